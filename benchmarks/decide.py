@@ -27,7 +27,6 @@ from lpact.analyses.lpact.robustness import (
     READS_IF_THERE,
     n_claim_decisions,
     robustness,
-    uncertainty_tables,
 )
 from lpact.cli.demo import demo_study
 from lpact.store import StoredRun
@@ -65,7 +64,7 @@ def measure(tables: Tables, config: LPactConfig, times: str, repeats: int) -> li
     cases: dict[str, Callable[[], object]] = {
         "decide": partial(decide, {t.name: tables[t.name] for t in NEEDED}, **common),
         "uncertainty tables, as decided": partial(
-            uncertainty_tables, tables, seed=config.seed, **common
+            robustness, tables, seed=config.seed, decide_again=False, **common
         ),
         "robustness": partial(robustness, tables, seed=config.seed, **common),
     }

@@ -66,7 +66,7 @@ def one(way: str, n_tasks: str, folder: str, address: str) -> None:
     place = Path(folder)
     config = demo_study().config
     workspace = Workspace(config, RunConfig(cluster=address))
-    store = TaskStore.at(place / "tasks")
+    store = TaskStore(place / "tasks")
     workers = 1 if way == "here" else N_WORKERS
     journal = Journal(place, Reporter(), study="nothing", config_digest="", workers=workers)
     tasks = [Task(Nothing(i), digest([i])) for i in range(int(n_tasks))]

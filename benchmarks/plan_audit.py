@@ -11,8 +11,8 @@ import polars as pl
 import lpact
 from lpact.analyses.base import Audit
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.counts import AT_MOST, count_study
-from lpact.analyses.lpact.levels.audit_record import ContextOffer, RecordingSummary
+from lpact.analyses.lpact.levels.audit import ContextOffer, RecordingSummary
+from lpact.analyses.lpact.plan_sizes import AT_MOST, count_study
 from lpact.analyses.lpact.tables.audit import UNIT_INVENTORY
 from lpact.config import StudyConfig
 from lpact.datasets.base import RecordingId
@@ -61,8 +61,8 @@ def made_up_study(n_contexts: int) -> tuple[StudyConfig, StudyAudit]:
         for r in ids
     )
     made = Audit(tables, detail={name: many})
-    counts = count_study(LPactConfig.of(study.config), made)
-    own = Audit(tables, counts.claims, counts.rows, AT_MOST, detail=made.detail)
+    rows, claims = count_study(LPactConfig.of(study.config), made)
+    own = replace(made, claims=claims, rows=rows, at_most=AT_MOST)
     return study.config, StudyAudit({"lpact": own}, tables, len(ids), audit.seconds * len(ids))
 
 

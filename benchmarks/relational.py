@@ -22,7 +22,7 @@ from benchmarks.timing import Seconds, in_turns, middle, stopwatch
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.levels.relational import LaggedResponses
 from lpact.math.ridge import Compute, RidgeGrid
-from lpact.math.similarity import rdm
+from lpact.math.similarity.rsa import rdm
 from lpact.measures import MEASURES, LinearPredictivity
 from lpact.splits import alternating_halves, contiguous
 

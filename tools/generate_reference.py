@@ -255,7 +255,7 @@ def _plugin(entry: Entry[Any]) -> str:
 def tables() -> str:
     parts = [
         "Every table of a run directory, and those that other commands make: `<folder>/<name>.parquet`, with a CSV "
-        "twin beside it. Rows are sorted by key, and a key is unique. A number that could not be computed is missing, "
+        "copy beside it. Rows are sorted by key, and a key is unique. A number that could not be computed is missing, "
         "and the row's `reason` is one of [these codes](codes.md).",
         "## Every run",
         *(part for declared in ENGINE_TABLES for part in _table(declared)),

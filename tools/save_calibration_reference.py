@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from lpact.analyses.lpact.calibration.reference_run import FOLDER, save_reference
+from lpact.analyses.lpact.calibration.output import FOLDER, save_reference
 
 SHIPPED = Path(__file__).parents[1] / "src/lpact/analyses/lpact/calibration" / FOLDER
 

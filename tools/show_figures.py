@@ -1,4 +1,4 @@
-"""Write the figures of a run as PNG, light, dark and grey, to look at: tools/show_figures.py RUN OUT [NAME...]."""
+"""Write the figures of a run as PNG, to look at: tools/show_figures.py RUN OUT [NAME...]."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from pathlib import Path
 
 import lpact
 from lpact.analyses.base import Material
-from lpact.analyses.lpact.figures import SECTIONS, maker
+from lpact.analyses.lpact.analysis import LPact
+from lpact.analyses.lpact.figures import maker
 from lpact.report.figure import Figure
 from lpact.report.render import to_png, to_svg
-from lpact.report.theme import dark, grey, unknown_colours
+from lpact.report.theme import unknown_colours
 
 
 def main(run_folder: str, out_folder: str, *wanted: str) -> None:
-    from lpact.analyses.lpact.calibration.reference_run import load_reference
+    from lpact.analyses.lpact.calibration.output import load_reference
     from lpact.analyses.lpact.cli.robustness import compute
     from lpact.analyses.lpact.tables.calibration import RATES, TRUTH_RATES
 
@@ -22,7 +23,7 @@ def main(run_folder: str, out_folder: str, *wanted: str) -> None:
     out.mkdir(parents=True, exist_ok=True)
     reference = load_reference()
     more = {RATES.name: reference.rates, TRUTH_RATES.name: reference.truth_rates}
-    names = wanted or tuple(name for section in SECTIONS.values() for name in section)
+    names = wanted or tuple(name for section in LPact.figures.values() for name in section)
     if {"conventional", "uncertainty", "sensitivity"} & set(names):
         more |= compute(run)
     material = Material(
@@ -34,8 +35,7 @@ def main(run_folder: str, out_folder: str, *wanted: str) -> None:
             print(f"{name}: not drawn: {made.reason}")
             continue
         svg = to_svg(made)
-        for look, change in (("light", str), ("dark", dark), ("grey", grey)):
-            (out / f"{name}-{look}.png").write_bytes(to_png(change(svg)))
+        (out / f"{name}.png").write_bytes(to_png(svg))
         print(
             f"{name}: {len(svg):,} bytes; colours outside the palette: {unknown_colours(svg) or 'none'}"
         )

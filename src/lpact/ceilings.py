@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpact.errors import InputError
+from lpact.math.columns import mean_of_finite
 from lpact.math.profiles import pearson_rows
 from lpact.math.scores import pearson_columns
 from lpact.math.types import BoolArray, FloatArray, IntArray
@@ -71,17 +72,14 @@ def noise_corrected(r: npt.ArrayLike, *reliabilities: npt.ArrayLike) -> FloatArr
     """
     arrays = [np.asarray(v, dtype=np.float64) for v in (r, *reliabilities)]
     try:
-        r, *factors = np.broadcast_arrays(*arrays)
+        r, first, *more = np.broadcast_arrays(*arrays)
     except ValueError:
-        factors = []
-    if not factors:
-        raise InputError(
-            "the score and its reliabilities do not correspond",
-            where="noise_corrected",
-            got="shapes " + ", ".join(str(array.shape) for array in arrays),
-            expected="a score and at least one reliability, of the same shape",
-        )
-    product, positive = np.prod(factors, axis=0), (np.array(factors) > 0.0).all(axis=0)
+        what = "the score and its reliabilities do not correspond"
+        got = "shapes " + ", ".join(str(array.shape) for array in arrays)
+        expected = "a score and at least one reliability, of the same shape"
+        raise _error("noise_corrected", what, got, expected) from None
+    factors = np.array([first, *more])
+    product, positive = np.prod(factors, axis=0), (factors > 0.0).all(axis=0)
     corrected = r / np.sqrt(np.where(positive, product, 1.0))
     return np.where(positive, corrected, np.nan)
 
@@ -111,7 +109,7 @@ class Ceiling:
     @property
     def value(self) -> FloatArray:
         """Mean over the defined rows, [t]; NaN where there is none."""
-        return _mean(self.values)
+        return mean_of_finite(self.values)
 
     @property
     def typical(self) -> float:
@@ -122,13 +120,9 @@ class Ceiling:
     def corrected(self) -> FloatArray:
         """`spearman_brown` of the value, [t]: the reliability of the mean of all repetitions, from that of halves."""
         if self.factor is None:
-            raise InputError(
-                "the Spearman–Brown correction is for halves of repetitions",
-                where="Ceiling.corrected",
-                got="a ceiling between subjects",
-                expected="a ceiling of split_half",
-                remedy="use 'value'",
-            )
+            what = "the Spearman–Brown correction is for halves of repetitions"
+            expected = "a ceiling of split_half"
+            raise _error("Ceiling.corrected", what, "a ceiling between subjects", expected)
         return spearman_brown(self.value, self.factor)
 
     @property
@@ -138,32 +132,17 @@ class Ceiling:
 
 
 def random_halves(present: BoolArray, rng: np.random.Generator) -> tuple[BoolArray, BoolArray]:
-    """Deal trials into two random halves, with as many trials of a stimulus in one as in the other.
+    """Trials of two random halves, with as many trials of a stimulus in one as in the other.
 
-    The order of repetitions is drawn once and shared by all stimuli and units, so that noise which they share stays in
-    one half. Of an odd number of trials the last in this order is left out.
-
-    Parameters
-    ----------
-    present
-        Trials that are not missing, [n_stimuli, n_repetitions, n_units].
-    rng
-        Draws the order of repetitions.
-
-    Returns
-    -------
-    first, second
-        Trials in each half, of the same shape.
+    ``present`` [n_stimuli, n_repetitions, n_units] marks the trials that are not missing. The order of repetitions is
+    drawn once and shared by all stimuli and units, so that noise which they share stays in one half. Of an odd number
+    of trials the last in this order is left out.
     """
     n_repetitions = present.shape[1]
     if n_repetitions < 2:
-        raise InputError(
-            "responses without repetitions have no halves",
-            where="split_half",
-            got=f"{n_repetitions} repetitions",
-            expected="at least 2",
-            remedy="use a ceiling between subjects: lpact.ceilings.group_mean or subject_pairs",
-        )
+        remedy = "use a ceiling between subjects: lpact.ceilings.group_mean or subject_pairs"
+        what, got = "responses without repetitions have no halves", f"{n_repetitions} repetitions"
+        raise _error("split_half", what, got, "at least 2", remedy)
     order = rng.permutation(n_repetitions)
     place = np.cumsum(present[:, order], axis=1)[:, np.argsort(order)]
     half = present.sum(axis=1, keepdims=True) // 2
@@ -208,19 +187,19 @@ def split_half(
         drawn = ([present & _chosen(half, trials.shape[1]) for half in pair] for pair in halves)
     values, factors, n_left_out = [], [], []
     for pair in drawn:
-        values.append(pearson_rows(*(_mean(trials, 1, half).T for half in pair)))
+        values.append(
+            pearson_rows(*(mean_of_finite(np.where(half, trials, np.nan), 1).T for half in pair))
+        )
         sizes = np.stack([*(half.sum(axis=1) for half in pair), present.sum(axis=1)])
         used = (sizes > 0).all(axis=0)
         inverse = 1.0 / np.maximum(sizes, 1)
-        first, second, whole = _mean(inverse, 1, np.broadcast_to(used, sizes.shape))
+        first, second, whole = mean_of_finite(np.where(used, inverse, np.nan), 1)
         factors.append((first + second) / (2.0 * whole))
         n_left_out.append((~used).sum(axis=0))
     if not values:
-        raise InputError(
-            "no halves to correlate", where="split_half", got="0 draws", expected="at least 1 draw"
-        )
+        raise _error("split_half", "no halves to correlate", "0 draws", "at least 1 draw")
     shape = (len(values), trials.shape[2])
-    factor = np.broadcast_to(_mean(np.stack(factors)), shape[1:])
+    factor = np.broadcast_to(mean_of_finite(np.stack(factors)), shape[1:])
     return Ceiling(np.stack(values), factor, np.broadcast_to(np.stack(n_left_out), shape))
 
 
@@ -229,14 +208,6 @@ def _chosen(numbers: IntArray, n_repetitions: int) -> BoolArray:
     chosen = np.zeros((n_repetitions, 1), dtype=bool)
     chosen[numbers] = True
     return chosen
-
-
-def _mean(values: FloatArray, axis: int = 0, used: BoolArray | None = None) -> FloatArray:
-    """Mean along an axis of the values that are used, by default the finite ones; NaN where there is none."""
-    used = np.isfinite(values) if used is None else used
-    count = used.sum(axis=axis)
-    total = np.where(used, values, 0.0).sum(axis=axis)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def _median(values: FloatArray) -> float:
@@ -274,13 +245,10 @@ def group_mean(
     everyone = _three_axes(subjects, "subjects", "subjects × stimuli × units")
     n_others = len(everyone) if include_self else len(everyone) - 1
     if n_others < min_others:
-        raise InputError(
-            "too few subjects for a mean of the others",
-            where="group_mean",
-            got=f"{len(everyone)} subjects",
-            expected=f"at least {min_others} to average for each subject (min_others)",
-            remedy="lower min_others, or compare subjects in pairs with agreement or subject_pairs",
-        )
+        what, got = "too few subjects for a mean of the others", f"{len(everyone)} subjects"
+        expected = f"at least {min_others} to average for each subject (min_others)"
+        remedy = "lower min_others, or compare subjects in pairs with agreement or subject_pairs"
+        raise _error("group_mean", what, got, expected, remedy)
     z = [standardised(one) for one in everyone]
     found = [
         correlation_with_mean(
@@ -300,7 +268,7 @@ def agreement(
     others: Iterable[tuple[FloatArray, BoolArray]],
     compare: Callable[[FloatArray, FloatArray], FloatArray] = pearson_columns,
 ) -> Ceiling:
-    """Agreement of one subject with each of several others, unit by unit.
+    """Agreement of one subject with each of several others, unit by unit; one row per other subject.
 
     Parameters
     ----------
@@ -310,11 +278,6 @@ def agreement(
         The same of another subject, and which of its rows and columns are present, [n, t] each; read one by one.
     compare
         Function of the shared rows and columns of both, [m, u] each, to [u]; by default the correlation.
-
-    Returns
-    -------
-    Ceiling
-        One row per other subject; NaN for units that it lacks.
     """
     values = []
     for other, present in others:
@@ -368,20 +331,14 @@ def standardised(responses: FloatArray) -> FloatArray:
     if np.isfinite(responses).all():
         mean, spread = responses.mean(axis=0), responses.std(axis=0)
     else:
-        mean = _mean(responses)
-        spread = np.sqrt(_mean((responses - mean) ** 2))
+        mean = mean_of_finite(responses)
+        spread = np.sqrt(mean_of_finite((responses - mean) ** 2))
     return np.asarray((responses - mean) / np.where(spread > 0, spread, np.nan))
 
 
 @dataclass(frozen=True)
 class PairScores:
-    """Scores of pairs of subjects.
-
-    Attributes
-    ----------
-    scores
-        By (source, target) subject; for a symmetric measure both orders have the same score.
-    """
+    """Scores by (source, target) subject; for a symmetric measure both orders have the same score."""
 
     n_subjects: int
     scores: dict[tuple[int, int], Score]
@@ -434,14 +391,9 @@ def subject_pairs(
 def pooled_source(
     subjects: Sequence[npt.ArrayLike], measure: Measure, split: Split | None = None
 ) -> list[Score]:
-    """Score all other subjects' units, side by side, as one model of every subject.
+    """Score all other subjects' units, side by side, as one model of every subject: one score per target subject.
 
-    Parameters as in `subject_pairs`.
-
-    Returns
-    -------
-    scores
-        One per target subject.
+    Parameters are those of `subject_pairs`.
     """
     arrays = _subjects(subjects, measure, split, "pooled_source")
     return [
@@ -460,37 +412,25 @@ def _subjects(
     """Subjects [n_stimuli, n_units] that the measure can compare."""
     arrays = [matrices(subject, subject)[0] for subject in subjects]
     if len(arrays) < 2:
-        raise InputError(
-            "at least two subjects are needed",
-            where=where,
-            got=f"{len(arrays)} subjects",
-            remedy="use split_half for the repetitions of one subject",
-        )
+        remedy = "use split_half for the repetitions of one subject"
+        raise _error(where, "too few subjects", f"{len(arrays)} subjects", "at least 2", remedy)
     if len({len(array) for array in arrays}) > 1:
-        raise InputError(
-            "subjects have different numbers of stimuli",
-            where=where,
-            got=", ".join(str(len(array)) for array in arrays) + " rows",
-            expected="one row per stimulus, the same stimuli in the same order for every subject",
-            remedy="keep the stimuli that all subjects have",
-        )
+        what = "subjects have different numbers of stimuli"
+        got = ", ".join(str(len(array)) for array in arrays) + " rows"
+        expected = "one row per stimulus, the same stimuli in the same order for every subject"
+        raise _error(where, what, got, expected, "keep the stimuli that all subjects have")
     if measure.needs_fit and split is None:
-        raise InputError(
-            f"the measure '{measure.name}' must be fitted",
-            where=where,
-            expected="a split into training and test stimuli",
-            remedy="pass one of lpact.splits",
-        )
+        what, expected = f"the measure '{measure.name}' must be fitted", "a split of lpact.splits"
+        raise _error(where, what, "no split", expected)
     return arrays
 
 
 def _three_axes(array: npt.ArrayLike, name: str, axes: str) -> FloatArray:
     values = np.asarray(array, dtype=np.float64)
     if values.ndim != 3 or 0 in values.shape:
-        raise InputError(
-            f"{name} must have three axes",
-            where="ceiling",
-            got=f"shape {values.shape}",
-            expected=axes,
-        )
+        raise _error("ceiling", f"{name} must have three axes", f"shape {values.shape}", axes)
     return values
+
+
+def _error(where: str, what: str, got: str, expected: str, remedy: str | None = None) -> InputError:
+    return InputError(what, where=where, got=got, expected=expected, remedy=remedy)

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from typing import Self
+from functools import partial
+from typing import Any, Self
 
 MOST_LISTED = 12
 """Names that a remedy lists when none is near."""
@@ -50,46 +51,27 @@ class LPactError(Exception):
         expected: object | None = None,
         remedy: str | None = None,
     ) -> None:
-        self.what = what
-        self.where = where
-        self.got = got
-        self.expected = expected
-        self.remedy = remedy
-        super().__init__(self._message())
-
-    def _message(self) -> str:
-        lines = [self.what]
-        for label, value in (
-            ("where", self.where),
-            ("found", self.got),
-            ("expected", self.expected),
-            ("remedy", self.remedy),
+        self.what, self.where, self.got = what, where, got
+        self.expected, self.remedy = expected, remedy
+        lines = [what]
+        for label, value in zip(
+            ("where", "found", "expected", "remedy"), self._details().values(), strict=True
         ):
             if value is not None:
                 aligned = str(value).replace("\n", "\n" + " " * 12)
                 lines.append(f"  {label + ':':<10}{aligned}")
-        return "\n".join(lines)
+        super().__init__("\n".join(lines))
+
+    def _details(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("where", "got", "expected", "remedy")}
 
     def at(self, where: str) -> Self:
         """The same error about another place."""
-        got, expected, remedy = self.got, self.expected, self.remedy
-        return type(self)(self.what, where=where, got=got, expected=expected, remedy=remedy)
+        return type(self)(self.what, **{**self._details(), "where": where})
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Exceptions cross process borders; keyword-only arguments need help to do so.
-        state = (self.what, self.where, self.got, self.expected, self.remedy)
-        return (_rebuild, (type(self), *state))
-
-
-def _rebuild(
-    kind: type[LPactError],
-    what: str,
-    where: str | None,
-    got: object | None,
-    expected: object | None,
-    remedy: str | None,
-) -> LPactError:
-    return kind(what, where=where, got=got, expected=expected, remedy=remedy)
+        # Exceptions are sent between processes, and pickle does not know about keyword arguments.
+        return partial(type(self), self.what, **self._details()), ()
 
 
 class ConfigError(LPactError):
@@ -113,7 +95,7 @@ class FeatureError(InputError):
 
 
 class SplitError(InputError):
-    """Rows cannot be split into training and test rows as asked."""
+    """Rows cannot be split into training and test rows as requested."""
 
 
 class RegistryError(LPactError):
@@ -147,6 +129,16 @@ class StudyInputError(LPactError):
         return (StudyInputError, (list(self.problems),))
 
 
+def require_known(
+    name: str, known: Iterable[str], noun: str, *, where: str, error: type[LPactError] = InputError
+) -> None:
+    """Raise ``error`` unless ``name`` is among the known ones; ``noun`` says what it should name."""
+    known = list(known)
+    if name not in known:
+        what = f"there is no {noun} '{name}'"
+        raise error(what, where=where, got=f"'{name}'", remedy=did_you_mean(name, known))
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a remedy that names the nearest known name, or all of them."""
     known = sorted(known)
@@ -156,4 +148,4 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if not known:
         return "none is known"
     more = f" and {len(known) - MOST_LISTED} more" if len(known) > MOST_LISTED else ""
-    return "known: " + ", ".join(known[:MOST_LISTED]) + more
+    return "use one of: " + ", ".join(known[:MOST_LISTED]) + more

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from lpact.datasets.base import ITEM, WORD_COLUMNS, FeatureKey
 from lpact.datasets.folder.writer import write_folder
-from lpact.datasets.memory import STIMULI, MemoryDataset, memory_dataset
+from lpact.datasets.memory import STIMULI, memory_dataset
 from lpact.datasets.validate import check_stimulus
 from lpact.errors import InputError
 from lpact.features.mechanisms import MECHANISMS
@@ -135,7 +135,9 @@ def _run(
     check_stimulus(stimulus)
     for key, values in arrays.items():
         check_features(values, key, stimulus, where=FEATURES)
-    grid = {"events": "sentences"} if _sentences(dataset) else {}
+    shape = dataset.recording(dataset.recording_ids()[0]).signal.values.shape
+    sentences = len(shape) == 3 and shape[1] != stimulus.words.height  # of several words
+    grid = {"events": "sentences"} if sentences else {}
     grid |= ({"pooling": "last"} if per_stimulus else {}) | sections.pop("grid", {})
     preprocess = {"missing": "drop_events"} | sections.pop("preprocess", {})
     models = dict.fromkeys(key.model for key in arrays)
@@ -165,7 +167,9 @@ def _subjects(
     values = _each(responses)
     if sampling_rate_hz is None:
         values = [_use_labels(value) for value in values]
-    named = any(_has_name(own) for own in values)
+    unnamed = (Responses.subject, Responses.session)
+    given = [own for own in values if isinstance(own, Responses)]
+    named = any((own.subject, own.session) != unnamed for own in given)
     subjects = [
         "" if named and isinstance(own, Responses) else f"{number:02}"
         for number, own in enumerate(values, start=1)
@@ -200,7 +204,9 @@ def _each(responses: Any) -> list[Any]:
     """Responses of each subject, as they were given."""
     if isinstance(responses, Mapping):
         return list(responses.values())
-    several = isinstance(responses, Sequence) and (not responses or _is_subject(responses[0]))
+    several = isinstance(responses, Sequence) and (
+        not responses or isinstance(responses[0], Responses) or np.ndim(responses[0]) >= 2
+    )
     return list(responses) if several else [responses]
 
 
@@ -249,15 +255,6 @@ def _check_rows(plain: Sequence[Responses], first: Responses, words: pl.DataFram
             expected=f"{expected} rows for every subject, {source}",
             remedy="mark missing rows with NaN, or name the rows: Responses.from_numpy(values, stimulus_ids=…)",
         )
-
-
-def _has_name(own: Any) -> bool:
-    default = (Responses.subject, Responses.session)
-    return isinstance(own, Responses) and (own.subject, own.session) != default
-
-
-def _is_subject(value: Any) -> bool:
-    return isinstance(value, Responses) or np.ndim(value) >= 2
 
 
 def _words(words: Any, others: Sequence[Any]) -> pl.DataFrame | None:
@@ -374,13 +371,6 @@ def _keys(features: Any) -> Iterator[tuple[FeatureKey, Any]]:
                 draws = values if isinstance(values, list) and np.ndim(values[0]) == 2 else [values]
                 for draw, array in enumerate(draws):
                     yield FeatureKey(str(model), int(layer), context, draw), array
-
-
-def _sentences(dataset: MemoryDataset) -> bool:
-    """Whether responses are to sentences of several words."""
-    recording = dataset.recording(dataset.recording_ids()[0])
-    shape = recording.signal.values.shape
-    return len(shape) == 3 and shape[1] != dataset.stimulus(STIMULI).words.height
 
 
 def _plain(section: Options | None) -> dict[str, Any]:

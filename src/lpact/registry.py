@@ -12,7 +12,7 @@ import importlib.metadata
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 from lpact.errors import RegistryError, did_you_mean
@@ -43,23 +43,26 @@ class Plugin:
 P = TypeVar("P", bound=Plugin)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Entry(Generic[P]):
-    """A registered plugin class and where it came from."""
+    """A registered plugin: its name, the package that it comes from, and its class, imported on first use."""
 
     name: str
-    summary: str
-    plugin: type[P]
-    origin: str
-
-
-@dataclass(frozen=True)
-class _Announced:
-    """A plugin that is known by name and not imported yet."""
-
     origin: str
     where: str
     load: Callable[[], Any]
+    loaded: type[P] | None = None
+
+    @property
+    def plugin(self) -> type[P]:
+        """The plugin's class; `Registry.get` imports it."""
+        assert self.loaded is not None
+        return self.loaded
+
+    @property
+    def summary(self) -> str:
+        """One line about the plugin."""
+        return self.plugin.summary
 
 
 class Registry(Generic[P]):
@@ -94,7 +97,6 @@ class Registry(Generic[P]):
         self.reserved = reserved
         self.group = f"lpact.{self.plural}"
         self._base = base
-        self._entries: dict[str, Entry[P]] = {}
 
     @property
     def base(self) -> type[P]:
@@ -105,89 +107,65 @@ class Registry(Generic[P]):
     def register(self, plugin: type[P]) -> type[P]:
         """Add a plugin class in this session; installed packages use entry points instead."""
         where = f"{plugin.__module__}.{plugin.__qualname__}"
-        name = getattr(plugin, "name", "")
-        if name in self._announced or name in self._entries:
-            raise self._twice(name, where, self._origin_of(name))
-        self._add(name, plugin, origin="this session", where=where)
+        entry = Entry[P](getattr(plugin, "name", ""), "this session", where, lambda: plugin)
+        if entry.name in self._entries:
+            raise self._twice(entry, self._entries[entry.name])
+        self._check(entry, plugin)
+        self._entries[entry.name] = entry
         return plugin
 
     @cached_property
-    def _announced(self) -> dict[str, _Announced]:
-        """Every plugin by name: built-in ones and those of entry points."""
-        built_in: Mapping[str, str] = importlib.import_module(self.package).BUILT_IN
-        found = {
-            name: _Announced(BUILT_IN, place, _loader(f"{self.package}.{place}"))
-            for name, place in built_in.items()
-        }
+    def _entries(self) -> dict[str, Entry[P]]:
+        """Every plugin by name: built-in ones, those of entry points, and those of this session."""
+        found: dict[str, Entry[P]] = {}
+        for name, place in importlib.import_module(self.package).BUILT_IN.items():
+            found[name] = Entry(name, BUILT_IN, place, partial(resolve, f"{self.package}.{place}"))
         for point in importlib.metadata.entry_points(group=self.group):
             dist = point.dist
             origin = f"{dist.name} {dist.version}" if dist is not None else "unknown package"
             where = f"entry point '{point.name} = {point.value}' of {origin}"
+            entry = Entry[P](point.name, origin, where, point.load)
             if point.name in found:
-                raise self._twice(point.name, where, found[point.name].origin)
-            found[point.name] = _Announced(origin, where, point.load)
+                raise self._twice(entry, found[point.name])
+            found[point.name] = entry
         return found
 
-    def _twice(self, name: str, where: str, other: str) -> RegistryError:
+    def _twice(self, entry: Entry[P], other: Entry[P]) -> RegistryError:
         return RegistryError(
-            f"the {self.kind} '{name}' is registered twice",
-            where=where,
-            got=f"already registered by {other}",
+            f"the {self.kind} '{entry.name}' is registered twice",
+            where=entry.where,
+            got=f"already registered by {other.origin}",
             expected="one plugin per name",
             remedy="rename one of them, or uninstall one of the packages",
         )
 
-    def _origin_of(self, name: str) -> str:
-        if name in self._entries:
-            return self._entries[name].origin
-        return self._announced[name].origin
-
-    def _import(self, name: str) -> Entry[P]:
-        announced = self._announced[name]
-        try:
-            plugin = announced.load()
-        except Exception as error:
+    def _check(self, entry: Entry[P], plugin: Any) -> None:
+        """Keep a plugin's class, or raise `RegistryError` if it is none."""
+        expected = f"a subclass of {self._base.replace(':', '.')}"
+        lacking = [a for a in ("name", "summary") if not isinstance(getattr(plugin, a, None), str)]
+        if not (isinstance(plugin, type) and issubclass(plugin, self.base)) or lacking:
             raise RegistryError(
-                f"the {self.kind} plugin '{name}' cannot be imported",
-                where=announced.where,
-                got=f"{type(error).__name__}: {error}",
-                expected=f"a subclass of {self._base.replace(':', '.')}",
-                remedy="fix or uninstall that package",
-            ) from error
-        if not (isinstance(plugin, type) and issubclass(plugin, self.base)):
-            raise RegistryError(
-                f"the {self.kind} plugin '{name}' is not a {self.kind}",
-                where=announced.where,
-                got=repr(plugin),
-                expected=f"a subclass of {self._base.replace(':', '.')}",
-                remedy="point the entry point at the plugin class",
+                f"the {self.kind} plugin '{entry.name}' is not a {self.kind}",
+                where=entry.where,
+                got=f"{plugin!r}" + "".join(f", without '{attribute}'" for attribute in lacking),
+                expected=f"{expected}, with the texts 'name' and 'summary'",
+                remedy="point the entry point at the plugin class, and add what it lacks",
             )
-        return self._add(name, plugin, origin=announced.origin, where=announced.where)
-
-    def _add(self, name: str, plugin: type[P], *, origin: str, where: str) -> Entry[P]:
-        for attribute in ("name", "summary"):
-            if not isinstance(getattr(plugin, attribute, None), str):
-                raise RegistryError(
-                    f"a {self.kind} plugin has no '{attribute}'",
-                    where=where,
-                    expected=f"a class attribute '{attribute}: str'",
-                    remedy="add the attribute to the class",
-                )
+        name = entry.name
         if name in self.reserved or not NAME.fullmatch(name) or plugin.name != name:
             raise RegistryError(
                 f"'{name}' cannot be the name of a {self.kind}",
-                where=where,
+                where=entry.where,
                 got=f"{name} (the class says '{plugin.name}')",
                 expected="the class's own name, of letters, digits, '.', '_' and '-'"
                 + (f", and none of {', '.join(self.reserved)}" if self.reserved else ""),
                 remedy="rename the plugin, or its entry point",
             )
-        self._entries[name] = Entry(name, plugin.summary, plugin, origin)
-        return self._entries[name]
+        entry.loaded = plugin
 
     def loaded(self) -> list[Entry[P]]:
         """Every plugin that was imported so far."""
-        return list(self._entries.values())
+        return [entry for entry in self._entries.values() if entry.loaded is not None]
 
     def entries(self) -> list[Entry[P]]:
         """Import and return every registered plugin, sorted by name."""
@@ -195,13 +173,24 @@ class Registry(Generic[P]):
 
     def names(self) -> list[str]:
         """Return every registered name, sorted; nothing is imported."""
-        return sorted({*self._announced, *self._entries})
+        return sorted(self._entries)
 
     def _entry(self, name: str, where: str | None = None) -> Entry[P]:
         if name in self._entries:
-            return self._entries[name]
-        if name in self._announced:
-            return self._import(name)
+            entry = self._entries[name]
+            if entry.loaded is None:
+                try:
+                    plugin = entry.load()
+                except Exception as error:
+                    raise RegistryError(
+                        f"the {self.kind} plugin '{name}' cannot be imported",
+                        where=entry.where,
+                        got=f"{type(error).__name__}: {error}",
+                        expected=f"a subclass of {self._base.replace(':', '.')}",
+                        remedy="fix or uninstall that package",
+                    ) from error
+                self._check(entry, plugin)
+            return entry
         raise RegistryError(
             f"there is no {self.kind} named '{name}'",
             where=where,
@@ -228,10 +217,6 @@ class Registry(Generic[P]):
             plugin.Options, dict(options or {}), where=place, what=PLUGIN_OPTIONS
         )
         return plugin(validated)
-
-
-def _loader(place: str) -> Callable[[], Any]:
-    return lambda: resolve(place)
 
 
 def resolve(place: str) -> Any:

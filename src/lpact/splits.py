@@ -201,9 +201,7 @@ class Split:
             distances.append(distance)
         if (tested != 1).any():
             rows = np.flatnonzero(tested != 1)
-            raise _error(
-                self.kind, "rows that are not tested exactly once", rows, "one test per row"
-            )
+            raise _error(self.kind, "rows are not tested exactly once", rows, "one test per row")
         return Proof(len(self), self.n_rows, min(n_train), min(n_test), min(distances))
 
     @property
@@ -215,12 +213,8 @@ class Split:
     def folds(self) -> BlockedFolds:
         """Contiguous folds as `lpact.math.ridge` takes them; scattered rows are an error."""
         if not self.contiguous:
-            expected = "all rows of a fold next to each other"
-            raise _error(
-                "Split.folds",
-                f"the folds of this {self.kind} split are not contiguous",
-                expected=expected,
-            )
+            what = f"the folds of this {self.kind} split are not contiguous"
+            raise _error("Split.folds", what, expected="all rows of a fold next to each other")
         return self.blocks()[1]
 
     def blocks(self) -> tuple[IntArray, BlockedFolds]:
@@ -230,13 +224,11 @@ class Split:
         neighbours, so it needs folds that are contiguous as they are.
         """
         if self.within is not None or (self.gap and not self.contiguous):
-            what = "training rows that differ by label" if self.within is not None else "a gap"
-            raise _error(
-                "Split.blocks",
-                f"the ridge engine cannot take a {self.kind} split with {what}",
-                expected="contiguous folds, or any partition without gap or labels",
-                remedy="fit and score fold by fold instead",
-            )
+            cause = "training rows that differ by label" if self.within is not None else "a gap"
+            what = f"the ridge engine cannot take a {self.kind} split with {cause}"
+            expected = "contiguous folds, or any partition without gap or labels"
+            remedy = "fit and score fold by fold instead"
+            raise _error("Split.blocks", what, expected=expected, remedy=remedy)
         order = np.argsort(self.fold, kind="stable")
         starts = np.searchsorted(self.fold[order], np.arange(len(self)))
         return order, BlockedFolds(tuple(int(s) for s in starts), self.n_rows, self.gap)
@@ -328,13 +320,9 @@ def cross_session(sessions: npt.ArrayLike, subjects: npt.ArrayLike | None = None
     pairs, fold = np.unique(np.column_stack([subject, session]), axis=0, return_inverse=True)
     alone = [people[s] for s in np.unique(subject) if (pairs[:, 0] == s).sum() < 2]
     if alone:
-        raise _error(
-            "cross_session",
-            "a subject has one session only",
-            ", ".join(alone),
-            "at least two sessions per subject",
-            "leave these subjects out, or use cross_subject",
-        )
+        what, expected = "a subject has one session only", "at least two sessions per subject"
+        remedy = "leave these subjects out, or use cross_subject"
+        raise _error("cross_session", what, ", ".join(alone), expected, remedy)
     folds = tuple(f"{people[s]}/{names[t]}" for s, t in pairs)
     return Split("cross_session", fold.ravel(), folds, within=subject)
 

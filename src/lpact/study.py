@@ -30,7 +30,14 @@ from lpact.config import (
     with_paths,
 )
 from lpact.config.study import DEFAULT
-from lpact.errors import ConfigError, LPactError, RegistryError, RunError, did_you_mean
+from lpact.errors import (
+    ConfigError,
+    LPactError,
+    RegistryError,
+    RunError,
+    did_you_mean,
+    require_known,
+)
 from lpact.registry import ANALYSES
 from lpact.store import RunTables, StoredRun, clear_leftovers, differences, existing_run
 from lpact.validation import validate_model
@@ -42,8 +49,7 @@ if TYPE_CHECKING:
     from lpact.report.figure import Chart
     from lpact.report.write import WrittenReport
     from lpact.run.audit import StudyAudit
-    from lpact.run.outline import Outline
-    from lpact.run.plan import Plan
+    from lpact.run.plan import Outline, Plan
     from lpact.run.preregistration import Registration
     from lpact.run.progress import Reporter
 
@@ -83,14 +89,7 @@ class Run(StoredRun):
         """One analysis of the run; without a name, the only or the first one."""
         if name is None:
             return next(iter(self.analyses.values()))
-        if name not in self.analyses:
-            raise ConfigError(
-                f"the run has no analysis '{name}'",
-                where=str(self.root),
-                got=name,
-                expected=f"one of {', '.join(self.analyses)}",
-                remedy=did_you_mean(name, self.analyses),
-            )
+        require_known(name, self.analyses, "analysis", where=str(self.root), error=ConfigError)
         return self.analyses[name]
 
     @property
@@ -112,15 +111,11 @@ class Run(StoredRun):
 
     def _profile(self, analysis: Analysis, profile: str | None) -> str:
         profiles = analysis.claims.profiles
-        if profile is not None and profile not in profiles:
-            raise ConfigError(
-                f"the analysis '{analysis.name}' has no gate profile '{profile}'",
-                where="argument 'profile'",
-                got=profile,
-                expected=f"one of {', '.join(profiles) or 'none'}",
-                remedy=did_you_mean(profile, profiles),
-            )
-        return profile if profile is not None else next(iter(profiles), "")
+        if profile is None:
+            return next(iter(profiles), "")
+        where = f"analysis '{analysis.name}', argument 'profile'"
+        require_known(profile, profiles, "gate profile", where=where, error=ConfigError)
+        return profile
 
     def claim(
         self, claim: str | Sequence[Value], analysis: str | None = None, profile: str | None = None
@@ -168,15 +163,8 @@ class Run(StoredRun):
 
         asked = [self.analysis(analysis)] if analysis else list(self.analyses.values())
         by_name = {own: one for one in asked for part in one.figures.values() for own in part}
-        chosen, names = by_name.get(name), list(by_name)
-        if chosen is None:
-            raise ConfigError(
-                f"the run has no figure '{name}'",
-                where="argument 'name'",
-                got=name,
-                expected=f"one of {', '.join(names)}",
-                remedy=did_you_mean(name, names),
-            )
+        require_known(name, by_name, "figure", where="argument 'name'", error=ConfigError)
+        chosen = by_name[name]
         material = self.material
         more = chosen.extra_tables(material, lambda _: None)
         figure = chosen.figure(name, Material(material.tables, material.config, more))
@@ -208,7 +196,7 @@ class Run(StoredRun):
         tables
             Whether every table is written as CSV and LaTeX beside the page.
         workers
-            Processes that draw and write; with more than none, a script must guard its entry point.
+            Threads that draw and write.
         tell
             Called with the name of each step.
         """
@@ -352,7 +340,7 @@ class Study:
 
     def outline(self) -> Outline:
         """What the study needs, and what of it is missing; nothing is opened or fetched."""
-        from lpact.run.outline import outline_study
+        from lpact.run.plan import outline_study
 
         return outline_study(self.config, self.run_config)
 
@@ -423,14 +411,6 @@ class Study:
         from lpact.run.execute import execute
         from lpact.run.progress import reporter
 
-        if workers is not None and workers < 1:
-            raise ConfigError(
-                "the number of workers must be positive",
-                where="Study.run, argument 'workers'",
-                got=workers,
-                expected="1 or more",
-                remedy="leave it out to use the study file's",
-            )
         if plan is not None and plan.config.digest() != self.config.digest():
             raise ConfigError(
                 "the plan is of another study",
@@ -439,21 +419,20 @@ class Study:
                 expected=f"configuration {self.config.digest()[:12]}",
                 remedy="plan this study, or leave the plan out",
             )
-        settings = self.settings(cluster=cluster, preregistration=preregistration)
+        settings = self.settings(workers, cluster, preregistration)
         registration = self.registration(settings.preregistration, registered_digest)
         if existing_run(Path(out), self.config.digest()) == "complete":
             return self.reopen(out, plan.audit if plan is not None else self.audit())
         show = self.run_config.progress if progress is None else progress
-        n_workers = self.run_config.workers if workers is None else workers
         with reporter(show=show, console=console) as shown:
             stored = execute(
                 self.config,
                 settings=settings,
                 out=out,
-                workers=n_workers,
+                workers=settings.workers,
                 reporter=shown,
                 audit=None if plan is None else plan.audit,
-                expected=None if plan is None else plan.expected(n_workers),
+                expected=None if plan is None else plan.expected(settings.workers),
                 registration=registration,
             )
         return Run(stored.root)
@@ -481,10 +460,14 @@ class Study:
         return registration
 
     def settings(
-        self, *, cluster: str | None = None, preregistration: str | Path | None = None
+        self,
+        workers: int | None = None,
+        cluster: str | None = None,
+        preregistration: str | Path | None = None,
     ) -> RunConfig:
         """How a run is made, with these settings instead of the study file's."""
-        given = {"cluster": cluster, "preregistration": preregistration and str(preregistration)}
+        registered = preregistration and str(preregistration)
+        given = {"workers": workers, "cluster": cluster, "preregistration": registered}
         values = self.run_config.model_dump() | {k: v for k, v in given.items() if v is not None}
         where, what = "settings of the run", "the settings of the run are"
         return validate_model(RunConfig, values, where=where, what=what)

@@ -46,10 +46,18 @@ class _ClearErrors(ModelMetaclass):
 class Section(Strict, metaclass=_ClearErrors):
     """Options as a study file holds them.
 
-    ``MOVED`` names options of the last release that are elsewhere now: their error says where.
+    The docstring of a field describes the option. ``MOVED`` names options of the last release that are elsewhere now:
+    their error says where.
     """
 
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
     MOVED: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        for field in cls.model_fields.values():
+            field.description = field.description and " ".join(field.description.split())
 
 
 PLUGIN_OPTIONS = "the options of a plugin are"

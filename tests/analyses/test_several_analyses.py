@@ -55,8 +55,8 @@ def test_a_broken_analysis_that_nobody_asked_for_stops_nothing(
     def broken() -> None:
         raise ImportError("no such module")
 
-    announced = type(next(iter(ANALYSES._announced.values())))("elsewhere 1.0", "there", broken)
-    monkeypatch.setitem(ANALYSES._announced, "aaa_broken", announced)
+    entry = Entry("aaa_broken", "elsewhere 1.0", "there", broken)
+    monkeypatch.setitem(ANALYSES._entries, "aaa_broken", entry)
     assert find_table("predictive_scores").name == "predictive/predictive_scores"
     assert lpact.Study("x", [lpact.Dataset(name="d", reader="simulated")],
                        [lpact.Model(name="integrated", layers=(2,))], analyses=[lpact.LPact()])  # fmt: skip
@@ -71,7 +71,7 @@ def test_a_short_name_of_two_tables_must_name_its_folder(monkeypatch: pytest.Mon
         name = "twin"
         tables = (Table("twin/predictive_scores", "A twin.", ("dataset",), column),)
 
-    monkeypatch.setitem(ANALYSES._entries, "twin", Entry("twin", "", Twin, "here"))
+    monkeypatch.setitem(ANALYSES._entries, "twin", Entry("twin", "here", "", lambda: Twin, Twin))
     with pytest.raises(TableError, match="fits several tables"):
         find_table("predictive_scores")
 
@@ -126,15 +126,15 @@ def test_commands_of_an_analysis_that_nobody_asked_say_so(toy: None, tmp_path: P
     study, run = tmp_path / "toy.toml", tmp_path / "run"
     study.write_text('name = "two"\ndatasets = [{name = "sim", reader = "simulated"}]\n[toy]\n')
     lpact.load_study(STUDY).run(run, progress=False)
-    for what, command in (
-        ("study", ("power", study, "--quick")),
-        ("study", ("assay", study)),
-        ("run", ("claims", run)),
-        ("run", ("claims", "check", "paper.md", "--run", run)),
+    for command in (
+        ("power", study, "--quick"),
+        ("assay", study),
+        ("claims", run),
+        ("claims", "check", "paper.md", "--run", run),
     ):
         result = CliRunner().invoke(app, [str(part) for part in command])
         assert result.exit_code == 2, command
-        assert f"the {what} has no analysis 'lpact'" in result.stderr
+        assert "no analysis 'lpact'" in result.stderr
 
 
 def test_a_run_of_an_analysis_that_is_gone_says_what_to_install(tmp_path: Path) -> None:

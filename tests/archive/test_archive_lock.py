@@ -15,7 +15,6 @@ from tampering import edit_manifest, edit_table, rehash_manifest, sha256, writab
 from lpact.archive import lock_run, read_lock
 from lpact.archive.lock import distributions, make_lock
 from lpact.cli._options import refuse_existing
-from lpact.cli.demo import remove_run
 from lpact.errors import LPactError, RunError
 from lpact.report.folder import new_folder
 from lpact.store import read_manifest
@@ -207,6 +206,4 @@ def test_writers_refuse_a_locked_run(locked: Path) -> None:
         pass
     with pytest.raises(LPactError, match="the run is locked"):
         refuse_existing(locked / "new")
-    with pytest.raises(LPactError, match="the run is locked"):
-        remove_run(locked)
     assert (locked / "manifest.json").is_file()

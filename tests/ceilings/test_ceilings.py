@@ -351,7 +351,7 @@ def test_subjects_are_checked_as_scores_are(brains, measure, function):
         assert (score.reason == TOO_FEW).all()
     with pytest.raises(InputError, match=r"different numbers of stimuli[\s\S]*60, 59, 60 rows"):
         function([brains[0], brains[1][:-1], brains[2]], measure)
-    with pytest.raises(InputError, match="at least two subjects"):
+    with pytest.raises(InputError, match="too few subjects"):
         function(brains[:1], measure)
     with pytest.raises(InputError, match="not a matrix"):
         function([brain[None] for brain in brains], measure)

@@ -79,40 +79,11 @@ def test_demo_is_readable_at_any_width(lpact: Lpact, tiny_demo: Path, columns: i
     assert all(line.isascii() or "─" not in line for line in lines)
 
 
-def test_fresh_makes_the_run_again(lpact: Lpact, tiny_demo: Path) -> None:
-    manifest = tiny_demo / "manifest.json"
-    before = manifest.stat().st_ino, manifest.read_bytes()
-    result = lpact("demo", "--out", tiny_demo, "--fresh", "--workers", 1)
-    assert result.exit_code == 0
-    assert "nothing to compute" not in result.stdout
-    assert manifest.stat().st_ino != before[0]
-    assert manifest.read_bytes() == before[1]
-
-
-@pytest.mark.parametrize("kind", ["no run", "a run and a file", "a link"])
-def test_fresh_removes_nothing_but_a_run(
-    lpact: Lpact, tiny_demo: Path, tmp_path: Path, kind: str
-) -> None:
-    place = tiny_demo
-    if kind == "no run":
-        place = tmp_path / "mine"
-        place.mkdir()
-    if kind == "a link":
-        place = tmp_path / "link"
-        place.symlink_to(tiny_demo)
-    else:
-        (place / "mine.txt").write_text("keep")
-    before = sorted(place.rglob("*"))
-    result = lpact("demo", "--out", place, "--fresh")
-    assert result.exit_code == 2
-    assert sorted(place.rglob("*")) == before
-
-
-def test_demo_names_fresh_when_the_folder_is_taken(
+def test_demo_refuses_a_folder_with_other_files(
     lpact: Lpact, tiny_demo: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file.txt").write_text("keep")
     result = lpact("demo", "--out", tmp_path / "mine")
     assert result.exit_code == 2
-    assert "--fresh" in result.stderr
+    assert "--out" in result.stderr

@@ -333,7 +333,7 @@ import torch
 torch.set_num_threads(1)
 from lpact.cli import main
 from lpact.features.language import feature_set
-feature_set.COMMIT_SECONDS = 0.0  # every block is saved, however fast the machine
+feature_set.COMMIT_S = 0.0
 main()
 """
 

@@ -134,7 +134,9 @@ def test_options_of_any_analysis_are_written(monkeypatch: pytest.MonkeyPatch) ->
         starter: ClassVar[dict[str, Any]] = {"inner": {"depth": 3}}
 
     Other.Options = Options
-    monkeypatch.setitem(ANALYSES._entries, "other", Entry("other", "", Other, "this session"))
+    monkeypatch.setitem(
+        ANALYSES._entries, "other", Entry("other", "this session", "", lambda: Other, Other)
+    )
     text = starter_text(["other"])
     values = tomllib.loads(text)
     assert values["other"] == {"inner": {"depth": 3}}

@@ -71,6 +71,6 @@ def test_two_folders_for_one_name_are_refused(study: Path) -> None:
 
 
 def test_a_name_that_the_study_does_not_have_is_named(study: Path) -> None:
-    with pytest.raises(ConfigError, match="does not list") as caught:
+    with pytest.raises(ConfigError, match="no dataset of the study 'alcie'") as caught:
         load(study, ["alcie=a"])
     assert "did you mean 'alice'" in str(caught.value)

@@ -68,7 +68,7 @@ def test_causes_and_claims_are_named(lpact: Lpact, tiny_run: TinyRun, other: Pat
     assert "→ 0.9" in text
     assert "lpact: claims only in the first run (2)" in text
     assert "sim/drift/2/surprisal" in text
-    assert "000000000000)" in text, "the input's new checksum"
+    assert "→ 000000000000" in text, "the input's new checksum"
     scores = open_run(tiny_run.folder).table("predictive_scores")
     lost = scores.filter(pl.col("model") == "drift").height
     assert f"; {lost} only in the first run, 0 only in the second" in text
@@ -79,8 +79,8 @@ def test_json_has_all_of_it(lpact: Lpact, tiny_run: TinyRun, other: Path) -> Non
     found = json.loads(result.stdout)
     assert result.exit_code == 1
     assert found["identical"] is False
-    assert [option["path"] for option in found["options"]] == ["lpact.gates.fdr"]
-    (scores,) = (t for t in found["tables"] if t["table"] == "predictive/predictive_scores")
+    assert [option["name"] for option in found["options"]] == ["lpact.gates.fdr"]
+    (scores,) = (t for t in found["tables"] if t["name"] == "predictive/predictive_scores")
     assert scores["only_before"] > scores["only_after"] == 0
 
 

@@ -80,7 +80,7 @@ def test_a_run_that_goes_on(lpact: Lpact, out: Path, begin: Begin) -> None:
     assert lines[0] == "my run: running"
     assert lines[1].strip() == f"process {os.getpid()} on {os.uname().nodename}"
     assert "sub[red]-01\\x1b[31m\\x07 (configuration cccccccccccc), 2 workers" in lines[2]
-    assert re.fullmatch(r"  overall \d+ %, about .* left, ends .*\d\d:\d\d", lines[3])
+    assert re.fullmatch(r"  overall \d+ %, .* left, ends .*\d\d:\d\d", lines[3])
     assert re.search(r"brain patterns +4/4 +3 +0 .* 300 MiB +[\d.]+ [MG]iB", result.stdout)
     assert re.search(r"levels 1 to 3 +1/1,234 +0 +1 ", result.stdout)
     assert "Failed tasks (1)" in result.stdout

@@ -158,9 +158,7 @@ def test_a_place_that_is_no_number_is_named(tmp_path: Path) -> None:
     presentation, neuroid, values = _pereira_parts()
     axes = {"x": ["1", "2", "3", "left"], "y": ["0"] * 4, "z": ["0"] * 4}
     write_assembly(tmp_path / "a.nc", values, presentation, {**neuroid, **axes})
-    _expect(
-        RecordingError, tmp_path, "coordinate 'x' is missing or not valid", "neuroid 3", "'left'"
-    )
+    _expect(RecordingError, tmp_path, "coordinate 'x'", "number 3", "'left'")
 
 
 def test_passages_and_categories_are_kept_with_the_words(tmp_path: Path) -> None:
@@ -185,14 +183,14 @@ def test_text_comes_from_the_table_beside(tmp_path: Path) -> None:
 def test_text_that_is_nowhere_is_named(tmp_path: Path) -> None:
     write_pereira2018(tmp_path, text_in="table")
     (tmp_path / "stimulus_Pereira2018.csv").unlink()
-    _expect(StimulusError, tmp_path, "does not state the sentences", "table of stimuli beside")
+    _expect(StimulusError, tmp_path, "the sentences, in 'stimulus'", "table of stimuli beside")
 
 
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ({"stimulus_id": ["x"], "sentence": ["A b."]}, "lacks stimuli of the assembly"),
-        ({"stimulus_id": ["x", "x"], "sentence": ["A.", "B."]}, "every stimulus once"),
+        ({"stimulus_id": ["x"], "sentence": ["A b."]}, "a row for every stimulus_id"),
+        ({"stimulus_id": ["x", "x"], "sentence": ["A.", "B."]}, "every stimulus_id once"),
         ({"sentence": ["A."]}, "the column 'stimulus_id' is missing"),
     ],
 )
@@ -253,7 +251,7 @@ def test_words_that_are_misnumbered_are_named(
     presentation = {"word": ["A", "B", "C"], "word_num": position, "sentence_id": [0, 0, 0]}
     neuroid = {"electrode": [0, 1], "subject_UID": [1, 1]}
     write_assembly(tmp_path / "a.nc", np.ones((3, 2)), presentation, neuroid)
-    with pytest.raises(StimulusError, match="not numbered one after the other") as error:
+    with pytest.raises(StimulusError, match="every word of a sentence once") as error:
         opened("fedorenko2016", tmp_path)
     assert said in str(error.value)
 
@@ -326,15 +324,15 @@ def test_a_truncated_file_is_named(fraction: float, format: Any, tmp_path: Path)
 
 def test_a_file_of_another_kind_is_named(tmp_path: Path) -> None:
     (tmp_path / "assembly.nc").write_text("<html>log in</html>", encoding="utf-8")
-    _expect(RecordingError, tmp_path, "not netCDF", "<html>", "download the file again")
+    _expect(RecordingError, tmp_path, "classic netCDF", "<html>", "download it again")
 
 
 def test_folders_with_no_file_or_several_are_named(tmp_path: Path) -> None:
-    _expect(InputError, tmp_path, "there is no netCDF file", "put the file into the folder")
+    _expect(InputError, tmp_path, "there is no file", "put the file into the folder")
     presentation, neuroid, values = _pereira_parts()
     for name in ("a.nc", "b.nc"):
         write_assembly(tmp_path / name, values, presentation, neuroid)
-    _expect(InputError, tmp_path, "several netCDF files", 'file = "a.nc"')
+    _expect(InputError, tmp_path, "there are several files", 'file = "a.nc"')
     assert len(opened("pereira2018", tmp_path, file="b.nc").recording_ids()) == 2
     with pytest.raises(InputError, match=r"'c\.nc' is missing"):
         opened("pereira2018", tmp_path, file="c.nc")
@@ -353,14 +351,14 @@ def _set(where: str, name: str, values: list[Any]) -> Callable[[dict[str, dict[s
 @pytest.mark.parametrize(
     ("change", "kind", "said"),
     [
-        (_drop("neuroid", "subject"), RecordingError, "does not state the subjects"),
+        (_drop("neuroid", "subject"), RecordingError, "the subjects, in 'subject'"),
         (_drop("neuroid", "neuroid_id", "roi"), RecordingError, "the names of the neuroids"),
-        (_drop("presentation", "stimulus"), StimulusError, "does not state the sentences"),
-        (_set("neuroid", "subject", ["1", "", "2", "2"]), RecordingError, "'subject' is missing"),
+        (_drop("presentation", "stimulus"), StimulusError, "the sentences, in 'stimulus'"),
+        (_set("neuroid", "subject", ["1", "", "2", "2"]), RecordingError, "coordinate 'subject'"),
         (
             _set("presentation", "stimulus", ["A b.", "", "C d."]),
             StimulusError,
-            "coordinate 'stimulus', presentation 1",
+            "coordinate 'stimulus', number 1",
         ),
         (
             _set("presentation", "stimulus_id", ["e.0", "e.1", "e.1"]),
@@ -396,7 +394,7 @@ def test_a_neuroid_that_is_listed_twice_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("shape", "dims", "said"),
     [
-        ((3, 4), ("presentation", "unit"), "one array of presentations and neuroids"),
+        ((3, 4), ("presentation", "unit"), "one array of numbers"),
         ((3, 4, 2), ("presentation", "neuroid", "time"), "'time' of size 2"),
     ],
 )

@@ -266,8 +266,8 @@ def test_an_atlas_whose_affine_alone_differs_is_refused(copy: Path) -> None:
     ("volume", "told"),
     [
         (np.zeros(SHAPE), "no voxel above 0"),
-        (np.full(SHAPE, 0.5), "whole numbers"),
-        (np.full(SHAPE, -1.0), "whole numbers"),
+        (np.full(SHAPE, 0.5), "one whole number"),
+        (np.full(SHAPE, -1.0), "one whole number"),
         (np.ones((*SHAPE, 2)), "probabilistic"),
     ],
 )
@@ -333,7 +333,7 @@ def test_gaps_stay_in_their_region(copy: Path) -> None:
 def test_one_volume_is_not_a_series(copy: Path) -> None:
     image = nibabel.load(copy / BOLD)
     nibabel.Nifti1Image(np.asarray(image.dataobj)[..., 0], image.affine).to_filename(copy / BOLD)
-    with pytest.raises(RecordingError, match="does not hold a series"):
+    with pytest.raises(RecordingError, match="a series of volumes"):
         opened(copy).recording(KEY)
 
 
@@ -341,8 +341,8 @@ def test_one_volume_is_not_a_series(copy: Path) -> None:
     ("stated", "told"),
     [
         ({"RepetitionTime": 2.2}, "disagree about the repetition time"),
-        ({"RepetitionTime": "fast"}, "not a time"),
-        ([1.1], "does not hold an object"),
+        ({"RepetitionTime": "fast"}, "disagree about the repetition time"),
+        ([1.1], "a JSON object"),
     ],
 )
 def test_a_wrong_sidecar_is_named(copy: Path, stated: object, told: str) -> None:
@@ -408,9 +408,9 @@ def test_words_that_run_backwards_are_named(copy: Path) -> None:
         ({"words": "stimuli/{run}.tsv"}, StimulusError, "'stimuli/1.tsv' is missing"),
         ({"audio": "stimuli/{run}.wav"}, StimulusError, "'stimuli/1.wav' is missing"),
         ({"audio": "{session}.wav"}, InputError, "names two files for the stimulus 'listen_words'"),
-        ({"start_event": "begin"}, RecordingError, "have no 'begin'"),
+        ({"start_event": "begin"}, RecordingError, "trial_type 'begin'"),
         ({"task": "rest"}, InputError, "no volumes to read"),
-        ({"subjects": ("03",)}, InputError, "the dataset has no '03'"),
+        ({"subjects": ("03",)}, InputError, "there is no subject '03'"),
         ({"words": "events", "word_event": "token"}, StimulusError, "rows with trial_type 'token'"),
         ({"words": "events", "word_column": "text"}, StimulusError, "the column 'text' is missing"),
     ],
@@ -467,7 +467,7 @@ def test_a_start_that_no_option_says_is_told(written: Written, copy: Path) -> No
     assert "first volume" in note.found
     assert 'start_event = "start"' in note.remedy
     assert "stimulus_onset_s" in note.expected
-    assert note.where.endswith(f"{STEM}_events.tsv")
+    assert f"{STEM}_events.tsv" in note.found
     # A study file's options reach the reader with every default filled in.
     options = {**ATLAS, "words": WORDS}
     filled = DATASETS.build("bids_fmri", options).options.model_dump()
@@ -502,7 +502,7 @@ def test_a_name_that_states_another_space_is_told(copy: Path, what: str) -> None
         assert len(notes) == n_notes
         for note in notes:
             assert "MNI152NLin2009cAsym; the BOLD series is in MNI152NLin6Asym" in note.found
-            assert name in note.where
+            assert name in note.found
 
 
 def test_an_atlas_far_from_the_brain_is_named(copy: Path) -> None:

@@ -119,7 +119,7 @@ def test_no_rule_looks_over_a_pause(
         assert np.abs(off).max() <= (0 if clock == "linear" else 1)
     (note,) = [f for f in recording.findings if f.reason is Reason.CLOCK_DRIFT]
     assert note.found.endswith("; 1 pause(s)")
-    assert "none looks over a pause" in note.remedy
+    assert "never across a pause" in note.remedy
 
 
 @pytest.mark.parametrize("clock", ["linear", "nearest", "next"])
@@ -369,7 +369,9 @@ def test_trials_can_be_chosen(written: tuple[Path, BrainTreebankTruth]) -> None:
     assert opened(folder, trials=["sub_1_trial000"]).recording_ids() == [FIRST]
     sessions = opened(folder, trials_are="sessions").recording_ids()
     assert [(i.session, i.run) for i in sessions] == [("000", "1"), ("001", "1"), ("000", "1")]
-    with pytest.raises(InputError, match=r"option 'subjects'[\s\S]*found: +3[\s\S]*known: 1, 2"):
+    with pytest.raises(
+        InputError, match=r"option 'subjects'[\s\S]*found: +'3'[\s\S]*use one of: 1, 2"
+    ):
         opened(folder, subjects=["3"])
     with pytest.raises(InputError, match="did you mean 'sub_1_trial001'"):
         opened(folder, trials=["sub_1_trial010"])
@@ -635,13 +637,19 @@ def climbing_film(folder: Path) -> None:
     [
         (truncate, RecordingError, FIRST_H5, "bytes", "download the file again"),
         (drop_label, RecordingError, "data/electrode_8", "8 labels", "unlabelled = 'leave_out'"),
-        (drop_electrode, RecordingError, "data/electrode_3", "8 datasets", "same subject"),
-        (shorten_electrode, RecordingError, "data/electrode_6", "samples", "option 'trials'"),
+        (
+            drop_electrode,
+            RecordingError,
+            "data/electrode_3",
+            "'data/electrode_4'",
+            "data/electrode_",
+        ),
+        (shorten_electrode, RecordingError, "data/electrode_6", "shape", "download"),
         (square_electrode, RecordingError, "data/electrode_6", "(4, 4)", "download"),
-        (no_group, RecordingError, FIRST_H5, "neural", "trial of the Brain Treebank"),
+        (no_group, RecordingError, FIRST_H5, "neural", "neural"),
         (swap_samples, RecordingError, f"{TIMINGS}, line 6", "after", "leave the broken ones out"),
         (half_rate, RecordingError, TIMINGS, "0.5", "check the sampling rate"),
-        (no_triggers, RecordingError, TIMINGS, "beginning", "download the timings again"),
+        (no_triggers, RecordingError, TIMINGS, "beginning", "download"),
         (negative_sample, RecordingError, f"{TIMINGS}, line 3", "sample -5", "same trial"),
         (late_trigger, RecordingError, f"{TIMINGS}, line 17", "sample 1000000000", "same trial"),
         (late_pause, RecordingError, f"{TIMINGS}, line 17", "sample 1000000000", "same trial"),
@@ -652,7 +660,7 @@ def climbing_film(folder: Path) -> None:
             dangling_link,
             RecordingError,
             "data/electrode_2",
-            "a link without a target",
+            "without a target",
             "data/electrode_",
         ),
         (virtual_electrode, RecordingError, "data/electrode_2", "virtual", "copy the values"),
@@ -662,14 +670,14 @@ def climbing_film(folder: Path) -> None:
         (deep_metadata, RecordingError, "trial000_metadata.json", "recursion", "download"),
         (endless_number, RecordingError, "corrupted_elec.json", "4300", "download"),
         (wrong_cell, RecordingError, f"{TIMINGS}, line 3", "soon", "fix the cell"),
-        (no_corrupted, RecordingError, "corrupted_elec.json", "sub_2", '"sub_1": []'),
+        (no_corrupted, RecordingError, "corrupted_elec.json", "sub_2", "download"),
         (torn_json, RecordingError, "electrode_labels.json, line 1", "Expecting", "download"),
         (no_timings, RecordingError, TIMINGS, "sub_1_trial001_timings.csv", "download it"),
         (other_atlas, RecordingError, "depth-wm.csv", "DK", "add the column"),
         (twice_localised, RecordingError, "depth-wm.csv, line 7", "LT1a1", "fix the cell"),
         (twice, InputError, "sub_1_trial000.h5", "also", "keep one of the two"),
         (odd_name, InputError, "sub_01_trial0.h5", "sub_01_trial0.h5", "its name in the release"),
-        (climbing_film, RecordingError, "key 'filename'", "../../etc", "download the metadata"),
+        (climbing_film, RecordingError, "key 'filename'", "../../etc", "download"),
     ],
 )
 def test_a_broken_trial_is_named(
@@ -695,7 +703,7 @@ def test_a_film_that_runs_backwards_is_named(broken: Path) -> None:
         lines[7] = ",".join(cells)
 
     edit(broken / TIMINGS, rewind)
-    with pytest.raises(RecordingError, match="not in order of stimulus time") as caught:
+    with pytest.raises(RecordingError, match="stimulus times in order") as caught:
         recorded(broken)
     assert f"{TIMINGS}, line 8" in str(caught.value.where)
     assert "1.5 after" in str(caught.value.got)
@@ -764,7 +772,7 @@ def test_the_last_sample_may_hold_a_trigger_and_the_next_may_not(
     with pytest.raises(RecordingError, match="outside the recording") as caught:
         recorded(broken)
     assert caught.value.got == f"sample {last}"
-    assert f"which has {last}: 0 to {last - 1}" in str(caught.value.expected)
+    assert f"0 to {last - 1}" in str(caught.value.expected)
 
 
 def test_a_row_that_is_no_anchor_may_lie_outside(broken: Path) -> None:

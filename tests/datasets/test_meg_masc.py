@@ -16,8 +16,9 @@ import pytest
 from dataset_writers.meg_masc import MegMascTruth, write_meg_masc
 from lpact.codes import Reason
 from lpact.config import GridConfig
+from lpact.datasets._finding import Findings
 from lpact.datasets.base import DATASETS, Dataset, Recording, RecordingId
-from lpact.datasets.meg_masc.events import NOT_LITERAL, literal
+from lpact.datasets.meg_masc.events import RecordingEvents, WordEvent, story_words
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.grid import build_grid
 
@@ -159,9 +160,9 @@ def test_recordings_of_a_story_share_their_words(
 
 def test_what_was_left_out_or_noticed_is_told(dataset: Dataset) -> None:
     stimulus = dataset.stimulus("the_black_willow")
-    assert reasons(stimulus.findings) == [Reason.SOURCE_ROWS_MENDED, Reason.SOURCE_ROWS_LEFT_OUT]
-    assert "'The_Black_Willow'" in stimulus.findings[0].found
-    assert "6 word(s) in 'pseudo_words', 6 word(s) in 'word_list'" in stimulus.findings[1].found
+    assert reasons(stimulus.findings) == [Reason.SOURCE_ROWS_LEFT_OUT, Reason.SOURCE_ROWS_MENDED]
+    assert "6 word(s) in 'pseudo_words', 6 word(s) in 'word_list'" in stimulus.findings[0].found
+    assert "'The_Black_Willow'" in stimulus.findings[1].found
     recording = dataset.recording(SECOND)
     told = {finding.reason: finding for finding in recording.findings}
     assert "3 channel(s) (1 megrefmag, 2 misc)" in told[Reason.CHANNEL_NOT_NEURAL].found
@@ -234,21 +235,50 @@ def test_a_sound_that_the_first_recording_lacks_is_placed_by_another(copy: Path)
     assert np.isfinite(onsets_s[~in_second]).all()
 
 
-def test_sample_counts_where_it_disagrees_with_onset(copy: Path) -> None:
-    path = copy / f"{MEG}_events.tsv"
-    lines = lines_of(path)
-    shifted = [
-        edit_cell(line, 0, f"{float(line.split(chr(9))[0]) * 0.99:.6f}") for line in lines[1:]
-    ]
-    before = open_folder(copy).recording(FIRST).word_onsets_s
-    rewrite(path, [lines[0], *shifted])
-    recording = open_folder(copy).recording(FIRST)
-    assert before is not None
+def test_word_times_of_a_resampled_recording(tmp_path: Path) -> None:
+    truth = write_meg_masc(tmp_path, n_subjects=1, tasks=(0,), sampling_rate_hz=500.0)
+    recording = open_folder(tmp_path).recording(FIRST)
     assert recording.word_onsets_s is not None
-    np.testing.assert_array_equal(recording.word_onsets_s * 1000, np.rint(before * 1000))
-    note = next(f for f in recording.findings if f.reason is Reason.SIDECAR_DISAGREES)
-    assert note.field == "sample"
-    assert "line 2" in note.found
+    samples = truth.samples[str(FIRST)][truth.rows("lw1")]
+    np.testing.assert_allclose(recording.word_onsets_s * 500, samples, atol=0.51)
+
+
+def test_events_of_the_original_in_a_resampled_copy_are_refused(tmp_path: Path) -> None:
+    for rate_hz in (1000.0, 500.0):
+        write_meg_masc(
+            tmp_path / f"{rate_hz:g}", n_subjects=1, tasks=(0,), sampling_rate_hz=rate_hz
+        )
+    path = tmp_path / "500" / f"{MEG}_events.tsv"
+    shutil.copyfile(tmp_path / "1000" / f"{MEG}_events.tsv", path)
+    dataset = open_folder(tmp_path / "500")
+    with pytest.raises(RecordingError, match="onset · 500 Hz = sample") as caught:
+        dataset.recording(FIRST)
+    for text in (f"{path}, columns 'onset' and 'sample'", "first: line 2", "remove the column"):
+        assert text in str(caught.value)
+    # The story and the other session do not depend on these events.
+    assert Reason.RECORDING_NOT_READ in reasons(dataset.stimulus("lw1").findings)
+    assert dataset.recording(SECOND).word_onsets_s is not None
+    # Without the samples, the times in seconds are used.
+    rewrite(path, [line.rpartition("\t")[0] for line in lines_of(path)])
+    original = open_folder(tmp_path / "1000").recording(FIRST).word_onsets_s
+    np.testing.assert_array_equal(
+        open_folder(tmp_path / "500").recording(FIRST).word_onsets_s, original
+    )  # type: ignore[arg-type]
+
+
+def test_a_sound_that_does_not_fit_its_words_is_noted(copy: Path) -> None:
+    path = copy / f"{MEG}_events.tsv"
+    before = open_folder(copy).recording(FIRST)
+    lines = lines_of(path)
+    row = next(i for i, line in enumerate(lines) if "'kind': 'sound'" in line)
+    sample = int(lines[row].split("\t")[4]) - 200
+    lines[row] = edit_cell(edit_cell(lines[row], 0, str(sample / 1000)), 4, str(sample))
+    rewrite(path, lines)
+    recording = open_folder(copy).recording(FIRST)
+    np.testing.assert_array_equal(recording.word_onsets_s, before.word_onsets_s)  # type: ignore[arg-type]
+    assert not [f for f in before.findings if f.field == "sound"]
+    note = next(f for f in recording.findings if f.field == "sound")
+    assert "by +200 ms" in note.found
 
 
 def test_lines_out_of_order_are_sorted_and_told(copy: Path) -> None:
@@ -395,7 +425,7 @@ PHONEME = "9.9\t0.1\t{'kind': 'phoneme', 'story': 'lw1', %s}\t1\t9900"
 BAD_RECORDINGS: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "broken literal": (
         with_word(lambda line: edit_cell(line, 2, "{'kind': 'word', 'word': ")),
-        ("events.tsv, line 15, column 'trial_type'", "{'kind': 'word', 'word': ", "fix the line"),
+        ("events.tsv, line 15, column 'trial_type'", "{'kind': 'word', 'word': ", "fix the file"),
     ),
     "a call is not a literal": (
         with_word(lambda line: edit_cell(line, 2, "{'kind': open('touched', 'w')}")),
@@ -403,27 +433,19 @@ BAD_RECORDINGS: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     ),
     "not a dict": (
         with_word(lambda line: edit_cell(line, 2, "['word']")),
-        ("events.tsv, line", "['word']", "a dict such as"),
+        ("events.tsv, line", "['word']", "a dict of texts"),
     ),
     "unknown kind": (
         with_word(lambda line: line.replace("'kind': 'word'", "'kind': 'wrod'")),
-        ("an event of kind", "'wrod'", "sound, word, phoneme"),
-    ),
-    "no start": (
-        with_word(lambda line: line.replace("'start'", "'begin'")),
-        ("'start' is None", "Field required", "fix the line"),
+        ("the kind 'wrod'", "sound, word or phoneme"),
     ),
     "a broken literal of a phoneme": (
         spoil_events(lambda lines: [*lines, PHONEME % "'phoneme': BROKEN("]),
-        ("Python literal", "column 'trial_type'", "BROKEN(", "fix the line"),
+        ("Python literal", "column 'trial_type'", "BROKEN(", "fix the file"),
     ),
-    "a broken word that mentions phonemes": (
-        with_word(
-            lambda line: edit_cell(
-                line, 2, "{'kind': 'word', 'note': \"'kind': 'phoneme'\", 'word':}"
-            )
-        ),
-        ("events.tsv, line 15, column 'trial_type'", "Python literal", "SyntaxError"),
+    "no start": (
+        with_word(lambda line: line.replace("'start'", "'begin'")),
+        ("'start' is None", "Field required", "fix the file"),
     ),
     "a start beyond all numbers": (
         with_word(lambda line: re.sub(r"'start': [0-9.]+", f"'start': 1{'0' * 400}", line)),
@@ -440,15 +462,15 @@ BAD_RECORDINGS: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "mixed encodings": (latin, ("events.tsv", "UnicodeDecodeError", "encoding")),
     "times go backwards": (
         spoil_events(swap_times),
-        ("times of words go backwards", "events.tsv, lines", "in the order in which"),
+        ("times that rise", "events.tsv, lines", "in the order in which"),
     ),
     "a word at two times": (
         spoil_events(later_twin),
-        ("is listed twice, at different times", "events.tsv, lines", "leave one of the lines out"),
+        ("every word of a sound file once", "events.tsv, lines"),
     ),
     "two stories": (
         with_word(lambda line: line.replace("'story': 'lw1'", "'story': 'easy_money'")),
-        ("must be of one story", "'lw1' (line 2), 'easy_money' (line 15)", "download"),
+        ("one story for all", "'lw1' (line 2), 'easy_money' (line 15)", "download"),
     ),
     "column missing": (
         spoil_events(lambda lines: [lines[0].replace("duration", "length"), *lines[1:]]),
@@ -471,53 +493,6 @@ BAD_RECORDINGS: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
         ("task-0_meg.json, key 'SamplingFrequency'", "500 in the sidecar, 1000 Hz", "find out"),
     ),
 }
-
-
-@pytest.mark.parametrize(
-    "cell",
-    [
-        "{'kind': 'phoneme', 'phoneme': 'ah0_S', 'start': 0.5, 'word_index': 3}",
-        "{'story': 'lw1', 'kind': 'phoneme', 'start': -1.5e-3, 'pronounced': None,}",
-        "{\"phoneme\": \"b\", 'kind': 'phoneme'}",
-        "\"{'kind': 'phoneme', 'word': \"\"don't\"\"}\"",
-        "{'kind': 'ph' 'oneme'}",
-        "{'kind': 'phoneme', 'other': ['list']}",
-    ],
-)
-def test_phonemes_are_passed_over(cell: str) -> None:
-    assert literal(cell) is None
-
-
-@pytest.mark.parametrize(
-    "cell",
-    [
-        "{'kind': 'phoneme', 'kind': 'word'}",
-        "{'kind': 'word', 'note': \"'kind': 'phoneme'\"}",
-        "{'kind': 'word', \"'kind': 'phoneme'\": 1}",
-        "{'kind': 'phoneme', '\\x6bind': 'word'}",
-        "{'kind': 'word', 'word': 'phoneme'}",
-    ],
-)
-def test_a_word_is_no_phoneme_whatever_its_texts(cell: str) -> None:
-    about = literal(cell)
-    assert about is not None
-    assert about["kind"] == "word"
-
-
-@pytest.mark.parametrize(
-    "cell",
-    [
-        "{'kind': 'phoneme', 'start': 01}",
-        "{'kind': 'phoneme', 'start': 1..2}",
-        "{'kind': 'phoneme', 'start': nan}",
-        "{'kind': 'phoneme' 'start': 1}",
-        "{'kind': 'phoneme'",
-        "{'kind': 'phoneme', 'a' 1}",
-    ],
-)
-def test_what_is_no_literal_is_not_passed_over(cell: str) -> None:
-    with pytest.raises(NOT_LITERAL):
-        literal(cell)
 
 
 def test_provenance_follows_the_description(copy: Path) -> None:
@@ -554,11 +529,11 @@ BAD_FOLDERS: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     ),
     "no story": (
         spoil_events(lambda lines: [lines[0], "1.0\t0.1\tword\t1\t1000"]),
-        ("no event states the story", "events.tsv", "download"),
+        ("no event that states the story", "events.tsv", "download"),
     ),
     "file name": (
         lambda folder: shutil.move(folder / f"{MEG}_meg.con", folder / f"{MEG}_run-1_meg.con"),
-        ("does not fit the layout", "run-1_meg.con", "rename"),
+        ("sub-X_ses-Y_task-Z", "run-1_meg.con", "rename"),
     ),
     "empty": (
         lambda folder: shutil.rmtree(folder / "sub-01"),
@@ -591,23 +566,22 @@ def overlapping_sounds(lines: list[str]) -> list[str]:
 
 def test_sounds_that_overlap_are_an_error(copy: Path) -> None:
     spoil_events(overlapping_sounds)(copy)
-    with pytest.raises(StimulusError, match="would go backwards") as caught:
+    with pytest.raises(StimulusError, match="that follow one another") as caught:
         open_folder(copy).stimulus("lw1")
     assert "'lw1_0'" in str(caught.value)
-    assert "sounds that follow one another" in str(caught.value)
 
 
 @pytest.mark.parametrize("stop", [0, 30, -1000])
 def test_a_torn_sound_is_named(copy: Path, stop: int) -> None:
     path = copy / "stimuli/audio/lw1_0.wav"
     path.write_bytes(path.read_bytes()[:stop])
-    with pytest.raises(StimulusError, match="damaged") as caught:
+    with pytest.raises(StimulusError, match="damaged, empty") as caught:
         open_folder(copy).stimulus("lw1")
     assert "lw1_0.wav" in str(caught.value)
 
 
 def test_an_unknown_subject_is_named(written: tuple[Path, MegMascTruth]) -> None:
-    with pytest.raises(InputError, match="the dataset has no '3'"):
+    with pytest.raises(InputError, match="there is no subject '3'"):
         open_folder(written[0], {"subjects": ["3"]})
 
 
@@ -622,3 +596,34 @@ def test_a_recording_is_not_read_to_be_opened(dataset: Dataset, monkeypatch: Any
     assert recording.signal.values.shape[1] == 4
     with pytest.raises(RecordingError, match="values were read"):
         recording.signal.read([0])  # type: ignore[union-attr]
+
+
+def test_words_that_start_within_a_millisecond_are_the_same_and_two_at_one_place_are_noted() -> (
+    None
+):
+    def recording(name: str, *words: tuple[str, int, float]) -> RecordingEvents:
+        made = [
+            WordEvent(
+                line=i,
+                time_s=10.0 + start,
+                story="s",
+                sound="a",
+                start=start,
+                duration_s=0.1,
+                word=word,
+                sequence_id=0,
+                word_index=index,
+                condition="c",
+            )
+            for i, (word, index, start) in enumerate(words)
+        ]
+        return RecordingEvents(Path(name), "s", {w.key: w for w in made}, {"a": 10.0}, [])
+
+    one = recording("one", ("w0", 0, 0.1), ("w1", 1, 0.5))
+    two = recording("two", ("w0", 0, 0.1), ("w1", 1, 0.50051), ("other", 1, 0.9))
+    story = story_words("s", {"one": one, "two": two}, ["c"], "here")
+    assert story.table["word"].to_list() == ["w0", "w1", "other"]
+    assert [finding.reason for finding in story.findings] == [Reason.SIDECAR_DISAGREES]
+    assert "first: 'w1', 0.5 s" in story.findings[0].found
+    times = story.times_s(two, Findings("here"))
+    np.testing.assert_allclose(times, [10.1, 10.50051, 10.9])

@@ -202,7 +202,7 @@ def test_events_without_a_story_are_named(copy: Path) -> None:
     path = copy / "sub-001/func/sub-001_task-tunnel_events.tsv"
     path.write_text(path.read_text(encoding="utf-8").replace("story", "rest"), encoding="utf-8")
     dataset = opened(copy)
-    with pytest.raises(RecordingError, match="no story") as caught:
+    with pytest.raises(RecordingError, match="trial_type 'story'") as caught:
         dataset.recording(find(dataset, "001", "tunnel"))
     assert "sub-001_task-tunnel_events.tsv" in str(caught.value)
 
@@ -233,7 +233,7 @@ def test_the_audio_starts_with_the_first_event_that_plays_it(
 
 def test_a_run_that_plays_another_story_is_named(copy: Path) -> None:
     dataset = write_events(copy, "0.0 12 fixation n/a", "12.0 30 story OTHER_audio.wav")
-    with pytest.raises(RecordingError, match="plays another story") as caught:
+    with pytest.raises(RecordingError, match="whose alignment is") as caught:
         dataset.recording(find(dataset, "001", "tunnel"))
     message = str(caught.value)
     assert "sub-001_task-tunnel_events.tsv, column 'stim_file'" in message

@@ -13,7 +13,7 @@ from lpact.codes import Reason
 from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus
 from lpact.datasets.natural_stories import AS_READ, OPTIONAL, PENN, TIMES, UD, WORDS
 from lpact.errors import LPactError, RecordingError, StimulusError
-from lpact.features.parsing.parse import WordParse, read_parse
+from lpact.features.parsing import Parse, read_parse
 from shared_data import shared_data
 
 STIMULUS = "natural_stories"
@@ -58,7 +58,7 @@ def test_parses_become_trees_over_words(truth: NaturalStoriesTruth, stimulus: St
     # As many phrases open as close: seven a sentence.
     n_sentences = words["sentence_id"].n_unique()
     assert words["n_opening"].sum() == words["n_closing"].sum() == 7 * n_sentences
-    assert isinstance(read_parse(stimulus, None), WordParse)
+    assert isinstance(read_parse(stimulus, None), Parse)
 
 
 def test_what_was_noticed_is_said(truth: NaturalStoriesTruth, stimulus: Stimulus) -> None:
@@ -73,7 +73,7 @@ def test_there_are_no_recordings_and_none_is_made_up(truth: NaturalStoriesTruth)
     dataset = opened(truth.folder)
     assert dataset.recording_ids() == []
     assert DATASETS.get("natural_stories").role == "diagnostic"
-    with pytest.raises(RecordingError, match="no such recording"):
+    with pytest.raises(RecordingError, match="there is no recording"):
         dataset.recording(RecordingId("1", "1", "1", STIMULUS))
     with pytest.raises(StimulusError, match="did you mean 'natural_stories'"):
         dataset.stimulus("stories")
@@ -134,7 +134,7 @@ def _replace(old: str, new: str, count: int = 1) -> Callable[[str], str]:
         (WORDS, _replace("1.2.whole", "1.3.whole"), "line 4"),
         (WORDS, _replace("1.1.whole\tThe", "1.1.whole The"), "line 1"),
         (WORDS, _replace("1.1.whole\tThe", "1.1.whole\tThe\n1.1.whole\tThe"), "every token once"),
-        (AS_READ, _replace("The\t1\t1\n", ""), "no line for word 1 of story 1"),
+        (AS_READ, _replace("The\t1\t1\n", ""), "none for word 1 of story 1"),
         (
             AS_READ,
             _replace("The\t1\t1\n", "The\t1\t1\nThe\t1\t1\n"),

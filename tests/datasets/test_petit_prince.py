@@ -16,8 +16,8 @@ from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets.base import DATASETS, Dataset
 from lpact.errors import InputError, RecordingError, StimulusError
-from lpact.features.availability import Missing
-from lpact.features.parsing.parse import parse_from_columns
+from lpact.features.mechanisms import Missing
+from lpact.features.parsing import parse_from_columns
 from lpact.grid import build_grid
 from shared_data import shared_data
 
@@ -180,7 +180,7 @@ def test_a_subject_without_nine_runs_is_named(copy: Path) -> None:
 
 
 def test_an_unknown_subject_is_named(written: Written) -> None:
-    with pytest.raises(InputError, match="the dataset has no 'EN059'"):
+    with pytest.raises(InputError, match="there is no subject 'EN059'"):
         opened(written.folder, subjects=("EN059",))
 
 
@@ -210,11 +210,11 @@ def test_a_table_in_another_encoding_is_named(copy: Path) -> None:
 def test_broken_parses_are_named(copy: Path) -> None:
     path = copy / "annotation/EN/lppEN_dependency.csv"
     replace_text(path, "root(ROOT-0, swallowed-2)", "root(ROOT-0 swallowed-2)")
-    with pytest.raises(StimulusError, match="not a dependency") as caught:
+    with pytest.raises(StimulusError, match="relation") as caught:
         opened(copy).stimulus("lppEN-section1")
     assert "lppEN_dependency.csv, line 2" in str(caught.value)
     replace_text(path, "root(ROOT-0 swallowed-2)", "dep(boa-1, swallowed-2)")
-    with pytest.raises(StimulusError, match="do not form a tree"):
+    with pytest.raises(StimulusError, match="a tree: words"):
         opened(copy).stimulus("lppEN-section1")
 
 

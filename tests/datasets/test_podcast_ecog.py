@@ -158,8 +158,6 @@ def test_gpt2_features(written: Written, pooling: str) -> None:
         tokens = truth.layer[truth.token_word == word]
         expected = tokens.mean(axis=0) if pooling == "mean" else tokens[-1]
         np.testing.assert_allclose(loaded[row], expected)
-    with pytest.raises(FeatureError, match="does not bring these features"):
-        offer.load(FeatureKey("gpt2-xl", 7, "full"))
 
 
 def test_whisper_leaves_out_the_words_that_it_lacks(written: Written) -> None:
@@ -230,7 +228,7 @@ def test_words_without_times_are_left_out(copy: Path, written: Written) -> None:
 
 def test_tables_that_number_other_words(copy: Path) -> None:
     replace(copy / "stimuli/syntactic/transcript.tsv", "\tone,\t", "\ttwo,\t")
-    with pytest.raises(StimulusError, match="two tables number different words") as caught:
+    with pytest.raises(StimulusError, match="the words of the transcript") as caught:
         opened(copy).stimulus("podcast")
     assert "line 3" in str(caught.value)
     assert "word 1 is 'two,' here, and 'one,'" in str(caught.value)
@@ -270,7 +268,7 @@ def test_truncated_files(copy: Path) -> None:
     assert path.name in str(caught.value)
     hdf5 = copy / "stimuli/gpt2-xl/features.hdf5"
     hdf5.write_bytes(hdf5.read_bytes()[:800])
-    with pytest.raises(FeatureError, match="HDF5 file cannot be opened"):
+    with pytest.raises(FeatureError, match="may be truncated"):
         dataset.stimulus("podcast")
     assert opened(copy, features=[]).stimulus("podcast").features is None
 
@@ -282,7 +280,7 @@ def test_features_that_do_not_fit_their_table(copy: Path) -> None:
     )
     offer = opened(copy).stimulus("podcast").features
     assert offer is not None
-    with pytest.raises(FeatureError, match="one row for every row of their table"):
+    with pytest.raises(FeatureError, match=r"rows, as in .*transcript\.tsv"):
         offer.load(FeatureKey("gpt2-xl", 24, "full"))
 
 
@@ -333,10 +331,10 @@ def test_gaps_in_the_raw_signal(copy: Path) -> None:
     path = copy / "sub-01/ieeg/sub-01_task-podcast_ieeg.edf"
     leave_gap(path, record=6, seconds=4)
     dataset = opened(copy, signal="raw")
-    with pytest.raises(RecordingError, match="has gaps") as caught:
+    with pytest.raises(RecordingError, match="records without gaps") as caught:
         dataset.recording(dataset.recording_ids()[0])
     assert f"{path}, record 7 of " in str(caught.value)
-    assert "begins +4 s from where" in str(caught.value)
+    assert "begins +4 s after the one" in str(caught.value)
 
 
 def test_raw_signal_without_a_unit_in_its_file(copy: Path, written: Written) -> None:
@@ -351,7 +349,7 @@ def test_raw_signal_without_a_unit_in_its_file(copy: Path, written: Written) -> 
     assert note.reason == Reason.SIDECAR_DISAGREES
     table = copy / "sub-01/ieeg/sub-01_task-podcast_channels.tsv"
     table.write_text(table.read_text(encoding="utf-8").replace("µV", "n/a"), encoding="utf-8")
-    with pytest.raises(RecordingError, match="unit of a channel is not known"):
+    with pytest.raises(RecordingError, match="V, mV, µV or nV"):
         first(opened(copy, signal="raw"))
 
 
@@ -388,19 +386,9 @@ def test_a_wrong_rate_in_the_sidecar_of_the_raw_signal(copy: Path) -> None:
 def test_a_channel_that_is_not_in_the_table(copy: Path) -> None:
     replace(copy / "sub-01/ieeg/sub-01_task-podcast_channels.tsv", "G2\t", "G77\t")
     dataset = opened(copy, signal="raw")
-    with pytest.raises(RecordingError, match=r"not in channels\.tsv") as caught:
+    with pytest.raises(RecordingError, match="a row for each of the") as caught:
         dataset.recording(dataset.recording_ids()[0])
     assert "no row for G2" in str(caught.value)
-
-
-def test_positions_that_disagree_are_noted(copy: Path) -> None:
-    path = copy / "sub-01/ieeg/sub-01_space-MNI152NLin2009aSym_electrodes.tsv"
-    path.write_text(
-        re.sub(r"G1\t[^\t]+", "G1\t99.0", path.read_text(encoding="utf-8")), encoding="utf-8"
-    )
-    recording, _ = first(opened(copy))
-    note = next(f for f in recording.findings if f.reason == Reason.SIDECAR_DISAGREES)
-    assert "the first is G1" in note.found
 
 
 def test_no_recordings(copy: Path) -> None:
@@ -457,8 +445,8 @@ def test_real_whisper_table_disagrees(tmp_path: Path) -> None:
     stimulus = opened(tmp_path, features=["whisper-medium"]).stimulus("podcast")
     assert stimulus.words.height == 5134
     notes = [f.found for f in stimulus.findings if f.reason == Reason.SIDECAR_DISAGREES]
-    assert notes[0].startswith("2 word(s) not in it: 1561 \"he's\", 4314 'before'")
-    assert notes[1].startswith("5 word(s) at other times; the first is word 1291, 'It'")
+    assert "2 word(s) not in it: 1561 \"he's\", 4314 'before'" in notes[0]
+    assert "5 word(s) at other times; the first is word 1291, 'It'" in notes[1]
     offer = stimulus.features
     assert offer is not None
     with pytest.raises(FeatureError, match=f"{len(truth.vectors)}"):
@@ -471,11 +459,5 @@ def test_real_electrode_tables(tmp_path: Path) -> None:
     target = tmp_path / "sub-01/ieeg/sub-01_space-MNI152NLin2009aSym_electrodes.tsv"
     shutil.copyfile(real / "sub-01_electrodes_MNI.tsv", target)
     recording, _ = first(opened(tmp_path))
-    notes = [f for f in recording.findings if f.reason == Reason.SIDECAR_DISAGREES]
-    assert len(notes) == 1
-    assert "G2" in notes[0].found
-    assert "[ 60.   -1.3 -29.3]" in notes[0].found
-    unlisted = next(
-        f for f in recording.findings if f.field == "electrodes.tsv" and f is not notes[0]
-    )
+    unlisted = next(f for f in recording.findings if f.field == "electrodes.tsv")
     assert "G1" in unlisted.found

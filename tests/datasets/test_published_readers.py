@@ -55,10 +55,10 @@ def opened(name: str, folder: Path | None) -> Dataset:
 
 def test_unknown_recordings_and_stimuli_are_named(written: tuple[str, Path]) -> None:
     dataset = opened(*written)
-    with pytest.raises(RecordingError, match="no such recording"):
+    with pytest.raises(RecordingError, match="there is no recording"):
         dataset.recording(RecordingId("nobody", "1", "1", "nothing"))
     known = dataset.stimulus_ids()[0]
-    with pytest.raises(StimulusError, match=r"no such stimulus[^?]*did you mean"):
+    with pytest.raises(StimulusError, match=r"there is no stimulus[^?]*did you mean"):
         dataset.stimulus(f"{known}x")
 
 

@@ -109,14 +109,14 @@ def test_sentences_without_all_regions_stop_or_are_left_out(tmp_path: Path) -> N
     rows = _rows()
     rows[3]["response_target"] = "NA"
     _write(tmp_path, rows)
-    _expect(RecordingError, tmp_path, "sentence '2' has no response in 'B' (line 5)", "leave_out")
+    _expect(RecordingError, tmp_path, "sentence '2' has no response in 'B'", "leave_out")
     dataset = opened(tmp_path, missing="leave_out")
     recording = dataset.recording(dataset.recording_ids()[0])
     assert responses(dataset, recording.id).tolist() == [[1.0, 2.0]]
     assert [f.reason for f in recording.findings] == [Reason.SOURCE_ROWS_LEFT_OUT]
     assert dataset.stimulus("sentences").words["word"].to_list() == ["One", "two."]
     _write(tmp_path, _rows()[:3])
-    _expect(RecordingError, tmp_path, "sentence '2' has no response in 'B' (no line)")
+    _expect(RecordingError, tmp_path, "sentence '2' has no response in 'B'")
 
 
 def _cell(row: int, column: str, value: object) -> Callable[[list[dict[str, object]]], None]:
@@ -159,12 +159,12 @@ def test_a_sentence_of_blanks_is_named(tmp_path: Path) -> None:
     for row in rows[:2]:
         row["sentence"] = "  "
     _write(tmp_path, rows)
-    with pytest.raises(StimulusError, match="a presentation has no words"):
+    with pytest.raises(StimulusError, match="the text of a sentence"):
         opened(tmp_path).stimulus("sentences")
 
 
 def test_files_that_are_missing_broken_or_unclear_are_named(tmp_path: Path) -> None:
-    _expect(InputError, tmp_path, "there is no table")
+    _expect(InputError, tmp_path, "there is no file")
     path = _write(tmp_path, _rows())
     path.write_bytes(path.read_bytes() + "3,Caf\xe9.,1,A,1\r\n".encode("latin-1"))
     _expect(InputError, tmp_path, "UnicodeDecodeError", "encoding", "table.csv")
@@ -173,17 +173,17 @@ def test_files_that_are_missing_broken_or_unclear_are_named(tmp_path: Path) -> N
     path.write_text(path.read_text(encoding="utf-8") + "3,Torn", encoding="utf-8")
     _expect(InputError, tmp_path, "one cell per column", "line 6")
     (tmp_path / "other.csv").write_text("a,b\n1,2\n", encoding="utf-8")
-    _expect(InputError, tmp_path, "several tables", 'file = "other.csv"')
+    _expect(InputError, tmp_path, "there are several files", 'file = "other.csv"')
     with pytest.raises(InputError, match="the folder does not exist"):
         opened(tmp_path / "nowhere")
 
 
 def test_names_that_are_not_in_the_table_are_named(tmp_path: Path) -> None:
     _write(tmp_path, _rows())
-    with pytest.raises(InputError, match="the dataset has no '12'") as error:
+    with pytest.raises(InputError, match="there is no subject '12'") as error:
         opened(tmp_path, subjects=["12"])
     assert "option 'subjects'" in str(error.value)
-    with pytest.raises(InputError, match="the dataset has no 'C'"):
+    with pytest.raises(InputError, match="there is no roi 'C'"):
         opened(tmp_path, rois=["C"])
 
 

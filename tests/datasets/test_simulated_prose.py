@@ -14,14 +14,14 @@ import pytest
 from lpact.datasets.base import DATASETS, FeatureKey
 from lpact.datasets.simulated import MECHANISMS, SimulatedDataset
 from lpact.datasets.simulated.brain import word_response
+from lpact.datasets.simulated.latents import discourse_state
 from lpact.datasets.simulated.prose import lexicon, unigrams, word_type, write_prose, write_story
 from lpact.datasets.simulated.prose.grammar import Narrator
 from lpact.datasets.simulated.prose.writer import RandomChooser
-from lpact.datasets.simulated.read import discourse_state
 from lpact.datasets.validate import check_recording, check_stimulus
 from lpact.features.mechanisms import MECHANISMS as REGISTERED
 from lpact.features.mechanisms import MechanismInputs
-from lpact.features.parsing.parse import parse_from_columns
+from lpact.features.parsing import parse_from_columns
 
 UPOS = {"ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "NOUN", "NUM"} | {
     *("PART", "PRON", "PROPN", "SCONJ", "VERB")

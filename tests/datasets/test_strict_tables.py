@@ -219,8 +219,8 @@ class TestHdf5:
             ("soft_out_x", "leads out", "other.h5"),
             ("raw", "leads out", "external storage"),
             ("virtual", "leads out", "a virtual dataset"),
-            ("loop", "is broken", "a loop of links"),
-            ("nowhere", "is broken", "a link without a target"),
+            ("loop", "has no dataset", "a link in a loop"),
+            ("nowhere", "has no dataset", "without a target"),
             ("d", "not a dataset", "soft, x"),
             ("type", "not a dataset", "a datatype"),
             ("d/y", "has no dataset 'd/y'", "'d/x'"),
@@ -261,7 +261,7 @@ class TestHdf5:
         with h5py.File(tmp_path / "a.h5", "w") as file:
             file["x"] = np.ones(3)
         with (
-            pytest.raises(RecordingError, match="may be damaged"),
+            pytest.raises(RecordingError, match="may be truncated"),
             open_hdf5(tmp_path / "a.h5", RecordingError),
         ):
             raise RuntimeError("Unable to do something (wrong B-tree signature)")

@@ -321,7 +321,7 @@ def test_wrong_input_is_named() -> None:
         model.fit_lags(X, y)
     with pytest.raises(ValueError, match="at least 3 blocks"):
         NestedRidge(cv=2).nested_scores(X, y)
-    with pytest.raises(ValueError, match="unknown value 'mse'"):
+    with pytest.raises(ValueError, match="unknown metric 'mse'"):
         model.nested_scores(X, y, metric="mse")
     model.fit(X, y, unpenalised=X[:, :2])
     for given in (None, X[:, :1]):

@@ -17,12 +17,12 @@ from scipy.io import wavfile
 
 from lpact.codes import Reason
 from lpact.config import NuisanceConfig
+from lpact.datasets._files.wav import open_wav
 from lpact.datasets.base import Envelope, Stimulus
 from lpact.errors import StimulusError
 from lpact.features.acoustics import (
     EnvelopeSettings,
     envelope_source,
-    open_wav,
     stimulus_envelope,
     why_no_envelope,
 )

@@ -24,10 +24,8 @@ from small_models import (
 
 import lpact
 from lpact.errors import ConfigError
-from lpact.features.language.contexts import readings
-from lpact.features.language.settings import ReadingOptions
+from lpact.features.language.reader import word_passage
 from lpact.features.language.text import read_stories
-from lpact.features.language.tokens import WordTokens
 from lpact.math.seeding import keyed_rng
 
 WORDS = TEXT.split()
@@ -50,7 +48,7 @@ def change(found, expected):
 
 
 @pytest.mark.parametrize(
-    ("family", "window"), [("gpt2", None), ("llama", None), *((family, 24) for family in CAUSAL)]
+    ("family", "window"), [("gpt2", None), *((family, 24) for family in CAUSAL)]
 )
 def test_no_word_knows_what_follows_it(family, window, folder_of, tmp_path):
     n_past, words = 27, WORDS[:34]
@@ -187,21 +185,17 @@ def test_more_words_than_a_model_can_read_are_not_silently_fewer(folder_of, tmp_
     assert "row " in str(caught.value)
 
 
-def shuffled_orders(reader, words, draw, options):
+def shuffled_orders(words, draw):
     """The words before each word, in the order in which the context has them."""
     (story,) = read_stories(words_table({"story": words}), where="")
-    ids, places = reader.tokens(words)
-    tokens = WordTokens(np.array(ids), *np.array(places).T)
-    texts = readings("shuffled", draw, story, tokens, options, one_by_one=False, room=200)
-    return [reading.rows.tolist() for reading in texts]
+    return [word_passage("shuffled", draw, story, 0, i)[1].tolist() for i in range(len(words))]
 
 
 @pytest.mark.parametrize("family", CAUSAL)
 def test_shuffled_words_are_read_in_each_draw_s_order(family, folder_of, reader_of, tmp_path):
     words, reader = WORDS[:14], reader_of(family)
-    options = ReadingOptions(shuffled_draws=2)
     found = extract(folder_of(family), words, tmp_path, contexts=["shuffled"], shuffled_draws=2)
-    orders = [shuffled_orders(reader, words, draw, options) for draw in (0, 1)]
+    orders = [shuffled_orders(words, draw) for draw in (0, 1)]
     for draw, features in enumerate(found):
         for word, order in enumerate(orders[draw]):
             assert order[-1] == word

@@ -29,7 +29,7 @@ import lpact
 from lpact.config import GridConfig
 from lpact.datasets.base import Recording, RecordingId, Stimulus, TimeSeries, Units
 from lpact.errors import ConfigError, FeatureError
-from lpact.features.language.contexts import cut
+from lpact.features.language.reader import cut
 from lpact.features.language.tokens import WordTokens
 from lpact.grid import build_grid
 
@@ -106,15 +106,8 @@ def test_each_word_is_read_in_its_window(family, window, stride, folder_of, read
         stride_tokens=stride,
         min_context_tokens=room - step,
     )
-    windows = list(
-        cut(
-            WordTokens(np.array(ids), first, last, lead),
-            (0, len(WORDS)),
-            room=room,
-            stride=step,
-            where="",
-        )
-    )
+    tokens = WordTokens(np.array(ids), first, last, lead)
+    windows = list(cut(tokens, room=room, stride=step, place=str))
     assert len(windows) >= 4
     reads = []
     for w in windows:

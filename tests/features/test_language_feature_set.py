@@ -38,21 +38,20 @@ def writer(path: Path, *, key: str = "k", dtype: str = "float32") -> FeatureSetW
 
 
 def write(path: Path, *, stops: tuple[int, ...] = (N_WORDS,), dtype: str = "float32") -> FeatureSet:
-    """Write a set in parts that end at ``stops``, one commit each."""
+    """Write a set in parts that end at ``stops``."""
     hidden, surprisal, entropy = values(dtype)
     with writer(path, dtype=dtype) as to:
         for first, stop in zip((0, *stops), stops, strict=False):
             to.append(hidden[:, first:stop], surprisal[first:stop], entropy[first:stop])
-            to.commit()
     found = open_set(path)
     assert found is not None
     return found
 
 
 @pytest.fixture(autouse=True)
-def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight words a shard: seven shards, the last not full."""
-    monkeypatch.setattr(feature_set, "SHARD_BYTES", 1)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight words per chunk: seven chunks per layer, the last not full."""
+    monkeypatch.setattr(feature_set, "CHUNK_BYTES", 1)
 
 
 def assert_right(found: FeatureSet, dtype: str = "float32") -> None:
@@ -82,52 +81,32 @@ def test_a_set_is_taken_up_where_it_stopped(tmp_path: Path, stop: int) -> None:
     with writer(path) as again:
         assert again.n_done == stop
         again.append(hidden[:, stop:], surprisal[stop:], entropy[stop:])
-        again.commit()
     found = open_set(path)
     assert found is not None
     assert_right(found)
 
 
-def test_words_that_were_not_committed_are_not_there(tmp_path: Path) -> None:
+def test_words_that_the_record_does_not_count_are_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "set"
     write(path, stops=(10,))
     hidden, surprisal, entropy = values()
     killed = writer(path)
-    killed.append(hidden[:, :30] * 0 + 7, surprisal[:30], entropy[:30])
+    monkeypatch.setattr(killed, "_record", fail)
+    monkeypatch.setattr(feature_set, "COMMIT_S", 0.0)
+    with pytest.raises(MemoryError):
+        killed.append(hidden[:, :30] * 0 + 7, surprisal[:30], entropy[:30])
     killed.close()
     with writer(path) as again:
         assert again.n_done == 10
         again.append(hidden[:, 10:], surprisal[10:], entropy[10:])
-        again.commit()
     found = open_set(path)
     assert found is not None
     assert_right(found)
 
 
-def test_leaving_commits_what_is_whole(tmp_path: Path) -> None:
-    hidden, surprisal, entropy = values()
-
-    def stopped() -> None:
-        with writer(tmp_path / "a") as to:
-            to.append(hidden[:, :30], surprisal[:30], entropy[:30])
-            raise KeyboardInterrupt
-
-    def failed() -> None:
-        with writer(tmp_path / "b") as to:
-            to.append(hidden[:, :10], surprisal[:10], entropy[:10])
-            to.commit()
-            to._write_shard = fail  # type: ignore[method-assign]
-            to.append(hidden[:, 10:], surprisal[10:], entropy[10:])
-            to.commit()
-
-    with pytest.raises(KeyboardInterrupt):
-        stopped()
-    with pytest.raises(MemoryError):
-        failed()
-    assert [open_set(tmp_path / n).n_done for n in "ab"] == [30, 10]  # type: ignore[union-attr]
-
-
-def fail(n_done: int, part: object) -> None:
+def fail() -> None:
     raise MemoryError
 
 
@@ -166,7 +145,6 @@ def test_zarr_opens_the_group_by_itself(tmp_path: Path) -> None:
     assert group["hidden"].metadata.dimension_names == ("layer", "word", "feature")
     assert group["hidden"].dtype == np.float32
     assert group["hidden"].chunks == (1, 8, N_COLUMNS)
-    assert group["hidden"].shards == (N_LAYERS, 8, N_COLUMNS)
     np.testing.assert_array_equal(group["hidden"][:], hidden)
     np.testing.assert_array_equal(group["hidden"][1, 5:17, 2], hidden[1, 5:17, 2])
     for name, expected in (("surprisal", surprisal), ("entropy", entropy)):
@@ -196,9 +174,9 @@ def test_a_flipped_bit_is_found_or_harmless(tmp_path: Path) -> None:
     """Every eleventh byte of every file with numbers, one after the other."""
     found = write(tmp_path / "set")
     files = data_files(found.path)
-    assert len(files) == 9
+    assert len(files) == 7 * N_LAYERS + 2
     n_found = 0
-    for file in (files[0], files[1], files[7], files[8]):
+    for file in (files[0], files[1], files[-2], files[-1]):
         whole = file.read_bytes()
         for place in range(0, len(whole), 11):
             spoilt = bytearray(whole)
@@ -228,15 +206,16 @@ def test_a_file_that_was_not_copied(tmp_path: Path, array: str, how: str) -> Non
         found.hidden(0) if array == "hidden" else getattr(found, array)()
 
 
-def test_a_damaged_shard_is_found_when_a_set_is_taken_up(tmp_path: Path) -> None:
+def test_a_damaged_chunk_is_found_when_a_set_is_taken_up(tmp_path: Path) -> None:
     path = tmp_path / "set"
     write(path, stops=(20,))
-    (file,) = [p for p in data_files(path) if p.parts[-4:] == ("c", "0", "2", "0")]
+    (file,) = [p for p in data_files(path) if p.parts[-4:] == ("c", "1", "2", "0")]
     content = bytearray(file.read_bytes())
     content[0] ^= 1
     file.write_bytes(content)
-    with pytest.raises(FeatureError, match="damaged"):
-        writer(path)
+    hidden, surprisal, entropy = values()
+    with pytest.raises(FeatureError, match="damaged"), writer(path) as again:
+        again.append(hidden[:, 20:], surprisal[20:], entropy[20:])
     assert not (path / "lock").exists()
 
 
@@ -268,22 +247,13 @@ def test_there_is_no_set(tmp_path: Path) -> None:
     assert open_set(tmp_path / "none") is None
 
 
-def test_shards_of_another_size_are_not_written_into(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(tmp_path / "set", stops=(20,))
-    monkeypatch.setattr(feature_set, "SHARD_BYTES", 16 * N_LAYERS * N_COLUMNS * 4)
-    with pytest.raises(FeatureError, match="damaged"):
-        writer(tmp_path / "set")
-
-
 # -- two processes ---------------------------------------------------------------------------------
 
 HOLDER = """
 import sys
 from pathlib import Path
 from lpact.features.language import feature_set
-feature_set.SHARD_BYTES = 1
+feature_set.CHUNK_BYTES = 1
 with feature_set.FeatureSetWriter(Path(sys.argv[1]), key="k", about={}, shape=(3, 50, 6), dtype="float32"):
     print("writing", flush=True)
     sys.stdin.readline()
@@ -329,7 +299,7 @@ import torch
 torch.set_num_threads(1)
 from lpact import extract_features
 from lpact.features.language import feature_set, reader
-reader.BLOCK_BYTES, feature_set.SHARD_BYTES = 2**20, 2**19
+reader.BLOCK_BYTES, feature_set.CHUNK_BYTES = 2**20, 2**19
 text = Path(sys.argv[2]).read_text().split()
 for n_words in (1500, 4500):
     words = pl.DataFrame({"word": (text * 100)[:n_words]})
@@ -340,6 +310,7 @@ for n_words in (1500, 4500):
 """
 
 
+@pytest.mark.stress
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss has another unit elsewhere")
 def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
     """A cheap model with wide states: features of the long text are far larger than what memory grows by."""
@@ -424,7 +395,7 @@ def test_a_set_has_a_digest_once_it_is_complete(tmp_path: Path) -> None:
         for p in files
         if p.is_file()
     ]
-    assert len(pairs) == 7 + 2 + 3  # shards, chunks, headers
+    assert len(pairs) == 7 * N_LAYERS + 2 + 3  # chunks, headers
     assert recorded(whole) == hashlib.sha256(json.dumps(sorted(pairs)).encode()).hexdigest()
     assert whole.verify(Checksums(tmp_path)) == whole.sha256
     assert recorded(write(tmp_path / "in parts", stops=(13, 30, N_WORDS))) == whole.sha256
@@ -441,18 +412,6 @@ def test_other_numbers_in_whole_files_are_noticed(tmp_path: Path, name: str) -> 
     assert caught.value.where == str(found.path)
     assert "extract the features again" in str(caught.value.remedy)
     assert found.sha256 in str(caught.value.expected)
-
-
-def test_a_set_without_a_digest_is_given_one(tmp_path: Path) -> None:
-    found = write(tmp_path / "set")
-    record = found.path / "set.json"
-    values = json.loads(record.read_text())
-    record.write_text(json.dumps({k: v for k, v in values.items() if k != "sha256"}))
-    old = open_set(found.path)
-    assert old is not None
-    assert old.sha256 is None
-    assert old.verify(Checksums(tmp_path)) == found.sha256
-    assert json.loads(record.read_text()) == values
 
 
 def test_headers_of_the_group_do_not_stand_in_for_those_of_the_arrays(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from lpact.errors import ConfigError, FeatureError, LPactError
 from lpact.features.language import extraction
 from lpact.features.language.feature_set import open_set
 from lpact.features.models import ModelPlace
-from lpact.features.parsing.parse import parser_files
+from lpact.features.parsing import parser_files
 from lpact.features.sources.transformers import Transformers, TransformersOptions
 
 WORDS = words_table({"story": TEXT.split()[:40]})

@@ -14,7 +14,7 @@ from small_models import (
     extract,
 )
 
-from lpact.features.language.contexts import cut, tail
+from lpact.features.language.reader import cut, tail
 from lpact.features.language.tokens import WordTokens
 
 WORDS = TEXT.split()
@@ -175,9 +175,7 @@ def test_windows_keep_words_after_the_last_where_the_future_is_seen(
         stride_tokens=stride,
     )
     tokens = WordTokens(np.array(ids), *np.array(places).T)
-    windows = list(
-        cut(tokens, (0, len(words)), room=room, stride=stride, where="", overhang=stride // 2)
-    )
+    windows = list(cut(tokens, room=room, stride=stride, overhang=stride // 2, place=str))
     assert len(windows) >= 4
     reads = []
     for w in windows:

@@ -16,8 +16,7 @@ from lpact import extract_features
 from lpact.codes import Reason
 from lpact.datasets.base import FeatureKey, Stimulus
 from lpact.errors import ConfigError, FeatureError
-from lpact.features.availability import Missing
-from lpact.features.mechanisms import MECHANISMS, MechanismInputs, mechanism_matrix
+from lpact.features.mechanisms import MECHANISMS, MechanismInputs, Missing, mechanism_matrix
 from lpact.features.models import MODELS, NO_COST, ModelPlace, ModelSource
 from lpact.run.progress import Reporter
 

@@ -11,7 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lpact.errors import StimulusError
-from lpact.features.language.text import Story, locate, read_stories
+from lpact.features.language.text import Story, read_stories
+from lpact.features.language.transcript import locate
 
 VOCABULARY = (
     "the", "a", "he", "ran", "over", "hill", "Straße", "Müller", "laughed", "softly", "café", "naïve",

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lpact.errors import FeatureError
-from lpact.features.language.contexts import Window, cut, tail
+from lpact.features.language.reader import Window, cut, tail
 from lpact.features.language.tokens import WordTokens
 
 
@@ -45,8 +45,7 @@ def tasks(draw):
 
 
 def windows_of(tokens, room, stride, overhang=0):
-    whole = (0, len(tokens.first))
-    return list(cut(tokens, whole, room=room, stride=stride, where="here", overhang=overhang))
+    return list(cut(tokens, room=room, stride=stride, overhang=overhang, place=str))
 
 
 def inside_a_word(tokens, place):
@@ -149,17 +148,8 @@ def test_a_word_longer_than_the_stride_is_an_error_that_tells_the_stride(size, s
     if size <= stride:
         assert windows_of(tokens, room, stride)[-1].last == 32
         return
-    with pytest.raises(FeatureError, match="here, the word number 30") as caught:
-        list(
-            cut(
-                tokens,
-                (0, 32),
-                room=room,
-                stride=stride,
-                where="here",
-                label=lambda word: f"the word number {word}",
-            )
-        )
+    with pytest.raises(FeatureError, match="the word number 30") as caught:
+        list(cut(tokens, room=room, stride=stride, place=lambda word: f"the word number {word}"))
     assert f"{size} tokens" in str(caught.value)
     assert f"raise stride_tokens to at least {size}" in str(caught.value)
 

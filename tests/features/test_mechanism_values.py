@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from lpact.codes import Reason
 from lpact.datasets.base import Stimulus
 from lpact.errors import ConfigError, StimulusError
-from lpact.features.availability import Missing
-from lpact.features.mechanisms import MECHANISMS, MechanismInputs
-from lpact.features.parsing import WordParse, read_parse
+from lpact.features.mechanisms import MECHANISMS, MechanismInputs, Missing
+from lpact.features.parsing import Parse, read_parse
 
 ALL = tuple(MECHANISMS.names())
 FROM_LANGUAGE = ("surprisal", "semantic_transition", "context_update")
@@ -77,7 +76,7 @@ def compute(name, stimulus, language=None, parse=None, **options):
 def test_values_of_the_dataset_win(name):
     own = np.array([3, 1, 2])
     language = Values({None: np.eye(3), 1: np.eye(3)}, np.zeros(3), np.zeros(3))
-    parse = WordParse(np.array([-1, 0, 1]), ("root", "obj", "obj"), None, "here")
+    parse = Parse(np.array([-1, 0, 1]), ("root", "obj", "obj"), None, "here")
     stimulus = make_stimulus([3], mechanisms={name: own})
     values = compute(name, stimulus, language, parse)
     assert values.dtype == np.float64
@@ -89,7 +88,7 @@ def test_values_of_the_dataset_win(name):
 def test_without_any_source_the_reason_says_what_is_needed(name):
     missing = compute(name, make_stimulus([3]))
     assert missing.reason is Reason.MECHANISM_NOT_OFFERED
-    assert f"has no values of '{name}'; needed: one value a word, or " in missing.detail
+    assert f"has no values of '{name}'; needed: one value per word, or " in missing.detail
     why = "no model of the study reads text" if name in FROM_LANGUAGE else "no parser is named"
     assert missing.detail.endswith(why)
 
@@ -123,7 +122,7 @@ def test_a_layer_that_does_not_exist_is_named_with_those_that_do(name):
 @pytest.mark.parametrize("name", ALL)
 def test_a_stimulus_without_words_has_no_values(name):
     language = Values({None: np.empty((0, 4)), 1: np.empty((0, 4))}, np.empty(0), np.empty(0))
-    parse = WordParse(np.empty(0, dtype=np.int64), (), (), "here")
+    parse = Parse(np.empty(0, dtype=np.int64), (), (), "here")
     assert compute(name, make_stimulus([]), language, parse).shape == (0,)
 
 

@@ -57,7 +57,7 @@ def test_columns_are_the_offered_values_in_the_order_asked_for():
     assert missing["syntactic_boundary"].reason is Reason.MECHANISM_NOT_OFFERED
     assert missing["syntactic_boundary"].detail == (
         "stimulus 'stim' (words.csv) has no values of 'syntactic_boundary'; "
-        "needed: one value a word, or a dependency parse; but: the words table has no columns 'head' "
+        "needed: one value per word, or a dependency parse; but: the words table has no columns 'head' "
         "and 'deprel', and no parser is named"
     )
 

@@ -12,11 +12,18 @@ from hypothesis import strategies as st
 
 from lpact.datasets.base import Stimulus
 from lpact.errors import ConfigError, StimulusError
-from lpact.features.availability import Missing
-from lpact.features.parsing import read_parse
-from lpact.features.parsing.collapse import NoToken, Token, collapse, spans_of
-from lpact.features.parsing.parse import parse_with
-from lpact.features.parsing.pipelines import Pipeline, spacy_tokens, stanza_tokens
+from lpact.features.mechanisms import Missing
+from lpact.features.parsing import (
+    NoToken,
+    Pipeline,
+    Token,
+    collapse,
+    parse_with,
+    read_parse,
+    spacy_tokens,
+    spans_of,
+    stanza_tokens,
+)
 from lpact.math.dependencies import ROOT, unrooted
 
 
@@ -71,8 +78,8 @@ def test_without_columns_the_parse_is_missing():
         ([2, None, 2, 3, 0], 2, "bark", "nothing"),
         ([2, 1, 2, 3, 0], 1, "Dogs", "0 words with head 0 in sentence 0"),
         ([2, 0, 0, 0, 0], 4, "cat", "3 words with head 0 in sentence 1"),
-        ([2, 0, 2, 1, 0], 3, "A", "'A' → 'cat' → 'A'"),
-        ([1, 0, 2, 3, 0], 1, "Dogs", "'Dogs' → 'Dogs'"),
+        ([2, 0, 2, 1, 0], 3, "A", "'A', whose heads lead back to it"),
+        ([1, 0, 2, 3, 0], 1, "Dogs", "'Dogs', whose heads lead back to it"),
     ],
 )
 def test_a_bad_head_is_named_with_its_word(head, row, word, found):
@@ -215,10 +222,10 @@ def test_a_token_over_two_words_belongs_to_the_first():
 def test_a_word_without_a_token_is_found():
     with pytest.raises(NoToken) as error:
         collapsed("a b c", ("a", -1, "root", "X"), ("c", 0, "dep", "X"))
-    assert error.value.word == 1
+    assert error.value.args[0] == 1
     with pytest.raises(NoToken) as error:
         collapse(spans_of(["a", "", "c"])[1], [Token(0, 4, -1, "root", "X")])
-    assert error.value.word == 1
+    assert error.value.args[0] == 1
 
 
 def test_tokens_in_a_circle_are_refused():
@@ -310,20 +317,12 @@ def test_a_word_in_which_the_parser_finds_nothing_is_named():
     assert error.value.where == "words.tsv, column 'word', row 3, word ''"
 
 
-@pytest.mark.parametrize(
-    ("parser", "remedy"),
-    [
-        ("spcy:en_core_web_sm", "did you mean 'spacy'?"),
-        ("en_core_web_sm", "known: spacy, stanza"),
-        ("spacy", "such as 'spacy:en_core_web_sm'"),
-        ("stanza:", "such as 'stanza:en'"),
-    ],
-)
-def test_an_unknown_parser_is_refused(parser, remedy):
+@pytest.mark.parametrize("parser", ["spcy:en_core_web_sm", "en_core_web_sm", "spacy", "stanza:"])
+def test_an_unknown_parser_is_refused(parser):
     with pytest.raises(ConfigError, match="no parser named") as error:
         read_parse(make_stimulus(TWO), parser, where="option 'parser'")
     assert error.value.where == "option 'parser'"
-    assert remedy in error.value.remedy
+    assert "such as 'spacy:en_core_web_sm'" in error.value.remedy
 
 
 @pytest.mark.parametrize("package", ["spacy", "stanza"])

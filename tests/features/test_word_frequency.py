@@ -141,22 +141,19 @@ def test_a_language_without_a_list_is_an_error(language: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "module", "inner", "remedy"),
-    [
-        ("zh", "jieba", "wordfreq.chinese", "pip install 'wordfreq[jieba]'"),
-        ("ja", "MeCab", "wordfreq.mecab", "pip install 'wordfreq[mecab]'"),
-        ("ko", "MeCab", "wordfreq.mecab", "pip install 'wordfreq[mecab]'"),
-    ],
+    ("language", "module", "inner"),
+    [("zh", "jieba", "wordfreq.chinese"), ("ja", "MeCab", "wordfreq.mecab")],
 )
 def test_a_missing_tokenizer_is_named(
-    monkeypatch: pytest.MonkeyPatch, language: str, module: str, inner: str, remedy: str
+    monkeypatch: pytest.MonkeyPatch, language: str, module: str, inner: str
 ) -> None:
     list_floor.cache_clear()
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, inner, raising=False)
-    with pytest.raises(ConfigError, match=f"tokenizer '{module.lower()}'") as caught:
+    with pytest.raises(ConfigError, match="not installed") as caught:
         list_log_frequency(["猫"], language)
-    assert caught.value.remedy == remedy
+    assert module.lower() in str(caught.value.got).lower()
+    assert "wordfreq[cjk]" in str(caught.value.remedy)
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +161,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "wordfreq", None)
     with pytest.raises(ConfigError, match="not installed") as caught:
         list_log_frequency(["the"], "en")
-    assert caught.value.remedy == "pip install 'lpact[lm]'"
+    assert "pip install 'lpact[lm]'" in str(caught.value.remedy)
 
 
 @pytest.mark.slow

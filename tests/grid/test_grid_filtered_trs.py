@@ -156,9 +156,9 @@ def test_a_delay_between_trs_is_named():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tr_features": "hrf"}, 'asks for events = "trs"'),
-        ({"events": "trs", "fir_ms": (0.0,)}, 'asks for tr_features = "lanczos"'),
-        ({"events": "trs", "tr_features": "lanczos", "fir_ms": (2.0, 2.0)}, "lists a delay twice"),
+        ({"tr_features": "hrf"}, 'requires events = "trs"'),
+        ({"events": "trs", "fir_ms": (0.0,)}, 'requires tr_features = "lanczos"'),
+        ({"events": "trs", "tr_features": "lanczos", "fir_ms": (2.0, 2.0)}, "lists a value twice"),
     ],
 )
 def test_options_that_do_not_go_together(options, message):

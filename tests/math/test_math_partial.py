@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr
 
-from lpact.math.partial import partial_correlations
+from lpact.math.scores import partial_correlations
 
 RNG = np.random.default_rng()
 

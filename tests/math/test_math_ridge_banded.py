@@ -40,7 +40,8 @@ from lpact.math.ridge import (
     nested_banded_ridge,
     nested_ridge,
 )
-from lpact.math.ridge.banded import SpacesDesign, SpacesEngine
+from lpact.math.ridge._design import SharedDesign
+from lpact.math.ridge.banded import SpacesEngine
 from lpact.math.ridge.compute import Backend
 from lpact.math.splits import BlockedFolds, contiguous_folds
 
@@ -673,12 +674,12 @@ def test_nothing_held_out_enters_a_search_or_a_fit(gap, form):
 
 def test_a_space_of_noise_is_dropped_and_the_space_of_the_signal_wins():
     rng = np.random.default_rng(14)
-    n, n_targets = 200, 10
-    signal, noise = rng.standard_normal((n, 5)), rng.standard_normal((n, 150))
+    n, n_targets = 160, 6
+    signal, noise = rng.standard_normal((n, 5)), rng.standard_normal((n, 100))
     responses = signal @ rng.standard_normal((5, n_targets)) + rng.standard_normal((n, n_targets))
-    folds = contiguous_folds(n, 5)
-    alphas = tuple(np.logspace(-1, 5, 13))
-    got = nested_banded_ridge([noise, signal], responses[None], folds, BandedGrid(alphas, draws=40))
+    folds = contiguous_folds(n, 4)
+    alphas = tuple(np.logspace(-1, 5, 7))
+    got = nested_banded_ridge([noise, signal], responses[None], folds, BandedGrid(alphas, draws=20))
     assert (got.gamma[:, 1] > 0.95).all()
     assert (got.gamma[:, 0] == 0.0).mean() > 0.5
     assert got.gamma[:, 0].mean() < 0.01
@@ -707,15 +708,15 @@ def test_each_target_finds_its_own_space():
 def test_draws_beat_dropping_where_spaces_matter_unequally():
     """A small space with strong weights beside a large one with weak weights: neither can be left out."""
     rng = np.random.default_rng(16)
-    n, n_targets = 300, 20
-    small, large = rng.standard_normal((n, 4)), rng.standard_normal((n, 200))
+    n, n_targets = 200, 12
+    small, large = rng.standard_normal((n, 4)), rng.standard_normal((n, 100))
     responses = small @ rng.standard_normal((4, n_targets)) * 1.5
-    responses += large @ rng.standard_normal((200, n_targets)) * 0.1
+    responses += large @ rng.standard_normal((100, n_targets)) * 0.14
     responses += rng.standard_normal(responses.shape)
-    folds = contiguous_folds(n, 5)
-    alphas = tuple(np.logspace(-2, 4, 13))
+    folds = contiguous_folds(n, 4)
+    alphas = tuple(np.logspace(-2, 4, 9))
     spaces = [small, large]
-    banded = nested_banded_ridge(spaces, responses[None], folds, BandedGrid(alphas, draws=60))
+    banded = nested_banded_ridge(spaces, responses[None], folds, BandedGrid(alphas, draws=30))
     dropping = nested_banded_ridge(spaces, responses[None], folds, BandedGrid(alphas, draws=0))
     plain = nested_ridge(np.hstack(spaces), responses[None], folds, RidgeGrid(alphas))
     assert banded.scores("r2").mean() > dropping.scores("r2").mean() + 0.01
@@ -753,7 +754,7 @@ def test_a_pair_of_blocks_is_decomposed_once_and_shared_parts_are_made_once(form
     folds = contiguous_folds(48, 4)
     gamma = np.random.default_rng(0).dirichlet(np.ones(3), size=9)
     decompositions = counting(monkeypatch, Backend, "eigh")
-    shared = counting(monkeypatch, SpacesDesign, "moments" if form == "primal" else "standard_rows")
+    shared = counting(monkeypatch, SharedDesign, "moments" if form == "primal" else "standard_rows")
     got = nested_banded_ridge(
         spaces, responses, folds, BandedGrid(ALPHAS), candidates=gamma, form=form
     )
@@ -936,9 +937,9 @@ def test_data_that_make_no_sense():
         nested_banded_ridge(spaces, responses[0], folds, grid)
     with pytest.raises(ValueError, match="at least 3 blocks"):
         nested_banded_ridge(spaces, responses, contiguous_folds(40, 2), grid)
-    with pytest.raises(ValueError, match="keep: unknown value 'everything'"):
+    with pytest.raises(ValueError, match="unknown value of keep 'everything'"):
         nested_banded_ridge(spaces, responses, folds, grid, keep=("everything",))
-    with pytest.raises(ValueError, match="metrics: unknown value 'mse'"):
+    with pytest.raises(ValueError, match="unknown metric 'mse'"):
         nested_banded_ridge(spaces, responses, folds, grid, metrics=("mse",))
     one_block = BlockedFolds((0,), 40)
     with pytest.raises(ValueError, match="at least 2 blocks"):

@@ -803,9 +803,16 @@ def assert_equal_to(got, expected, atol):
         assert_same_scores(got.fold_scores(metric), expected.fold_scores(metric), atol)
 
 
-@pytest.mark.parametrize("form", ["primal", "kernel"])
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize(
+    ("times", "metric", "form"),
+    [
+        (1, "r2", "primal"),
+        (3, "r2", "kernel"),
+        (3, "pearson", "primal"),
+        (1, "pearson", "kernel"),
+        (1, "spearman", "primal"),
+    ],
+)
 def test_little_memory_changes_nothing(times, metric, form):
     """The least memory that is not refused, one target at a time, and a little more."""
     folds = contiguous_folds(48, 4, gap=1)
@@ -853,14 +860,6 @@ def test_too_little_memory_is_an_error_that_says_how_much_is_needed():
         )
 
 
-def test_an_order_that_is_no_permutation_is_an_error():
-    x, responses = simulate(93, 44, 5, 2, 1)
-    folds, grid = contiguous_folds(44, 4), RidgeGrid((1.0,))
-    for order in (np.zeros(44, dtype=int), np.arange(43), np.arange(1, 45)):
-        with pytest.raises(ValueError, match="permutation"):
-            nested_ridge_draws(x, responses, folds, grid, [order])
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_permuting_targets_permutes_results_and_nothing_else(form):
     folds, grid = contiguous_folds(60, 4, gap=1), RidgeGrid((1.0, 10.0), (0, 2))
@@ -902,9 +901,17 @@ def test_the_order_of_penalties_does_not_matter_but_for_ties():
 # --- nothing held out is ever seen --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", ["primal", "kernel"])
-@pytest.mark.parametrize("p", [6, 90])
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(
+    ("metric", "p", "form"),
+    [
+        ("r2", 6, "primal"),
+        ("r2", 90, "kernel"),
+        ("pearson", 6, "kernel"),
+        ("pearson", 90, "primal"),
+        ("spearman", 6, "primal"),
+        ("spearman", 90, "kernel"),
+    ],
+)
 def test_held_out_and_embargoed_rows_move_nothing(metric, p, form):
     """Nonsense in the responses of a block and its embargo leaves what predicts the block alone.
 

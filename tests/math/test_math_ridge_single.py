@@ -464,7 +464,7 @@ def test_no_columns_and_no_targets():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"metric": "mse"}, "metrics: unknown value 'mse'"),
+        ({"metric": "mse"}, "unknown metric 'mse'"),
         ({"columns": np.zeros(30)}, r"columns must be \[30, N\]"),
         ({"columns": np.zeros((29, 2))}, r"columns must be \[30, N\]"),
         ({"responses": np.zeros((30, 2))}, r"responses must be an array \[n_lags, n, t\]"),

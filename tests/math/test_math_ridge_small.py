@@ -9,16 +9,15 @@ from ridge_oracle import oracle_nested
 from lpact.math.ridge import (
     METRICS,
     SHARED,
-    BatchedFeatures,
     Compute,
+    LinearFeatures,
     MappedColumns,
     NestedRidge,
     RidgeGrid,
     nested_ridge,
     nested_ridge_draws,
 )
-from lpact.math.ridge._products import NotSmall
-from lpact.math.ridge.small import SmallRidge
+from lpact.math.ridge.small import NotSmall, SmallRidge
 from lpact.math.splits import contiguous_folds
 
 ALPHAS = (1.0, 30.0, 1000.0)
@@ -47,7 +46,7 @@ def same(found, expected, atol=1e-10):
         )
 
 
-class Regressed(BatchedFeatures):
+class Regressed(LinearFeatures):
     """A variable regressed out of every column on the training rows; as a map of [x, m] where ``linear``."""
 
     def __init__(self, x, m, *, linear):
@@ -81,7 +80,7 @@ def test_equals_scikit_learn(metric, n, gap, n_blocks):
     assert len(np.unique(expected.alpha)) > 1
 
 
-@pytest.mark.parametrize("how", ["function", "every", "mapped"])
+@pytest.mark.parametrize("how", ["function", "design", "mapped"])
 def test_fitted_features_equal_scikit_learn(how):
     x, y, m = problem(1)
     folds, grid = contiguous_folds(90, 4, gap=2), RidgeGrid(ALPHAS)

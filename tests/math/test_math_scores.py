@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 from sklearn.metrics import r2_score
 
+from lpact.math.columns import mean_of_finite
 from lpact.math.scores import average_ranks, pearson_columns, r2_columns, spearman_columns
 
 RNG = np.random.default_rng()
@@ -177,3 +178,10 @@ def test_ranks_equal_scipy_and_leave_nan_out():
 def test_shapes_that_do_not_fit_are_errors(a, b):
     with pytest.raises(ValueError, match="shape"):
         pearson_columns(a, b)
+
+
+def test_mean_of_finite_values():
+    values = np.array([[1.0, np.nan, np.nan], [3.0, 5.0, np.nan]])
+    np.testing.assert_array_equal(mean_of_finite(values), [2.0, 5.0, np.nan])
+    rows = mean_of_finite(values, 1, keepdims=True)
+    np.testing.assert_array_equal(rows, [[1.0], [4.0]])

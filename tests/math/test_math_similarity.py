@@ -9,14 +9,15 @@ from scipy.linalg import svd
 from scipy.spatial.distance import pdist
 from scipy.stats import pearsonr, zscore
 
-from lpact.math import similarity
-from lpact.math.similarity import (
-    _common,
-    cka_rbf,
-    rdm,
-    rdm_pattern,
+from lpact.math.similarity import _common, cka, correlation
+from lpact.math.similarity import rsa as rsa_module
+from lpact.math.similarity.correlation import (
+    event_response_between_units,
+    event_response_to_units,
 )
+from lpact.math.similarity.rsa import rdm, rdm_pattern, rsa_to_units
 
+FUNCTIONS = {**vars(cka), **vars(correlation), **vars(rsa_module)}
 CKAS = ("cka", "cka_debiased", "cka_rbf", "cka_rbf_debiased")
 MEASURES = ("rsa", *CKAS, "event_response", "pearson")
 SHAPES = [(20, 1), (20, 2), (20, 3), (25, 10), (12, 30), (4, 5)]
@@ -29,7 +30,7 @@ def _same_numbers_in_every_test():
 
 
 def linear_cka(x, y):
-    return similarity.linear_alignment(similarity.linear_kernel(x), similarity.linear_kernel(y))
+    return cka.linear_alignment(cka.linear_kernel(x), cka.linear_kernel(y))
 
 
 def rsa(x, y):
@@ -39,13 +40,13 @@ def rsa(x, y):
 def to_units(measure, phi, units):
     name, debiased, _ = measure.partition("_debiased")
     options = {"debiased": True} if debiased else {}
-    return getattr(similarity, f"{name}_to_units")(phi, units, **options)
+    return FUNCTIONS[f"{name}_to_units"](phi, units, **options)
 
 
 def between_units(measure, units):
     name, debiased, _ = measure.partition("_debiased")
     options = {"debiased": True} if debiased else {}
-    return getattr(similarity, f"{name}_between_units")(units, **options)
+    return FUNCTIONS[f"{name}_between_units"](units, **options)
 
 
 def naive(measure, phi, unit):
@@ -143,9 +144,9 @@ def test_chunks_change_nothing(measure, monkeypatch):
     monkeypatch.setattr(_common, "_BLOCK_ROWS", 5)
     monkeypatch.setattr(_common, "_ONE_BLOCK", 5)
     monkeypatch.setattr(_common, "_FEW_COLUMNS", 0)
-    monkeypatch.setattr(cka_rbf, "_IN_CACHE", 60)
-    monkeypatch.setattr(cka_rbf, "_IN_MEMORY", 60)
-    monkeypatch.setattr(cka_rbf, "_SMALLEST_TILE", 3)
+    monkeypatch.setattr(cka, "_IN_CACHE", 60)
+    monkeypatch.setattr(cka, "_IN_MEMORY", 60)
+    monkeypatch.setattr(cka, "_SMALLEST_TILE", 3)
     np.testing.assert_allclose(to_units(measure, phi, units), expected, atol=1e-12)
     np.testing.assert_allclose(between_units(measure, units), expected_between, atol=1e-12)
 
@@ -164,10 +165,10 @@ def test_any_shape_stays_in_range(n, p, seed, measure):
 def test_columns_decide_between_correlation_and_euclidean_distance():
     phi, unit = mixed(15, 4), RNG.standard_normal((15, 1))
     phi[:, 3] = 5.0
-    three = similarity.rsa_to_units(phi, unit)
+    three = rsa_to_units(phi, unit)
     np.testing.assert_allclose(three, [naive("rsa", phi[:, :3], unit[:, 0])], atol=1e-12)
     phi[:, 2] = 5.0
-    two = similarity.rsa_to_units(phi, unit)
+    two = rsa_to_units(phi, unit)
     np.testing.assert_allclose(two, [naive("rsa", phi[:, :2], unit[:, 0])], atol=1e-12)
 
 
@@ -186,8 +187,8 @@ def test_a_row_without_pattern_is_at_distance_one_from_all_others():
 def test_copies_of_one_column_have_no_row_patterns():
     column, units = RNG.standard_normal((20, 1)), RNG.standard_normal((20, 2))
     copies = np.column_stack([column, 3.0 * column - 1e3, 0.1 * column + 7.0])
-    assert np.isnan(similarity.rsa_to_units(copies, units)).all()
-    assert np.isfinite(similarity.rsa_to_units(copies[:, :2], units)).all()
+    assert np.isnan(rsa_to_units(copies, units)).all()
+    assert np.isfinite(rsa_to_units(copies[:, :2], units)).all()
 
 
 def test_equidistant_events_have_no_relational_structure():
@@ -196,26 +197,26 @@ def test_equidistant_events_have_no_relational_structure():
     # Standardising keeps neither the angle nor the lengths unless both columns vary alike.
     triangle = (triangle - triangle.mean(axis=0)) / triangle.std(axis=0)
     np.testing.assert_allclose(pdist(triangle), pdist(triangle)[0])
-    assert np.isnan(similarity.rsa_to_units(triangle, unit)).all()
+    assert np.isnan(rsa_to_units(triangle, unit)).all()
     # Rows of a circulant matrix are equally correlated: −1/2, up to rounding that differs by pair.
     for _ in range(50):
         a, b, c = RNG.uniform(1.0, 9.0, 3)
-        assert np.isnan(similarity.rsa_to_units(np.array([[a, b, c], [c, a, b], [b, c, a]]), unit))
+        assert np.isnan(rsa_to_units(np.array([[a, b, c], [c, a, b], [b, c, a]]), unit))
 
 
 def test_size_of_a_two_valued_unit_does_not_vary():
     # Many pairs of values: in some of them |z| differs in its last digit.
     units = RNG.permutation(np.tile(RNG.uniform(-9.0, 9.0, (2, 200)), (30, 1)))
     units[:, 0] = RNG.standard_normal(60)
-    got = similarity.event_response_to_units(RNG.standard_normal((60, 3)), units)
+    got = event_response_to_units(RNG.standard_normal((60, 3)), units)
     assert np.isfinite(got[0])
     assert np.isnan(got[1:]).all()
-    between = similarity.event_response_between_units(units)
+    between = event_response_between_units(units)
     assert between[0, 0] == 1.0
     assert np.isnan(between[1:]).all()
     angle = np.arange(7) * 2.0 * np.pi / 7
     circle = np.column_stack([np.cos(angle), np.sin(angle)])
-    assert np.isnan(similarity.event_response_to_units(circle, RNG.standard_normal((7, 2)))).all()
+    assert np.isnan(event_response_to_units(circle, RNG.standard_normal((7, 2)))).all()
 
 
 def test_dissimilarities_equal_scipy():
@@ -238,16 +239,14 @@ def test_unit_versions_are_the_general_ones_on_standardised_columns():
     z, y = zscore(phi), zscore(units)
     for j in range(3):
         unit = y[:, [j]]
-        np.testing.assert_allclose(similarity.rsa_to_units(phi, units)[j], rsa(z, unit), atol=1e-12)
-        np.testing.assert_allclose(
-            similarity.cka_to_units(phi, units)[j], linear_cka(z, unit), atol=1e-12
-        )
+        np.testing.assert_allclose(rsa_to_units(phi, units)[j], rsa(z, unit), atol=1e-12)
+        np.testing.assert_allclose(cka.cka_to_units(phi, units)[j], linear_cka(z, unit), atol=1e-12)
 
 
 def test_cka_of_units_is_the_squared_correlation():
     units = RNG.standard_normal((40, 6))
     np.testing.assert_allclose(
-        similarity.cka_between_units(units), np.corrcoef(units, rowvar=False) ** 2, atol=1e-13
+        cka.cka_between_units(units), np.corrcoef(units, rowvar=False) ** 2, atol=1e-13
     )
 
 

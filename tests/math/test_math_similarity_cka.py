@@ -16,30 +16,31 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import ortho_group, zscore
 
-from lpact.math import similarity
-from lpact.math.similarity import (
-    _common,
+from lpact.math.similarity import _common
+from lpact.math.similarity import cka as cka_module
+from lpact.math.similarity._common import squared_distances
+from lpact.math.similarity.cka import (
     cka_between_units,
     cka_rbf_between_units,
     cka_rbf_to_units,
     cka_to_units,
-    rdm,
+    median_squared_difference,
 )
-from lpact.math.similarity._common import median_squared_difference, squared_distances
+from lpact.math.similarity.rsa import rdm
 
 SEEDS = st.integers(0, 2**32 - 1)
 DEBIASED = pytest.mark.parametrize("debiased", [False, True])
 
 
 def linear_cka(x, y, *, debiased=False):
-    return similarity.linear_alignment(
-        similarity.linear_kernel(x), similarity.linear_kernel(y), debiased=debiased
+    return cka_module.linear_alignment(
+        cka_module.linear_kernel(x), cka_module.linear_kernel(y), debiased=debiased
     )
 
 
 def rbf_cka(x, y, **options):
-    first, second = (similarity.rbf_kernel(side, **options) for side in (x, y))
-    return np.nan if first is None or second is None else similarity.rbf_alignment(first, second)
+    first, second = (cka_module.rbf_kernel(side, **options) for side in (x, y))
+    return np.nan if first is None or second is None else cka_module.rbf_alignment(first, second)
 
 
 TWO_SIDED = pytest.mark.parametrize("cka", [linear_cka, rbf_cka])

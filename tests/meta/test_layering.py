@@ -43,7 +43,7 @@ def test_contracts_are_kept() -> None:
         ("math/planted.py", "import lpact.errors", "math imports nothing of ours"),
         (
             "analyses/lpact/gates/planted.py",
-            "import lpact.analyses.lpact.levels.conditions",
+            "import lpact.analyses.lpact.levels.readouts",
             "verdicts are made from tables alone",
         ),
         (

@@ -65,7 +65,7 @@ def test_help_is_the_default_and_names_every_target(
 def test_missing_python_is_named(make: Make) -> None:
     result = make("setup", "PYTHON=no-such-python")
     assert result.returncode != 0
-    assert "'no-such-python' is not there; install Python 3.11 or newer" in result.stdout
+    assert "'no-such-python' was not found; install Python 3.11 or newer" in result.stdout
 
 
 def test_old_python_is_named(make: Make, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_channels_that_fit_nothing_are_an_error_with_the_nearest_name() -> None:
     ("option", "pattern", "remedy"),
     [
         ("channels", "LA7", "did you mean 'LA2'?"),
-        ("drop_channels", "TRIG*", "known: DC1, LA1"),
+        ("drop_channels", "TRIG*", "use one of: DC1, LA1"),
         ("regions", "SGT", "did you mean 'STG'?"),
     ],
 )
@@ -161,7 +161,7 @@ def study(preprocess: dict[str, object], grid: dict[str, object]) -> SharedConfi
         ({"highpass_hz": 0.1, "highpass_s": 128.0}, "are both set; unset one"),
         ({"resample_hz": 1.0, "confounds": ["x"]}, "confounds have one row per sample"),
         ({"resample_hz": 100.0, "highpass_hz": 70.0}, "not below half of resample_hz"),
-        ({"channels": ["a", "a"]}, "channels lists a value twice"),
+        ({"channels": ["a", "a"]}, "channels: lists a value twice"),
     ],
 )
 def test_settings_that_exclude_each_other(options: dict[str, object], said: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 from small_recordings import Stream, noise, processed, recording, values_of
 
 from lpact.config import GridConfig
+from lpact.datasets import series
 from lpact.datasets.base import WORD_COLUMNS, Stimulus, TimeSeries
 from lpact.datasets.series import UnitBlocks
 from lpact.errors import RecordingError
@@ -38,7 +39,7 @@ def test_results_do_not_depend_on_blocks(reference: str, monkeypatch: pytest.Mon
     assert expected.shape[0] == 600
     for unit_major in (True, False):
         for n_bytes in (1, 8 * 3000 * 3):
-            monkeypatch.setattr(apply, "BLOCK_BYTES", n_bytes)
+            monkeypatch.setattr(series, "BLOCK_BYTES", n_bytes)
             result = processed(recording(Stream(values, unit_major=unit_major)), **options)
             assert result.units == whole.units
             assert result.findings == whole.findings
@@ -54,18 +55,18 @@ def test_a_slow_result_does_not_read_many_fast_units_at_once() -> None:
     """256 MiB of a result at 10 Hz would be hundreds of units of its source."""
     stream = Stream(noise(3000, 8), unit_major=False)
     fitting = 8 * 3000 * 2
-    series = apply.Preprocessed(
+    slow = apply.Preprocessed(
         stream,
         apply.Chain.of(apply.PreprocessConfig(resample_hz=10.0), 500.0),
         block_bytes=fitting,
     )
-    assert series.read(range(8)).shape == (60, 8)
+    assert slow.read(range(8)).shape == (60, 8)
     assert stream.reads == [(0, 1), (2, 3), (4, 5), (6, 7)]
 
 
 def test_a_large_array_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     values = noise(50_000, 20)
-    monkeypatch.setattr(apply, "BLOCK_BYTES", values.nbytes // 4)
+    monkeypatch.setattr(series, "BLOCK_BYTES", values.nbytes // 4)
     tracemalloc.start()
     try:
         result = processed(recording(values), drop_channels=("LA1",), lowpass_hz=40.0)

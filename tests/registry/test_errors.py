@@ -111,7 +111,7 @@ def test_errors_cross_process_borders_whole() -> None:
     ("name", "known", "remedy"),
     [
         ("circular_shft", ["circular_shift", "static"], "did you mean 'circular_shift'?"),
-        ("zzz", ["b", "a"], "known: a, b"),
+        ("zzz", ["b", "a"], "use one of: a, b"),
         ("zzz", [], "none is known"),
         ("a", ["a"], "did you mean 'a'?"),
     ],

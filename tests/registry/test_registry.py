@@ -168,7 +168,7 @@ def test_a_name_can_be_taken_once(cakes: Registry[Cake]) -> None:
 def test_a_plugin_says_what_it_is(cakes: Registry[Cake], missing: str) -> None:
     attributes = {"name": "torte", "summary": "layers"}
     del attributes[missing]
-    with pytest.raises(RegistryError, match=f"has no '{missing}'"):
+    with pytest.raises(RegistryError, match=f"without '{missing}'"):
         cakes.register(type("Torte", (Cake,), attributes))
 
 

@@ -256,7 +256,7 @@ def test_no_surface_knows_an_analysis(folder: str) -> None:
     root = Path(lpact.__file__).parent / folder
     shared = ("lpact.analyses.base", "lpact.analyses.explanation")
     files = list(root.rglob("*.py"))
-    assert len(files) > 10
+    assert len(files) > 5
     seen = set()
     for path in files:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

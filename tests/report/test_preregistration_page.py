@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from lpact.report.page import page_html
-from lpact.report.preregistration import followed
+from lpact.report.page import followed, page_html
 from lpact.store import frame
 from lpact.study import Run
 from lpact.tables import (

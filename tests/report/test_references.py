@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 
 import pytest
 
-from lpact.analyses.lpact.methods import words
+from lpact.analyses.lpact import methods
+from lpact.analyses.lpact.methods import levels
 from lpact.errors import LPactError
 from lpact.report import references
 from lpact.report.references import author_and_year, bibtex, entries
@@ -108,9 +110,12 @@ def test_an_unknown_key_is_an_error_that_names_a_near_one():
 
 def test_every_key_of_the_rules_has_an_entry_and_every_entry_a_rule():
     used: set[str] = set()
-    for value in [*vars(references).values(), *vars(words).values()]:
+    for value in [*vars(references).values(), levels.MEASURE_KEYS]:
         groups = value.values() if isinstance(value, dict) else [value]
         used.update(key for group in groups if isinstance(group, tuple) for key in group)
+    source = inspect.getsource(methods) + inspect.getsource(levels)
+    for cited in re.findall(r"cite\(([^)*]*)\)", source):
+        used.update(re.findall(r"[\"']([^\"']+)[\"']", cited))
     assert used == set(entries())
 
 

@@ -147,7 +147,7 @@ def test_unknown_names_are_suggested() -> None:
     with pytest.raises(InputError, match="not among stimulus_ids: 'S1'") as error:
         make().select(stimuli=["s2", "S1"])
     assert error.value.got == "1 unknown of 2 names"
-    assert error.value.remedy == "known: s0, s1, s2, s3, s4, s5"
+    assert error.value.remedy == "use one of: s0, s1, s2, s3, s4, s5"
     with pytest.raises(InputError, match="have no regions"):
         Responses.from_numpy(np.zeros((2, 2))).select(regions="V1")
 

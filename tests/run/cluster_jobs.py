@@ -108,22 +108,6 @@ class Logged:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """Keeps its result, and dies before it can say so; it must not run again."""
-
-    code: ClassVar[tuple[str, ...]] = ()
-    needs: ClassVar[tuple[str, ...]] = ()
-
-    name: str = "kept/one"
-
-    def run(self, workspace, results):
-        own = task(self).key
-        assert results.fault(own) is not None, "a result that was kept is computed again"
-        results.save(own, {"numbers": pl.DataFrame({"value": [1.0]})})
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-@dataclass(frozen=True)
 class Wrong:
     """Raises an error."""
 

@@ -6,7 +6,6 @@ other files, as on another machine.
 
 from __future__ import annotations
 
-import logging
 import os
 import shutil
 import signal
@@ -14,7 +13,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -28,8 +27,7 @@ from lpact.errors import RunError
 from lpact.inputs.workspace import Workspace
 from lpact.run.executors.base import TaskFailure, TaskRecord
 from lpact.run.executors.local import InProcess, open_executor
-from lpact.run.executors.worker import Briefing
-from lpact.store import TaskStore, open_shelf
+from lpact.store import TaskStore
 
 pytestmark = pytest.mark.stress
 pytest.importorskip("distributed", reason="tool missing: distributed")
@@ -37,11 +35,6 @@ pytest.importorskip("distributed", reason="tool missing: distributed")
 NUMBERS = [task(Numbers(i)) for i in range(12)]
 TOTAL = task(Total(tuple(t.key for t in NUMBERS)))
 MODEL = {"name": "integrated", "layers": [1]}
-KEYS = {
-    "AWS_ACCESS_KEY_ID": "some",
-    "AWS_SECRET_ACCESS_KEY": "body",
-    "AWS_EC2_METADATA_DISABLED": "true",
-}
 
 
 @dataclass
@@ -84,7 +77,7 @@ def apart(tmp_path_factory) -> Iterator[Apart]:
         f"mount --bind {root}/copy-of-changed {root}/changed"
     )
     with DaskHere(root / "dask") as cluster:
-        cluster.worker("far", before=hiding(root / "hidden", mounts), env=KEYS)
+        cluster.worker("far", before=hiding(root / "hidden", mounts))
         yield Apart(cluster, root)
 
 
@@ -97,10 +90,10 @@ def hiding(folder: Path, *more: str) -> tuple[str, ...]:
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory) -> dict[str, bytes]:
     """Results of an undisturbed run in this process, by name."""
-    store = TaskStore.at(tmp_path_factory.mktemp("here"))
+    store = TaskStore(tmp_path_factory.mktemp("here"))
     here = InProcess(Workspace(lpact.load_study({**STUDY}).config), store)
     assert len([*here.run(NUMBERS), *here.run([TOTAL])]) == 13
-    return files(store.shelf.root)
+    return files(store.root)
 
 
 STUDY = {
@@ -115,71 +108,15 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_results_come_back_through_the_scheduler(apart, expected):
-    store = TaskStore.at(apart.root / "hidden" / "results")
+    store = TaskStore(apart.root / "hidden" / "results")
     with open_executor(apart.workspace(), store, 1) as executor:
-        (worker,) = executor._fit.values()
-        assert not worker.shares, "the worker must not see the folder, or nothing is shown here"
         ended = [*executor.run(NUMBERS), *executor.run([TOTAL])]
     assert all(isinstance(e, TaskRecord) for e in ended)
-    assert files(store.shelf.root) == expected
-
-
-def test_a_folder_that_is_seen_is_written_by_the_worker(apart, expected, tmp_path):
-    store = TaskStore.at(tmp_path)
-    with open_executor(apart.workspace(), store, 1) as executor:
-        (worker,) = executor._fit.values()
-        assert worker.shares
-        assert len([*executor.run(NUMBERS), *executor.run([TOTAL])]) == 13
-    assert files(tmp_path) == expected
-
-
-def test_results_go_to_an_object_store(apart, expected, monkeypatch):
-    boto3 = pytest.importorskip("boto3", reason="tool missing: boto3")
-    server = pytest.importorskip("moto.server", reason="tool missing: moto")
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    for name, value in KEYS.items():
-        monkeypatch.setenv(name, value)
-    running = server.ThreadedMotoServer("127.0.0.1", port=0)
-    running.start()
-    try:
-        host, port = running.get_host_and_port()
-        s3 = boto3.client("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1")
-        s3.create_bucket(Bucket="results")
-        query = f"endpoint_override={host}:{port}&scheme=http&region=us-east-1"
-        store = TaskStore(open_shelf(f"s3://results/study?{query}"))
-        with open_executor(apart.workspace(), store, 1) as executor:
-            (worker,) = executor._fit.values()
-            assert worker.shares
-            ended = [*executor.run(NUMBERS), *executor.run([TOTAL])]
-        assert all(isinstance(e, TaskRecord) for e in ended)
-        found = {
-            item["Key"].rpartition("/")[2]: s3.get_object(Bucket="results", Key=item["Key"])[
-                "Body"
-            ].read()
-            for item in s3.list_objects_v2(Bucket="results")["Contents"]
-            if not item["Key"].endswith("/")  # Arrow's marks of folders
-        }
-        s3.close()
-        assert found == expected
-        # A store that the worker cannot use is said, not gone around.
-        elsewhere = TaskStore(open_shelf(f"s3://results/x?{query}"))
-        brief = Briefing.of
-
-        def misled(*about):
-            return replace(brief(*about), store=TaskStore(open_shelf(f"s3://nobucket/x?{query}")))
-
-        monkeypatch.setattr(Briefing, "of", misled)
-        with (
-            pytest.raises(RunError, match=r"worker tcp://.*\n?.*s3://nobucket"),
-            open_executor(apart.workspace(), elsewhere, 1),
-        ):
-            pass
-    finally:
-        running.stop()
+    assert files(store.root) == expected
 
 
 def test_a_copy_of_the_sources_must_be_the_same(apart):
-    store = TaskStore.at(apart.root / "hidden" / "results")
+    store = TaskStore(apart.root / "hidden" / "results")
     with open_executor(apart.workspace("same"), store, 1) as executor:
         assert [type(e) for e in executor.run(NUMBERS[:1])] == [TaskRecord]
     with pytest.raises(RunError) as error, open_executor(apart.workspace("changed"), store, 1):
@@ -198,7 +135,7 @@ def test_features_must_be_complete_on_the_worker(apart):
         "layers": [1],
         "options": {"model": "lpact-tiny"},
     }
-    store = TaskStore.at(apart.root / "hidden" / "results")
+    store = TaskStore(apart.root / "hidden" / "results")
     with (
         pytest.raises(RunError, match=r"features of model 'tiny' .* are not complete in .*hidden"),
         open_executor(apart.workspace("same", model), store, 1),
@@ -209,19 +146,18 @@ def test_features_must_be_complete_on_the_worker(apart):
 def test_a_worker_that_is_killed_loses_nothing_of_the_others(apart, tmp_path):
     slow = [task(Numbers(i, 0.3)) for i in range(20)]
     total = task(Total(tuple(t.key for t in slow)))
-    here = TaskStore.at(tmp_path / "here")
+    here = TaskStore(tmp_path / "here")
     done = InProcess(Workspace(lpact.load_study(STUDY).config), here)
     assert len([*done.run(slow), *done.run([total])]) == 21
     (tmp_path / "there").mkdir()
-    there, lost, ended = TaskStore.at(tmp_path / "there"), [], []
+    there, lost, ended = TaskStore(tmp_path / "there"), [], []
     with DaskHere(tmp_path / "dask") as cluster:
         for name in ("one", "two"):
-            cluster.worker(name, before=hiding(there.shelf.root))
+            cluster.worker(name, before=hiding(there.root))
         settings = RunConfig(cluster=cluster.address, patience_s=60.0)
         workspace = Workspace(lpact.load_study(STUDY).config, settings)
         with open_executor(workspace, there, 1, lost=lost.extend) as executor:
             until(lambda: _both_are_fit(executor))
-            assert not any(fit.shares for fit in executor._fit.values())
             for one in executor.run(slow):
                 ended.append(one)
                 if len(ended) == 5:
@@ -230,7 +166,7 @@ def test_a_worker_that_is_killed_loses_nothing_of_the_others(apart, tmp_path):
     assert all(isinstance(e, TaskRecord) for e in ended)
     assert sorted(e.key for e in ended) == sorted(t.key for t in [*slow, total])
     assert lost
-    assert files(there.shelf.root) == files(here.shelf.root)
+    assert files(there.root) == files(here.root)
 
 
 @pytest.fixture(scope="module")
@@ -238,11 +174,11 @@ def lonely(apart, tmp_path_factory) -> Iterator[tuple[Workspace, TaskStore]]:
     """One worker that does not see the results and is started again when it dies; a result that tasks may need."""
     folder = tmp_path_factory.mktemp("lonely")
     (folder / "results").mkdir()
-    store = TaskStore.at(folder / "results")
+    store = TaskStore(folder / "results")
     config = lpact.load_study(STUDY).config
     assert len(list(InProcess(Workspace(config), store).run(NUMBERS[:1]))) == 1
     with DaskHere(folder / "dask") as cluster:
-        cluster.worker("far", before=hiding(store.shelf.root), nanny=True)
+        cluster.worker("far", before=hiding(store.root), nanny=True)
         yield Workspace(config, RunConfig(cluster=cluster.address, patience_s=60.0)), store
 
 

@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster_jobs import Deadly, Kept, Logged, Numbers, Threads, Total, Wrong, task
+from cluster_jobs import Deadly, Logged, Numbers, Threads, Total, Wrong, task
 from dask_here import DaskHere, end
 
 import lpact
-from lpact.analyses.base import Task
 from lpact.config import RunConfig
 from lpact.errors import ConfigError, RunError
 from lpact.inputs.workspace import Workspace
@@ -56,11 +55,11 @@ def files(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory) -> dict[str, bytes]:
     """Results of an undisturbed run in this process."""
-    store = TaskStore.at(tmp_path_factory.mktemp("here"))
+    store = TaskStore(tmp_path_factory.mktemp("here"))
     here = InProcess(workspace(), store)
     ended = [*here.run(NUMBERS), *here.run([TOTAL])]
     assert all(isinstance(e, TaskRecord) for e in ended)
-    return files(store.shelf.root)
+    return files(store.root)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +90,7 @@ class Told:
 
 
 def test_results_are_those_of_this_process(dask, expected, tmp_path):
-    store = TaskStore.at(tmp_path)
+    store = TaskStore(tmp_path)
     with open_executor(workspace(dask.address), store, 1) as executor:
         assert executor.workers >= 1
         ended = [*executor.run(NUMBERS), *executor.run([TOTAL])]
@@ -103,7 +102,7 @@ def test_results_are_those_of_this_process(dask, expected, tmp_path):
 
 
 def test_each_task_has_one_thread_and_an_error_is_its_own(dask, tmp_path):
-    store = TaskStore.at(tmp_path)
+    store = TaskStore(tmp_path)
     with open_executor(workspace(dask.address), store, 1) as executor:
         ended = list(executor.run([task(Wrong()), task(Threads()), NUMBERS[0]]))
     (failed,) = [e for e in ended if isinstance(e, TaskFailure)]
@@ -117,10 +116,10 @@ def test_each_task_has_one_thread_and_an_error_is_its_own(dask, tmp_path):
 
 def test_a_worker_that_is_killed_loses_nothing(dask, tmp_path):
     slow = [task(Numbers(i, 0.1)) for i in range(30)]
-    here = TaskStore.at(tmp_path / "here")
+    here = TaskStore(tmp_path / "here")
     assert len(list(InProcess(workspace(), here).run(slow))) == 30
     told, ended = Told(), []
-    there = TaskStore.at(tmp_path / "there")
+    there = TaskStore(tmp_path / "there")
     with open_executor(
         workspace(dask.address), there, 1, lost=told.lost, note=told.note
     ) as executor:
@@ -131,12 +130,12 @@ def test_a_worker_that_is_killed_loses_nothing(dask, tmp_path):
     assert all(isinstance(e, TaskRecord) for e in ended)
     assert sorted(e.key for e in ended) == sorted(t.key for t in slow)
     assert told.lost_tasks
-    assert files(there.shelf.root) == files(here.shelf.root)
+    assert files(there.root) == files(here.root)
 
 
 def test_a_scheduler_that_dies_ends_the_run_and_keeps_what_is_finished(tmp_path):
     slow = [task(Numbers(i, 0.1)) for i in range(30)]
-    store = TaskStore.at(tmp_path / "s")
+    store = TaskStore(tmp_path / "s")
 
     def run_on(dask: DaskHere) -> None:
         with open_executor(workspace(dask.address), store, 1) as executor:
@@ -156,7 +155,7 @@ def test_a_task_that_kills_its_workers_is_given_up_alone(dask, tmp_path):
     deadly = task(Deadly())
     once = task(Deadly(str(tmp_path / "flag")))
     with open_executor(
-        workspace(dask.address), TaskStore.at(tmp_path / "s"), 1, lost=told.lost, note=told.note
+        workspace(dask.address), TaskStore(tmp_path / "s"), 1, lost=told.lost, note=told.note
     ) as executor:
         ended = list(executor.run([*NUMBERS[:3], deadly, once, *NUMBERS[3:6]]))
     failed = [e for e in ended if isinstance(e, TaskFailure)]
@@ -173,7 +172,7 @@ def test_a_worker_with_other_code_is_refused(dask, expected, tmp_path):
     changed.write_text(changed.read_text() + "\n# changed\n")
     path = f"{tmp_path / 'src'}{os.pathsep}{Path(__file__).parent}"
     told, ended, seen = Told(), [], time.monotonic() + 60
-    store = TaskStore.at(tmp_path / "s")
+    store = TaskStore(tmp_path / "s")
     with open_executor(workspace(dask.address), store, 1, note=told.note) as executor:
         other = dask.worker("changed", env={"PYTHONPATH": path})
         ended += executor.run(NUMBERS[:10])
@@ -205,7 +204,7 @@ from lpact.run.progress import Reporter
 from lpact.store import TaskStore
 from pathlib import Path
 
-store = TaskStore.at(Path({store!r}))
+store = TaskStore(Path({store!r}))
 with open_executor(workspace({address!r}), store, 1) as executor:
     conductor = Conductor(store, executor, Reporter())
     conductor.run("numbers", [task(Numbers(i, 0.15)) for i in range(60)])
@@ -231,7 +230,7 @@ def test_an_interrupted_client_leaves_nothing_running_and_is_resumed(dask, tmp_p
         until(lambda: not any(looking.processing().values()))
     done = {path.name for path in tmp_path.rglob("*.task")}
     assert len(done) < 60
-    store = TaskStore.at(tmp_path)
+    store = TaskStore(tmp_path)
     left = [t for t in wanted if store.fault(t.key) is not None]
     assert len(left) == 60 - len(done)
     with open_executor(workspace(dask.address), store, 1) as executor:
@@ -264,7 +263,7 @@ def test_no_workers_is_told_and_then_an_error(tmp_path):
         place = Workspace(lpact.load_study(STUDY).config, settings)
         with (
             pytest.raises(RunError, match="no workers") as error,
-            open_executor(place, TaskStore.at(tmp_path / "s"), 1, note=told.note),
+            open_executor(place, TaskStore(tmp_path / "s"), 1, note=told.note),
         ):
             pass
     assert "patience_s" in str(error.value)
@@ -276,7 +275,7 @@ def test_a_scheduler_that_is_not_there(tmp_path, monkeypatch):
     monkeypatch.setattr(clusters, "CONNECT_S", 0.5)
     with (
         pytest.raises(RunError, match="cannot be reached"),
-        open_executor(workspace("tcp://127.0.0.1:9"), TaskStore.at(tmp_path), 1),
+        open_executor(workspace("tcp://127.0.0.1:9"), TaskStore(tmp_path), 1),
     ):
         pass
 
@@ -285,7 +284,7 @@ def test_a_missing_package_is_named_with_its_remedy(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with (
         pytest.raises(ConfigError, match=r"pip install 'lpact\[dask\]'"),
-        open_executor(workspace("tcp://127.0.0.1:9"), TaskStore.at(tmp_path), 1),
+        open_executor(workspace("tcp://127.0.0.1:9"), TaskStore(tmp_path), 1),
     ):
         pass
 
@@ -300,22 +299,10 @@ def processes(log: Path) -> list[int]:
     return [int(line.split()[1]) for line in log.read_text().splitlines()]
 
 
-def test_a_result_that_was_stored_is_not_computed_again(dask, tmp_path):
-    """A worker dies after it stored its result and before it could report it."""
-    store, lost = TaskStore.at(tmp_path / "s"), list[Task]()
-    kept = task(Kept())
-    with open_executor(workspace(dask.address), store, 1, lost=lost.extend) as executor:
-        (ended,) = executor.run([kept])
-    assert isinstance(ended, TaskRecord)
-    assert lost == [kept]
-    assert store.fault(kept.key) is None
-
-
-@pytest.mark.parametrize("stored", [True, False])
-def test_an_answer_that_is_lost_with_its_worker(tmp_path, monkeypatch, stored):
+def test_an_answer_that_is_lost_with_its_worker(tmp_path, monkeypatch):
     """A worker dies after its task ended and before the client fetched the answer."""
     monkeypatch.setattr(clusters, "ANSWER_S", 1.0)
-    log, store = tmp_path / "log", TaskStore.at(tmp_path / "s")
+    log, store = tmp_path / "log", TaskStore(tmp_path / "s")
     one = task(Logged(str(log)))
     with DaskHere(tmp_path / "dask") as cluster:
         first = cluster.worker("a")
@@ -326,21 +313,19 @@ def test_an_answer_that_is_lost_with_its_worker(tmp_path, monkeypatch, stored):
                 for event in arrived():
                     if not isinstance(event, dict) and first.poll() is None:
                         end(first)
-                        if not stored:
-                            store.remove(one.key)
                         cluster.worker("b")
                     yield event
 
             executor._arrived = lose
             (ended,) = executor.run([one])
     assert isinstance(ended, TaskRecord)
-    assert len(set(processes(log))) == (1 if stored else 2)
+    assert len(set(processes(log))) == 2
     assert store.fault(one.key) is None
 
 
 def test_workers_that_are_gone_for_too_long_end_the_run(tmp_path):
     tasks = [task(Numbers(i, 0.2)) for i in range(40)]
-    store = TaskStore.at(tmp_path / "s")
+    store = TaskStore(tmp_path / "s")
 
     def run_on(cluster: DaskHere) -> None:
         only = cluster.worker("only")
@@ -362,7 +347,7 @@ def test_workers_that_are_gone_for_too_long_end_the_run(tmp_path):
 def test_an_error_outside_a_task_is_that_tasks_own(dask, tmp_path, monkeypatch):
     odd, pack = NUMBERS[1], clusters.packed
     monkeypatch.setattr(clusters, "packed", lambda own: b"no pickle" if own is odd else pack(own))
-    with open_executor(workspace(dask.address), TaskStore.at(tmp_path / "s"), 1) as executor:
+    with open_executor(workspace(dask.address), TaskStore(tmp_path / "s"), 1) as executor:
         ended = {e.key: e for e in executor.run(NUMBERS[:4])}
     assert len(ended) == 4
     assert [e.key for e in ended.values() if isinstance(e, TaskFailure)] == [odd.key]

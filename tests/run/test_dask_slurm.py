@@ -132,7 +132,7 @@ def test_settings_that_would_be_commands_are_refused(tmp_path, wrong):
 
 def test_jobs_run_tasks_are_renewed_and_cancelled(slurm, tmp_path):
     run = RunConfig(cluster="slurm", patience_s=60.0, slurm=settings(tmp_path))
-    store = TaskStore.at(tmp_path / "results")
+    store = TaskStore(tmp_path / "results")
     workspace = Workspace(lpact.load_study(STUDY).config, run)
     import dask
 

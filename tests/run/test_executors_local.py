@@ -91,7 +91,7 @@ def workspace() -> Workspace:
 
 @pytest.fixture
 def store(tmp_path: Path) -> TaskStore:
-    return TaskStore.at(tmp_path / "tasks")
+    return TaskStore(tmp_path / "tasks")
 
 
 def tasks(folder: Path, *names: str) -> list[Task]:
@@ -104,7 +104,7 @@ def test_the_way_is_chosen_by_workers_and_results(workspace, store) -> None:
     with open_executor(workspace, MemoryTasks(), 2) as executor:
         assert isinstance(executor, InProcess)
     with scratch_results() as results, open_executor(workspace, results, 1):
-        folder = results.shelf.root  # type: ignore[attr-defined]
+        folder = results.root  # type: ignore[attr-defined]
         results.save("k", {})
         assert folder.exists()
     assert not folder.exists()
@@ -143,7 +143,7 @@ def test_processes_that_die_are_replaced_and_the_guilty_task_is_named(
     lost: list[list[str]] = []
     names = ["a", "b", "raise", "once", "kept", "c", "die", "d"]
     with Processes(
-        Setup.of(workspace, store), 1, lambda dead: lost.append([t.name for t in dead])
+        workspace, store, 1, lambda dead: lost.append([t.name for t in dead])
     ) as executor:
         ended = {e.task: e for e in executor.run(iter(tasks(tmp_path, *names)))}
     assert sorted(ended) == sorted(names)
@@ -162,7 +162,7 @@ def test_processes_that_die_are_replaced_and_the_guilty_task_is_named(
 def test_workers_that_die_while_nothing_runs_are_replaced(workspace, store, tmp_path) -> None:
     """The task that comes next was never begun, and is not said to be lost."""
     lost: list[list[Task]] = []
-    with Processes(Setup.of(workspace, store), 1, lost.append) as executor:
+    with Processes(workspace, store, 1, lost.append) as executor:
         (first,) = executor.run(iter(tasks(tmp_path, "a")))
         assert isinstance(first, TaskRecord)
         os.kill(int(first.worker.rpartition(":")[2]), signal.SIGKILL)
@@ -182,9 +182,9 @@ def test_a_process_with_other_code_of_a_plugin_computes_nothing(
 ) -> None:
     base = "lpact.run.executors.base.plugin_code"
     monkeypatch.setattr(base, lambda _: (("control mine", "a" * 64),))
-    setup = Setup.of(workspace, store)
+    setup = Setup.of(workspace)
     monkeypatch.setattr(base, lambda _: (("control mine", "b" * 64),))
-    monkeypatch.setattr(local, "_worker", [(setup, workspace, setup.other_software())])
+    monkeypatch.setattr(local, "_worker", [(workspace, store, setup.other_software())])
     with pytest.raises(RunError, match=f"control mine is {'b' * 16} there and {'a' * 16} here"):
         local._perform(tasks(tmp_path, "a")[0])
     assert store.fault(key("a")) == ""

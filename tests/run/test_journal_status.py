@@ -26,7 +26,7 @@ from lpact.run.status import (
     run_status,
 )
 from lpact.store import FolderLock
-from lpact.store.folder_lock import LOCK_NAME, holder
+from lpact.store.disk import LOCK_NAME, holder
 from lpact.study import Run
 
 PATIENCE_S = 60.0
@@ -119,7 +119,6 @@ def said(partial: Path, **changes: Any) -> None:
         "estimated_end": None,
         "n_failed": 0,
         "failures": [],
-        "lost_log_lines": 0,
         "started_at": now.isoformat(),
         "updated_at": now.isoformat(),
     }
@@ -230,7 +229,7 @@ def test_a_lock_file_that_says_anything_is_held_by_nobody(partial: Path, content
 def test_without_a_list_of_locks_a_living_process_holds_its_lock(
     child: Child, partial: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lpact.store.folder_lock._LOCKS", tmp_path / "no such file")
+    monkeypatch.setattr("lpact.store.disk._LOCKS", tmp_path / "no such file")
     assert holder(partial) == child.process.pid
     child.end()
     assert holder(partial) is None

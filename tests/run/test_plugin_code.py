@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 import lpact
-from lpact.archive.diff import version_changes
+from lpact.archive import diff
 from lpact.controls.base import CONTROLS
 from lpact.errors import RunError
 from lpact.measures import MEASURES
+from lpact.registry import Entry
 from lpact.run.audit import plugin_code, plugin_packages
 from lpact.run.preregistration import check_run, register, study_tasks
 from lpact.store import code, read_manifest
@@ -76,7 +77,7 @@ def helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(str(package.parent))
     CONTROLS.names()
     mine = importlib.import_module("plugged.control").Mine
-    CONTROLS._add("mine", mine, origin="plugged 1.0", where="test")
+    CONTROLS._entries["mine"] = Entry("mine", "plugged 1.0", "test", lambda: mine, mine)
     yield package / "helper.py"
     del CONTROLS._entries["mine"]
     for name in [name for name in sys.modules if name.partition(".")[0] == "plugged"]:
@@ -125,7 +126,8 @@ def test_a_finished_run_is_not_current_once_it_has_changed(helper: Path) -> None
     item = check_run(late, run).filter(item=f"code of the plugin '{PLUGIN}'")
     assert item["followed"].to_list() == [False]
     changed = {"plugin_code": dict(plugin_code(study.config))}
-    (difference,) = version_changes(run.manifest, run.manifest.model_copy(update=changed))
+    manifests = (run.manifest, run.manifest.model_copy(update=changed))
+    (difference,) = diff._changes(*map(diff._versions, manifests))
     assert difference.name == f"{PLUGIN} (code)"
 
 

@@ -18,7 +18,7 @@ from lpact.analyses.lpact.tables.audit import (
     UNIT_INVENTORY,
 )
 from lpact.errors import ConfigError, RunError
-from lpact.report.preregistration import followed
+from lpact.report.page import followed
 from lpact.run.preregistration import (
     Registration,
     check_run,
@@ -283,9 +283,7 @@ def test_after_the_fact_is_said_ever_after(study: Study, small_run: Run) -> None
     late = register(study.config, study.audit(), runs=[small_run.root], after_the_fact=True)
     frame = items(late, small_run)
     assert list(missed(frame)) == [("registration", BEFORE_RESULTS)]
-    said = followed(frame)
-    assert said.after_the_fact
-    assert said.sentence.startswith("Registered after results existed")
+    assert followed(frame).sentence.startswith("Registered after results existed")
     detail = frame.filter(item=BEFORE_RESULTS)["detail"].item()
     assert "planted/integrated" in detail
 
@@ -299,7 +297,7 @@ def test_results_not_made_under_it_are_a_deviation(
     frame = items(registration, small_run, reused=REUSED)
     assert list(missed(frame)) == [("registration", BEFORE_RUN)]
     assert "3 result" in frame.filter(item=BEFORE_RUN)["found"].item()
-    assert not followed(frame).before_run
+    assert "made before the run is not shown" in followed(frame).sentence
 
 
 def with_table(run: Run, folder: Path, frame: pl.DataFrame) -> Run:

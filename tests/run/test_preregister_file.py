@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 from collections.abc import Callable
@@ -76,11 +77,23 @@ def test_a_name_that_is_taken_at_the_last_moment_is_left_alone(
 ) -> None:
     """Another process writes between the first look and the last step."""
     path = tmp_path / "r.json"
-    monkeypatch.setattr("os.fsync", lambda _: path.write_text("theirs", encoding="utf-8"))
-    with pytest.raises(RunError, match="never overwritten"):
+    theirs = lambda taken: taken.write_text("theirs", encoding="utf-8")  # noqa: E731
+    monkeypatch.setattr("lpact.run.preregistration.record.refuse_taken", theirs)
+    with pytest.raises(RunError, match="cannot be written"):
         write_registration(registration, path)
     assert path.read_text(encoding="utf-8") == "theirs"
-    assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
+
+
+def test_a_full_disk_leaves_no_part_of_a_registration(
+    registration: Registration, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(RunError, match="No space left"):
+        write_registration(registration, tmp_path / "r.json")
+    assert list(tmp_path.iterdir()) == []
 
 
 def edited(change: Callable[[dict[str, Any]], object]) -> Callable[[str], bytes]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import pickle
@@ -25,9 +24,9 @@ from lpact.errors import RunError
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import study_keys
 from lpact.run.executors.base import Setup
-from lpact.run.executors.worker import Briefing, SharedTasks, packed, unpacked
+from lpact.run.executors.worker import packed, take
 from lpact.run.preregistration import check_run, read_registration, register, study_tasks
-from lpact.store import FolderShelf, TaskStore, storage_errors
+from lpact.store import TaskStore, code_digest
 from lpact.study import Run, Study
 from lpact.tables import BEFORE_RESULTS, BEFORE_RUN, PREREGISTRATION_ITEMS
 
@@ -90,7 +89,7 @@ def test_the_tasks_of_a_study_are_those_of_its_run(
     made: Made, unregistered: tuple[Path, Run], tasks: list[Task], tmp_path: Path
 ) -> None:
     """Each is where the run has put it, and the run has put nothing else there but what it simulated."""
-    store, other = TaskStore.at(unregistered[0]), TaskStore.at(tmp_path / "other")
+    store, other = TaskStore(unregistered[0]), TaskStore(tmp_path / "other")
     for task in tasks:
         assert store.fault(task.key) is None, task.name
         other.save(task.key, {})
@@ -113,11 +112,11 @@ def test_results_that_were_there_are_counted(
     tmp_path: Path,
 ) -> None:
     """Some results are new and made under the registration; the others are not, though all are newer than it."""
-    store = TaskStore.at(kept)
+    store = TaskStore(kept)
     removed = [task.key for task in tasks if "/ceiling/" in task.name or "/stimulus/" in task.name]
     assert 0 < len(removed) < len(tasks)
     for key in removed:
-        store.remove(key)
+        store.path(key).unlink()
     for path in files(kept):
         os.utime(path)
     run = made(kept).run(tmp_path / "run", progress=False, preregistration=registered)
@@ -143,7 +142,7 @@ def test_results_made_under_the_registration_are_followed_and_others_named(
 ) -> None:
     """As an interrupted run of the same registration leaves them; clocks are nothing to it."""
     digest = read_registration(registered).digest
-    mine = TaskStore(TaskStore.at(kept).shelf, digest)
+    mine = TaskStore(kept, digest)
     for task in tasks:
         mine.save(task.key, mine.load(task.key))
     for path in files(kept):
@@ -154,7 +153,7 @@ def test_results_made_under_the_registration_are_followed_and_others_named(
     assert order(run)["found"] == "the run was made with it"
     assert list(notes(run, "results_reused")) == []
     assert [note["digest"] for note in notes(run, "preregistration")] == [digest]
-    other = TaskStore(mine.shelf, "[red]\n" + "e" * 70)
+    other = TaskStore(mine.root, "[red]\n" + "e" * 70)
     other.save(tasks[0].key, mine.load(tasks[0].key))
     run = study.run(tmp_path / "again", progress=False, preregistration=registered)
     assert order(run)["found"].startswith("1 result(s) ")
@@ -227,71 +226,18 @@ def test_results_of_the_same_data_count_with_whichever_options_they_were_made(
     found = [(run.state, run.n_finished_tasks, {*run.same}) for run in late.content.earlier_runs]
     assert found == [("kept", 0, set()), ("noted", 0, pairs)]
     # A run that was noted and has kept nothing is no hindrance.
-    for path in files(kept):
+    for path in kept.rglob("*.task"):
         path.unlink()
     early = study.preregister(tmp_path / "early.json").content
     assert not any(run.has_results for run in early.earlier_runs)
 
 
-def test_a_note_that_is_damaged_is_stated_and_stops_nobody(
-    made: Made, kept: Path, unregistered: tuple[Path, Run], tmp_path: Path
-) -> None:
-    (note,) = kept.rglob("sources-*")
-    whole = note.read_bytes()
-    study = with_options(made(kept), memory_gib=1.5)
-    for damaged in (whole[:-1], b"", whole.replace(b"sim", b"sam")):
-        note.write_bytes(damaged)
-        content = study.preregister(tmp_path / f"{len(damaged)}.json").content
-        assert [run.state for run in content.earlier_runs] == ["kept", "unreadable note"]
-    items = check_run(read_registration(tmp_path / "0.json"), unregistered[1])
-    said = items.filter(item=BEFORE_RESULTS).row(0, named=True)
-    assert "1 note of earlier runs there could not be read" in said["found"]
-    assert note.name in said["detail"]
-    # Results of just the same tasks are seen without any note.
-    with pytest.raises(RunError, match="of this very study"):
-        made(kept).preregister(tmp_path / "r.json")
-    # Another run writes it anew.
-    made(kept).run(tmp_path / "run", progress=False)
-    assert note.read_bytes() == whole
-    assert list(kept.rglob("sources-*")) == [note]
-
-
-def test_files_that_only_begin_like_notes_are_none(made: Made, kept: Path, tmp_path: Path) -> None:
-    (note,) = kept.rglob("sources-*")
-    for path in (note.with_name(f"{note.name}.5f0c.tmp"), note.with_name("sources-old.json")):
-        path.write_bytes(b"")
-    note.unlink()
-    study = with_options(made(kept), memory_gib=1.5)
-    assert [r.state for r in study.preregister(tmp_path / "r").content.earlier_runs] == ["kept"]
-
-
-def test_a_place_that_cannot_be_written_will_do_where_all_results_are(
-    made: Made, kept: Path, unregistered: tuple[Path, Run], tmp_path: Path, monkeypatch: Any
-) -> None:
-    (note,) = kept.rglob("sources-*")
-    note.unlink()
-    write = FolderShelf.write
-
-    def closed(self: FolderShelf, name: str, content: bytes) -> None:
-        """Results could be written, and notes cannot."""
-        with storage_errors(self.path(name), "a file cannot be written"):
-            if name.startswith("sources-"):
-                raise OSError(errno.EROFS, "Read-only file system")
-        write(self, name, content)
-
-    monkeypatch.setattr(FolderShelf, "write", closed)
-    run = made(kept).run(tmp_path / "run", progress=False)
-    assert run.manifest == unregistered[1].manifest
-    # The twin: a result without a note is not made.
-    gone = min(files(kept))
-    gone.unlink()
-    with pytest.raises(RunError, match="Read-only file system"):
-        made(kept).run(tmp_path / "second", progress=False)
-    assert not gone.exists()
-    monkeypatch.setattr(FolderShelf, "write", write)
-    made(kept).run(tmp_path / "third", progress=False)
-    assert note.exists()
-    assert gone.exists()
+def test_a_damaged_note_is_an_error_that_names_it(made: Made, kept: Path, tmp_path: Path) -> None:
+    (note,) = kept.glob("sources-*")
+    note.write_bytes(note.read_bytes()[:-1])
+    with pytest.raises(RunError, match="note of an earlier run is damaged") as caught:
+        with_options(made(kept), memory_gib=1.5).preregister(tmp_path / "r.json")
+    assert note.name in str(caught.value)
 
 
 def test_what_was_not_looked_at_is_not_called_before(
@@ -309,16 +255,16 @@ def test_what_was_not_looked_at_is_not_called_before(
         assert said["registered"] == "declared before results"
         assert said["found"].startswith(found)
         assert ("own store" in said["detail"]) == bool(kept)
-        assert ("other runs on the same data" in said["detail"]) == bool(kept)
 
 
 def test_workers_mark_what_they_make(made: Made, tmp_path: Path) -> None:
     study, frames = made(), {"t": pl.DataFrame({"x": [1]})}
-    store = TaskStore(TaskStore.at(tmp_path / "tasks").shelf, "m")
-    workspace = Workspace(study.config, study.run_config)
-    pickle.loads(pickle.dumps(Setup.of(workspace, store))).results.save("process", frames)
+    store = TaskStore(tmp_path / "tasks", "m")
+    pickle.loads(pickle.dumps(store)).save("process", frames)
     assert store.mark_of("process") == "m"
-    briefing = unpacked(packed(Briefing.of(workspace, store)))
-    store.shelf.write(briefing.probe, b"")
-    SharedTasks(briefing.store.shelf, briefing.store.mark, briefing.probe).save("cluster", frames)
-    assert store.mark_of("cluster") == "m"
+    (job,) = [t for t in study_tasks(study.config, study.audit()) if not t.job.needs][:1]
+    setup = packed(Setup.of(Workspace(study.config, study.run_config)))
+    _, content = take(code_digest(), setup, store.mark, packed(job), {})
+    assert content is not None
+    store.put(job.key, content)
+    assert store.mark_of(job.key) == "m"

@@ -15,7 +15,6 @@ import lpact
 from lpact.analyses.lpact import gates
 from lpact.analyses.lpact.levels import (
     ceiling,
-    localiser,
     predictive,
     readouts,
     relational,
@@ -24,8 +23,7 @@ from lpact.analyses.lpact.levels import (
 from lpact.analyses.lpact.tables.audit import UNIT_INVENTORY
 from lpact.cli import app
 from lpact.errors import LPactError, RunError
-from lpact.math import partial, ridge
-from lpact.run.audit import provenance
+from lpact.math import ridge, scores
 from lpact.run.preregistration import (
     Registration,
     leave_note,
@@ -44,12 +42,12 @@ OUTCOMES: tuple[Callable[..., Any], ...] = (
     stripping.run,
     ceiling.run,
     gates.decide,
-    readouts.fit_context,
+    readouts.fit_layer,
     readouts.fit_nuisance,
-    localiser.localise,
+    stripping.localise,
     ridge.nested_ridge,
     ridge.nested_ridge_draws,
-    partial.partial_correlations,
+    scores.partial_correlations,
 )
 """Whatever fits, correlates or judges responses."""
 
@@ -229,7 +227,7 @@ def test_a_model_is_known_by_its_files(small_run: Run, monkeypatch: pytest.Monke
     own = inputs_of(small_run)
     seen = (*small_run.manifest.inputs, weights("drift", "1" * 64))
     manifest = small_run.manifest.model_copy(update={"inputs": seen})
-    monkeypatch.setattr("lpact.store.stored.read_manifest", lambda _: manifest)
+    monkeypatch.setattr("lpact.store.rundir.read_manifest", lambda _: manifest)
     for name, sha256, expected in (
         ("renamed", "1" * 64, True),
         ("drift", "2" * 64, False),
@@ -237,31 +235,6 @@ def test_a_model_is_known_by_its_files(small_run: Run, monkeypatch: pytest.Monke
         inputs = [*own, weights(name, sha256)]
         (found,) = look_for_results(small_run.root, inputs, [("planted", name)])
         assert found.has_results is expected
-
-
-def test_a_shared_place_tells_the_same_data_from_other_data(tmp_path: Path) -> None:
-    """Other seed, other name of dataset and study, other options: no task is the same, and the data are."""
-    for responses in (real, permuted):
-        write_folder(tmp_path / responses.__name__, responses)
-    study, place = study_of(tmp_path / "real"), str(tmp_path / "kept")
-    store, audit = TaskStore.at(Path(place)), study.audit()
-    leave_note(store, study.config, audit, provenance(study.config, audit))
-
-    def seen(folder: str) -> set[str]:
-        values = study_of(tmp_path / folder).config.model_dump(mode="json")
-        values |= {"name": "another", "seed": 77}
-        values["datasets"][0]["name"] = "renamed"
-        paths = {"paths": {"renamed": str(tmp_path / folder)}}
-        other = lpact.load_study(values | {"run": paths})
-        made = register(other.config, other.audit(), kept=place, after_the_fact=True)
-        assert made.content.earlier_runs[0].n_finished_tasks == 0
-        return {f"{run.state} {pair}" for run in made.content.earlier_runs for pair in run.same}
-
-    assert seen("real") == set()  # the run was noted, and has kept nothing yet
-    store.save(study_tasks(study.config, audit)[0].key, {})
-    assert seen("real") == {"noted renamed/m"}
-    # Of the same size, with the same words and features: half of the bytes must be the same.
-    assert seen("permuted") == set()
 
 
 def test_registering_is_refused_where_results_are(tmp_path: Path) -> None:
@@ -282,3 +255,28 @@ def test_registering_is_refused_where_results_are(tmp_path: Path) -> None:
     late = register(study.config, audit, runs=[out], after_the_fact=True).content
     assert late.after_the_fact
     assert [run.n_finished_tasks for run in late.earlier_runs] == [1]
+
+
+def test_a_shared_place_tells_the_same_data_from_other_data(tmp_path: Path) -> None:
+    """Other seed, other name of dataset and study, other options: no task is the same, and the data are."""
+    for responses in (real, permuted):
+        write_folder(tmp_path / responses.__name__, responses)
+    study, place = study_of(tmp_path / "real"), str(tmp_path / "kept")
+    store, audit = TaskStore(Path(place)), study.audit()
+    leave_note(store, study.config, audit)
+
+    def seen(folder: str) -> set[str]:
+        values = study_of(tmp_path / folder).config.model_dump(mode="json")
+        values |= {"name": "another", "seed": 77}
+        values["datasets"][0]["name"] = "renamed"
+        paths = {"paths": {"renamed": str(tmp_path / folder)}}
+        other = lpact.load_study(values | {"run": paths})
+        made = register(other.config, other.audit(), kept=place, after_the_fact=True)
+        assert made.content.earlier_runs[0].n_finished_tasks == 0
+        return {f"{run.state} {pair}" for run in made.content.earlier_runs for pair in run.same}
+
+    assert seen("real") == set()  # the run was noted, and has kept nothing yet
+    store.save(study_tasks(study.config, audit)[0].key, {})
+    assert seen("real") == {"noted renamed/m"}
+    # Of the same size, with the same words and features: half of the bytes must be the same.
+    assert seen("permuted") == set()

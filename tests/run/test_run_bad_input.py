@@ -176,7 +176,7 @@ def test_duplicate_recordings(folder, tiny_study, tmp_path):
 def test_features_with_fewer_rows_than_words(folder, tiny_study, tmp_path):
     (path,) = (folder / "stimuli").glob("*/features/integrated/full/layer-2.npy")
     np.save(path, np.load(path)[:-7])
-    refused(folder, tiny_study, tmp_path, "layer-2.npy", "fewer rows", "integrated")
+    refused(folder, tiny_study, tmp_path, "layer-2.npy", "one row per word", "integrated")
 
 
 def test_features_that_are_not_finite(folder, tiny_study, tmp_path):

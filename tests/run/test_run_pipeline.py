@@ -124,7 +124,7 @@ def test_a_finished_run_of_other_inputs_is_refused(tiny_study, tmp_path):
 
 def test_workers_and_plan_are_checked(tiny_run, tiny_study, tmp_path):
     study, _ = tiny_run
-    with pytest.raises(ConfigError, match="must be positive"):
+    with pytest.raises(ConfigError, match=r"workers: .* greater than or equal to 1"):
         study.run(tmp_path / "run", workers=0)
     other = lpact.load_study(tiny_study(seed=99))
     with pytest.raises(ConfigError, match="another study"):

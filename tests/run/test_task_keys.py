@@ -15,7 +15,7 @@ import lpact
 from lpact.analyses.base import Task, analyses_of
 from lpact.analyses.lpact.config import LPactSection
 from lpact.analyses.lpact.jobs import MEASURING
-from lpact.analyses.lpact.stimulus_controls import JUDGING
+from lpact.analyses.lpact.positive_controls import JUDGING
 from lpact.config import SharedConfig, StudyConfig
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, study_keys

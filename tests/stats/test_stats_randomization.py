@@ -16,7 +16,6 @@ from lpact.stats import (
     intersection_union,
     one_sample_p_value,
     partial_conjunction,
-    random_signs,
     rank_p_values,
     sign_flip_p_value,
 )
@@ -206,25 +205,6 @@ def test_one_group_bounds_nothing():
 def test_groups_that_do_not_vary():
     assert bootstrap_p_value([np.ones(3)] * 4, 0.25, rng()) == (0.0, 1.0)
     assert bootstrap_p_value([np.zeros(3)] * 4, 0.25, rng())[0] == 1.0
-
-
-@pytest.mark.parametrize("shape", [(5, 3), (4, 6), (2047, 13), (1, 1)])
-def test_signs_are_those_of_random_integers(shape):
-    """Drawn by the bit, and the generator goes on as after drawing integers; also from the middle of a pair."""
-    ours, plain = rng(7), rng(7)
-    for before in (0, 1):
-        assert (
-            ours.integers(0, 9, before).tolist() == plain.integers(0, 9, before).tolist()
-        )  # one draw uses half of 64 bits
-        expected = plain.integers(0, 2, shape) * 2.0 - 1.0
-        assert np.array_equal(random_signs(ours, shape), expected)
-    assert ours.integers(0, 2**32, 5).tolist() == plain.integers(0, 2**32, 5).tolist()
-
-
-def test_signs_of_other_generators_are_those_of_random_integers():
-    ours, plain = (np.random.Generator(np.random.MT19937(3)) for _ in range(2))
-    expected = plain.integers(0, 2, (20, 4)) * 2.0 - 1.0
-    assert np.array_equal(random_signs(ours, (20, 4)), expected)
 
 
 @pytest.mark.parametrize("n", [3, 12, 13, 40])

@@ -107,7 +107,7 @@ def test_an_interrupted_run_resumes_its_tasks(tmp_path) -> None:
 
 def test_tasks_can_be_kept_elsewhere_and_stay_there(tmp_path) -> None:
     """Runs of other studies use the same place: what a task's result depends on is in its key."""
-    shared = TaskStore.at(tmp_path / "shared")
+    shared = TaskStore(tmp_path / "shared")
     with RunWriter(tmp_path / "run", provenance(), shared) as writer:
         writer.tasks.save("k", TASK)
         writer.publish(FRAMES)
@@ -250,20 +250,19 @@ def test_a_full_disk_leaves_no_lock_behind(tmp_path, monkeypatch) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr("lpact.store.folder_lock.os.pwrite", full)
+        patch.setattr("lpact.store.disk.os.pwrite", full)
         with pytest.raises(RunError, match="free disk space"):
             RunWriter(tmp_path / "run", provenance())
     with RunWriter(tmp_path / "run", provenance()) as writer:
         assert writer.publish(FRAMES).root == tmp_path / "run"
 
 
-@pytest.mark.parametrize("step", ["atomic_write_bytes", "_sweep"])
-def test_an_error_after_the_lock_was_taken_lets_go_of_it(tmp_path, monkeypatch, step) -> None:
+def test_an_error_after_the_lock_was_taken_lets_go_of_it(tmp_path, monkeypatch) -> None:
     def full(*_: object) -> None:
         raise RunError("a file cannot be written", remedy="free disk space")
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"lpact.store.rundir.{step}", full)
+        patch.setattr("lpact.store.rundir.atomic_write_bytes", full)
         with pytest.raises(RunError, match="free disk space") as caught:
             RunWriter(tmp_path / "run", provenance())
     # The error is still held, and the half-made writer with it: only letting go frees the lock.

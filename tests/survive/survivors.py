@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lpact.run.status import LOG_NAME, read_log
-from lpact.store.tasks import file_name
+from lpact.store import TaskStore
 
 STUDY = """
 name = "hardy"
@@ -96,7 +96,7 @@ def events(folder: Path, event: str) -> list[dict[str, Any]]:
 
 def computed(folder: Path) -> list[str]:
     """Files of the tasks that the log says were computed, in order."""
-    return [file_name(line["key"]) for line in events(folder, "task_finished")]
+    return [TaskStore(folder).path(line["key"]).name for line in events(folder, "task_finished")]
 
 
 def contents(run: Path) -> dict[str, bytes]:

@@ -127,7 +127,7 @@ def kill_workers(attempts: Attempts, victim: Victim, moments: random.Random, n: 
 
 
 def test_fifty_kills_cost_no_finished_task_and_no_byte(tmp_path: Path) -> None:
-    study = write_study(tmp_path, subjects=16, layers=(1, 2))
+    study = write_study(tmp_path, subjects=26, layers=(1, 2))
     attempts = Attempts(study, tmp_path / "run")
     moments = random.Random(8)
     with Breeder(tmp_path) as breeder:

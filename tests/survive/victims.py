@@ -86,9 +86,9 @@ def workers_of(victim: Victim) -> list[int]:
 
 _BREEDER = """
 import json, os, sys
-import lpact.cli, lpact.cli.run, lpact.cli.report, lpact.study
+import lpact.cli, lpact.cli.run, lpact.study
 import scipy.ndimage, scipy.signal, scipy.stats, multiprocessing.context, concurrent.futures.process
-import lpact.analyses.lpact.conclusion, lpact.analyses.lpact.gates, lpact.analyses.lpact.work
+import lpact.analyses.lpact.conclusion, lpact.analyses.lpact.gates, lpact.analyses.lpact.plan_sizes
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.levels.strip import STRIPPINGS
 from lpact.measures.base import MEASURES

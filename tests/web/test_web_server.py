@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from lpact.cli import app
 from lpact.errors import ConfigError
-from lpact.web.server import Address, listen, run_server
+from lpact.web.server import is_loopback, listen, names_of, run_server, url_of
 
 
 def taken() -> socket.socket:
@@ -27,32 +27,31 @@ def taken() -> socket.socket:
 def test_a_taken_default_port_gives_way_to_a_free_one() -> None:
     with taken() as held:
         port = held.getsockname()[1]
-        with listen(Address("127.0.0.1", None, port)) as found:
+        with listen("127.0.0.1", None, port) as found:
             assert found.getsockname()[1] not in (port, 0)
         with pytest.raises(ConfigError, match="cannot listen there"):
-            listen(Address("127.0.0.1", port, 8321))
+            listen("127.0.0.1", port, 8321)
 
 
 def test_a_free_port_is_taken_as_asked() -> None:
     with taken() as held:
         port = held.getsockname()[1]
-    with listen(Address("127.0.0.1", port, 8321)) as found:
+    with listen("127.0.0.1", port, 8321) as found:
         assert found.getsockname() == ("127.0.0.1", port)
 
 
 def test_names_that_an_address_answers_to() -> None:
-    assert Address("127.0.0.1", 1, 1).names == ("127.0.0.1", "localhost", "[::1]")
-    assert Address("127.0.0.2", 1, 1).names == ("127.0.0.1", "localhost", "[::1]", "127.0.0.2")
-    assert Address("127.0.0.2", 1, 1).loopback
-    assert Address("::1", 1, 1).loopback
-    assert not Address("192.0.2.7", 1, 1).loopback
-    assert not Address("lab.example", 1, 1).loopback
-    assert Address("192.0.2.7", 1, 1).names == ("192.0.2.7",)
-    everywhere = Address("0.0.0.0", 1, 1)
-    assert "*" in everywhere.names
-    assert not everywhere.loopback
-    assert everywhere.url(80) == "http://127.0.0.1:80/"
-    assert Address("::1", 1, 1).url(80) == "http://[::1]:80/"
+    assert names_of("127.0.0.1") == ("127.0.0.1", "localhost", "[::1]")
+    assert names_of("127.0.0.2") == ("127.0.0.1", "localhost", "[::1]", "127.0.0.2")
+    assert is_loopback("127.0.0.2")
+    assert is_loopback("::1")
+    assert not is_loopback("192.0.2.7")
+    assert not is_loopback("lab.example")
+    assert names_of("192.0.2.7") == ("192.0.2.7",)
+    assert "*" in names_of("0.0.0.0")
+    assert not is_loopback("0.0.0.0")
+    assert url_of("0.0.0.0", 80) == "http://127.0.0.1:80/"
+    assert url_of("::1", 80) == "http://[::1]:80/"
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
@@ -84,7 +83,7 @@ def test_another_port_is_explained(
     port = held.getsockname()[1]
     if not in_use:
         held.close()
-    run_server([tiny_run], Address("127.0.0.1", None, port), ("lab.example",), open_browser=False)
+    run_server([tiny_run], "127.0.0.1", None, port, ("lab.example",), open_browser=False)
     held.close()
     said = capsys.readouterr().out
     assert (f"port {port} is in use" in said) is in_use

@@ -78,7 +78,7 @@ class Scope:
 class Job(Protocol):
     """A piece of work: a small frozen dataclass that can be sent to another process.
 
-    ``code`` lists the files and folders of lpact that it may run, beside the shared ones (`lpact.store.code.SHARED`).
+    ``code`` lists the files and folders of lpact that it may run besides the shared ones (`lpact.store.code.SHARED`).
     """
 
     code: ClassVar[tuple[str, ...]]
@@ -130,51 +130,35 @@ class Stage:
 
 @dataclass(frozen=True)
 class StageWork:
-    """What the tasks of a stage take, counted from sizes alone, for a first estimate of its time and memory.
-
-    Attributes
-    ----------
-    operations
-        Floating-point operations of all tasks. The unit is one operation of a large matrix product; work that runs
-        at a lower speed, such as a decomposition, counts for more.
-    longest
-        Operations of the longest task: no number of workers makes the stage shorter than that.
-    peak_bytes
-        Arrays of the largest task in memory.
-    disk_bytes
-        Results of all tasks on disk.
-    """
+    """What the tasks of a stage take, counted from sizes alone, for a first estimate of its time and memory."""
 
     operations: float
+    """Floating-point operations of all tasks. The unit is one operation of a large matrix product; work that runs at a
+    lower speed, such as a decomposition, counts for more.
+    """
     longest: float = 0.0
+    """Operations of the longest task: no number of workers makes the stage shorter than that."""
     peak_bytes: int = 0
+    """Arrays of the largest task in memory."""
     disk_bytes: int = 0
+    """Results of all tasks on disk."""
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What an analysis found in the sources, before any evidence is looked at.
-
-    Attributes
-    ----------
-    tables
-        Its tables of the audit.
-    claims
-        Ids of the claims that a run would decide.
-    rows
-        Rows of each table that a run would write; names in ``at_most`` are upper bounds.
-    impossible
-        What the sources do not allow, one sentence each, with the reason.
-    detail
-        Whatever the analysis itself needs to make its tasks; small, and free of data.
-    """
+    """What an analysis found in the sources, before any evidence is looked at."""
 
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    """Its tables of the audit."""
     claims: tuple[str, ...] = ()
+    """Ids of the claims that a run would decide."""
     rows: Mapping[str, int] = field(default_factory=dict)
+    """Rows of each table that a run would write; names in ``at_most`` are upper bounds."""
     at_most: frozenset[str] = frozenset()
     impossible: tuple[str, ...] = ()
+    """What the sources do not allow, one sentence each, with the reason."""
     detail: Any = None
+    """Whatever the analysis itself needs to make its tasks; small, and free of data."""
 
 
 @dataclass(frozen=True)
@@ -206,62 +190,49 @@ class Analysis(Plugin, ABC):
 
     An instance holds the analysis' own table of the study file as ``options``. Nothing here may depend on the number of
     workers, the order of the work or the time of day.
-
-    Attributes
-    ----------
-    tables
-        Tables that a run writes: those of `audit`, of the tasks, of `derive` and of `decide`.
-    other_tables
-        Tables that the analysis' own commands make.
-    claims
-        Where its claims are.
-    uses
-        Shared parts of the study file that it computes with: "readout", "nuisance", "controls", "mechanisms". The
-        Methods section describes no others.
-    registered
-        Columns of its audit tables that a preregistration freezes, by table; they hold names and sizes, no outcomes.
-    figures
-        Names of its figures by section of the report ("verdict", "why", "how sure", "how it was made").
-    commands
-        Its own commands: name on the command line to ``"module:function"`` (or ``"module:app"`` for a Typer app).
-    kinds
-        Its own kinds of plug-ins: the kind's plural to ``"module:REGISTRY"`` and the option that names them
-        (``"relational.alignments"``). Options of such plug-ins are in the table ``options`` beside that option.
-    size_options
-        Options that make its tables smaller when lowered (``"controls.draws"``), for advice where memory is short.
-    starter
-        Values of options in the file that `lpact init` writes, where the defaults would take minutes.
     """
 
     tables: ClassVar[tuple[Table, ...]]
+    """Tables that a run writes: those of `audit`, of the tasks, of `derive` and of `decide`."""
     other_tables: ClassVar[tuple[Table, ...]] = ()
+    """Tables that the analysis' own commands make."""
     claims: ClassVar[ClaimTable]
+    """Where its claims are."""
     uses: ClassVar[frozenset[str]] = frozenset()
+    """Shared parts of the study file that it computes with: "readout", "nuisance", "controls", "mechanisms". The
+    Methods section describes no others.
+    """
     registered: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Columns of its audit tables that a preregistration freezes, by table; they hold names and sizes, no outcomes."""
     figures: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Names of its figures by section of the report ("verdict", "why", "how sure", "how it was made")."""
     commands: ClassVar[Mapping[str, str]] = {}
+    """Its own commands: name on the command line to ``"module:function"`` (or ``"module:app"`` for a Typer app)."""
     kinds: ClassVar[Mapping[str, tuple[str, str]]] = {}
+    """Its own kinds of plug-ins: the kind's plural to ``"module:REGISTRY"`` and the option that names them
+    (``"relational.alignments"``). Options of such plug-ins are in the table ``options`` beside that option.
+    """
     size_options: ClassVar[tuple[str, ...]] = ()
+    """Options that make its tables smaller when lowered (``"controls.draws"``), for advice where memory is short."""
+    task_modules: ClassVar[tuple[str, ...]] = ()
+    """Modules that its tasks need; worker processes import them while the main process audits the sources."""
     starter: ClassVar[Mapping[str, Any]] = {}
+    """Values of options in the file that `lpact init` writes, where the defaults would take minutes."""
 
     def plugins(self, study: StudyConfig) -> Iterable[tuple[Registry[Any], str]]:
-        """Plug-ins that it uses beside the shared ones: their code enters keys and manifest."""
-        del study
+        """Plug-ins that it uses besides the shared ones: their code enters keys and manifest."""
         return ()
 
     def resolve(self, study: StudyConfig) -> Section:
         """Its options with every option of its plug-ins spelt out; raises `ConfigError` for what does not exist."""
-        del study
         return self.options
 
     def contexts(self, study: StudyConfig) -> set[str]:
-        """Contexts in which features must be extracted beside the full one (`lpact.features.models`)."""
-        del study
+        """Contexts in which features must be extracted besides the full one (`lpact.features.models`)."""
         return set()
 
     def run_tables(self, study: StudyConfig) -> tuple[Table, ...]:
         """Tables that a run of this study writes; all of ``tables`` unless some are switched off."""
-        del study
         return self.tables
 
     @abstractmethod
@@ -279,12 +250,10 @@ class Analysis(Plugin, ABC):
 
     def work(self, study: StudyConfig, audit: Audit) -> Mapping[str, StageWork]:
         """Work of its stages by name. A stage that is left out has no estimate until its first tasks are finished."""
-        del study, audit
         return {}
 
     def list_bytes(self, study: StudyConfig, audit: Audit) -> int:
         """Bytes of list columns in the tables of a run, which the number of rows does not tell."""
-        del study, audit
         return 0
 
     def derive(
@@ -294,7 +263,6 @@ class Analysis(Plugin, ABC):
 
         A derived table may have the name of a measured one: ``tables`` then holds the measured rows.
         """
-        del study, tables
         return {}
 
     @abstractmethod
@@ -313,22 +281,18 @@ class Analysis(Plugin, ABC):
 
     def outline(self, study: StudyConfig) -> list[Block]:
         """What follows from the study file alone, for `lpact plan` while data are missing."""
-        del study
         return []
 
     def audit_blocks(self, audit: Audit, *, full: bool = False) -> list[Block]:
         """What the audit found, for `lpact plan` and `lpact audit`; ``full``: everything, however long."""
-        del full
         return [Block("Not possible", audit.impossible)] if audit.impossible else []
 
     def result_blocks(self, material: Material) -> list[Block]:
-        """What `lpact run` prints beside claims and conclusion."""
-        del material
+        """What `lpact run` prints besides claims and conclusion."""
         return []
 
     def unavailable(self, material: Material) -> Sequence[tuple[str, str, str]]:
         """What the sources of a finished run did not allow, for the report: what, where and why."""
-        del material
         return ()
 
     def figure(self, name: str, material: Material) -> Any:
@@ -336,24 +300,20 @@ class Analysis(Plugin, ABC):
         raise KeyError(name, material)
 
     def methods(self, manifest: Manifest, material: Material) -> Sequence[MethodsPart]:
-        """Its parts of the Methods section, beside those that every study has (`lpact.report.methods`)."""
-        del manifest, material
+        """Its parts of the Methods section besides those that every study has (`lpact.report.methods`)."""
         return []
 
     def extra_tables(self, material: Material, tell: Callable[[str], None]) -> Frames:
         """Tables for the report that a run does not store; ``tell`` is called with what is being done."""
-        del material, tell
         return {}
 
     def check(self, rows: Rows) -> Iterable[str]:
         """Faults between tables of a finished run that `lpact verify` should name, one sentence each."""
-        del rows
         return ()
 
     @classmethod
     def check_dataset(cls, check: DatasetCheck) -> DatasetReport | None:
         """What a checked dataset supports before any study, for `lpact datasets check`; None: nothing to add."""
-        del check
         return None
 
 

@@ -17,49 +17,35 @@ Value: TypeAlias = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Distribution:
-    """Numbers behind a criterion, ready to be drawn as one strip of dots.
-
-    Attributes
-    ----------
-    title, unit
-        What is shown, and what the numbers measure.
-    values
-        The numbers, finite, in a fixed order; ``labels`` names each of them.
-    n_missing
-        Numbers that could not be computed.
-    kind
-        What one number is, singular: "draw", "subject-run", "held-out block" …
-    observed
-        The model's own number on the same axis.
-    bound
-        The threshold on the same axis.
-    marks
-        Further named values worth a line, such as the score of the nuisance features.
-    compared_with
-        The control, target or bound that the model is compared with.
-    where
-        The recording it is about, or what it pools.
-    gives
-        How the criterion's number follows from the values ("mean", "rank p-value" …); empty where the criterion does
-        not rest on them alone.
-    note
-        How to read it, in one sentence.
-    """
+    """Numbers behind a criterion, ready to be drawn as one strip of dots."""
 
     title: str
     unit: str
+    """What is shown, and what the numbers measure."""
     values: tuple[float, ...]
+    """The numbers, finite, in a fixed order; ``labels`` names each of them."""
     labels: tuple[str, ...] = ()
     n_missing: int = 0
+    """Numbers that could not be computed."""
     kind: str = "number"
+    """What one number is, singular: "draw", "subject-run", "held-out block" …"""
     observed: float | None = None
+    """The model's own number on the same axis."""
     bound: float | None = None
+    """The threshold on the same axis."""
     marks: tuple[tuple[str, float], ...] = ()
+    """Further named values worth a line, such as the score of the nuisance features."""
     compared_with: str = ""
+    """The control, target or bound that the model is compared with."""
     where: str = ""
+    """The recording it is about, or what it pools."""
     gives: str = ""
+    """How the criterion's number follows from the values ("mean", "rank p-value" …); empty where the criterion does not
+    rest on them alone.
+    """
     p_value: float | None = None
     note: str = ""
+    """How to read it, in one sentence."""
 
     def __repr__(self) -> str:
         return f"Distribution({self.title!r}, n={len(self.values)})"
@@ -100,37 +86,27 @@ class Gate:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a claim got its label.
-
-    Attributes
-    ----------
-    analysis, claim, profile
-        The analysis, the claim's columns by name, and the set of rules; ``profile`` is empty where there is only one.
-    label, meaning
-        The verdict and what it means.
-    reason
-        What decided the label, in one sentence.
-    facts
-        Further numbers and names, in the order in which they are shown.
-    gates
-        The gates in their order.
-    what_would_change
-        One sentence per thing that would have to be different for a stronger label; for the strongest label, what is
-        nearest to failing.
-    rows
-        Tables whose rows lie behind it, each with the column values that select them.
-    """
+    """Why a claim got its label."""
 
     analysis: str
     claim: Mapping[str, Value]
     profile: str
+    """The analysis, the claim's columns by name, and the set of rules; ``profile`` is empty where there is only one."""
     label: str
     meaning: str
+    """The verdict and what it means."""
     reason: str
+    """What decided the label, in one sentence."""
     facts: tuple[tuple[str, Value], ...] = ()
+    """Further numbers and names, in the order in which they are shown."""
     gates: tuple[Gate, ...] = ()
+    """The gates in their order."""
     what_would_change: tuple[str, ...] = ()
+    """One sentence per thing that would have to be different for a stronger label; for the strongest label, what is
+    nearest to failing.
+    """
     rows: tuple[tuple[str, Mapping[str, Value]], ...] = ()
+    """Tables whose rows lie behind it, each with the column values that select them."""
 
     @property
     def id(self) -> str:
@@ -186,39 +162,29 @@ class Claim:
 
 @dataclass(frozen=True)
 class ClaimTable:
-    """Where an analysis keeps its claims, so that every surface can list, filter, compare and count them.
-
-    Attributes
-    ----------
-    table
-        One row per claim (and profile). It has the columns ``label`` and ``reason`` (one sentence).
-    key
-        Columns that name a claim, in the order of its id.
-    labels
-        Every label with its meaning, strongest first.
-    profiles
-        Values of the column ``gate_profile`` with their meaning, the default first; empty where the table has no such
-        column.
-    gates
-        Columns that say whether a gate passes, by the gate's letter; and ``gate_meanings`` by the same letter.
-    score
-        Column with the conventional score, if there is one.
-    details
-        Further columns worth showing and filtering by where claims are listed.
-    evidence
-        One row per claim, profile, gate and criterion, if the analysis stores its criteria. It has the columns
-        ``gate``, ``passed`` and ``sentence``, and may have ``gate_order`` and ``criterion_order``.
-    """
+    """Where an analysis keeps its claims, so that every surface can list, filter, compare and count them."""
 
     table: Table
+    """One row per claim (and profile). It has the columns ``label`` and ``reason`` (one sentence)."""
     key: tuple[str, ...]
+    """Columns that name a claim, in the order of its id."""
     labels: Mapping[str, str]
+    """Every label with its meaning, strongest first."""
     profiles: Mapping[str, str] = field(default_factory=dict)
+    """Values of the column ``gate_profile`` with their meaning, the default first; empty where the table has no such
+    column.
+    """
     gates: Mapping[str, str] = field(default_factory=dict)
+    """Columns that say whether a gate passes, by the gate's letter; and ``gate_meanings`` by the same letter."""
     gate_meanings: Mapping[str, str] = field(default_factory=dict)
     score: str = ""
+    """Column with the conventional score, if there is one."""
     details: tuple[str, ...] = ()
+    """Further columns worth showing and filtering by where claims are listed."""
     evidence: Table | None = None
+    """One row per claim, profile, gate and criterion, if the analysis stores its criteria. It has the columns ``gate``,
+    ``passed`` and ``sentence``, and may have ``gate_order`` and ``criterion_order``.
+    """
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,12 @@ and one digest of all of it. `verify_run` compares a run with it, and decides it
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from lpact.archive.diff import Comparison, diff_runs
-    from lpact.archive.export import Exported, export_run
-    from lpact.archive.lock import Lock, LockedRun, lock_run, read_lock
-    from lpact.archive.problems import Problem, Verification
-    from lpact.archive.unpack import opened_run
-    from lpact.archive.verify import verify_run
+from lpact.archive.diff import Comparison, diff_runs
+from lpact.archive.export import Exported, export_run
+from lpact.archive.lock import Lock, LockedRun, lock_run, read_lock
+from lpact.archive.problems import Problem, Verification
+from lpact.archive.unpack import opened_run
+from lpact.archive.verify import verify_run
 
 __all__ = [
     "Comparison",
@@ -32,25 +28,3 @@ __all__ = [
     "read_lock",
     "verify_run",
 ]
-
-_HOMES = {
-    "Comparison": "diff",
-    "Exported": "export",
-    "Lock": "lock",
-    "LockedRun": "lock",
-    "Problem": "problems",
-    "Verification": "problems",
-    "diff_runs": "diff",
-    "export_run": "export",
-    "lock_run": "lock",
-    "opened_run": "unpack",
-    "read_lock": "lock",
-    "verify_run": "verify",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import the public names on first use."""
-    if name in _HOMES:
-        return getattr(import_module(f"lpact.archive.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'lpact.archive' has no attribute '{name}'")

@@ -6,268 +6,91 @@ differs is what the analysis itself gives as the reason, with the criteria of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
-
-import polars as pl
+from typing import Any, Literal
 
 from lpact.analyses.base import Analysis, Material, analyses_of
 from lpact.analyses.explanation import ClaimTable, Value
-from lpact.archive.problems import number_pair
-from lpact.config import StudyConfig, study_config
+from lpact.config import study_config
 from lpact.store import Manifest, RunTables, StoredRun
 from lpact.tables import declared_tables
+from lpact.wording import counted, plain
 
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Kind = Literal["changed", "added", "removed"]
 """``added``: only in the second run; ``removed``: only in the first."""
 Claim = tuple[Value, ...]
 Row = Mapping[str, Any]
-Criteria = Mapping[tuple[str, str], Row]
 
 MOST_NUMBERS = 3
 """Criteria without a change of pass that are listed, those with the largest relative change first."""
+NOTHING = "Nothing differs: configuration, versions, inputs and every number are the same."
+_SHORT_SUM = 12
 
 
 @dataclass(frozen=True)
-class OptionChange:
-    """An option of the configuration; lists of named tables are identified by name: ``datasets[meg].grid.lags_ms``."""
+class Change:
+    """A value that differs; None in a run that does not have it.
 
-    path: str
-    kind: Kind
-    before: Json
-    after: Json
-
-
-@dataclass(frozen=True)
-class VersionChange:
-    """A package or code version; None if the run does not record it."""
+    Options have dotted paths, with named tables by name (``datasets[meg].grid.lags_ms``); input files are named
+    ``dataset: path`` and have their checksums as values.
+    """
 
     name: str
-    before: str | None
-    after: str | None
-
-
-@dataclass(frozen=True)
-class InputChange:
-    """A source file, by its checksum; None if the run does not have it."""
-
-    dataset: str
-    path: str
     kind: Kind
-    before: str | None
-    after: str | None
+    before: Any
+    after: Any
 
 
 @dataclass(frozen=True)
-class TableChange:
-    """A table with other content, or of one run only.
+class TableChange(Change):
+    """A table with other content, or of one run only; ``before`` and ``after`` are numbers of rows.
 
     ``only_before`` and ``only_after`` count rows whose key only one of the runs has; None if that was not counted.
     """
 
-    table: str
-    kind: Kind
-    rows_before: int | None = None
-    rows_after: int | None = None
     only_before: int | None = None
     only_after: int | None = None
 
 
-def _changes(before: Mapping[Any, Any], after: Mapping[Any, Any]) -> Iterator[tuple[Any, Kind]]:
-    """Keys with different values, sorted; 1 and true differ, 1 and 1.0 do not."""
-    for key in sorted({*before, *after}):
-        if key not in before:
-            yield key, "added"
-        elif key not in after:
-            yield key, "removed"
-        else:
-            old, new = before[key], after[key]
-            if old != new or isinstance(old, bool) != isinstance(new, bool):
-                yield key, "changed"
-
-
-def option_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[OptionChange, ...]:
-    """Options that differ, by dotted path. A missing option differs from one that is null."""
-    first, second = dict(_leaves(before)), dict(_leaves(after))
-    return tuple(
-        OptionChange(path, kind, first.get(path), second.get(path))
-        for path, kind in _changes(first, second)
-    )
-
-
-def _leaves(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Json]]:
-    """Every value with its path. An empty table is a value; a list of named tables is that of its names."""
-    for key, inner in value.items():
-        here = f"{path}.{key}" if path else key
-        if isinstance(inner, Mapping) and inner:
-            yield from _leaves(inner, here)
-        elif _is_named_list(inner):
-            yield here, [table["name"] for table in inner]
-            for table in inner:
-                rest = {name: part for name, part in table.items() if name != "name"}
-                yield from _leaves(rest, f"{here}[{table['name']}]")
-        else:
-            yield here, inner
-
-
-def _is_named_list(value: object) -> bool:
-    """Whether it is a list of tables with distinct names."""
-    if not isinstance(value, list) or not value:
-        return False
-    if not all(isinstance(table, Mapping) and "name" in table for table in value):
-        return False
-    return len({str(table["name"]) for table in value}) == len(value)
-
-
-def version_changes(before: Manifest, after: Manifest) -> tuple[VersionChange, ...]:
-    """Code, libraries and plug-ins that differ."""
-    first, second = _versions(before), _versions(after)
-    return tuple(
-        VersionChange(name, first.get(name), second.get(name))
-        for name, _ in _changes(first, second)
-    )
-
-
-def _versions(manifest: Manifest) -> dict[str, str]:
-    return {
-        **manifest.versions,
-        **{f"plugin {name}": "in use" for name in manifest.plugins},
-        **{f"{name} (code)": code[:16] for name, code in manifest.plugin_code.items()},
-        "lpact": manifest.lpact_version,
-        "lpact (code)": manifest.lpact_code,
-    }
-
-
-def _input_changes(before: Manifest, after: Manifest) -> tuple[InputChange, ...]:
-    first, second = (
-        {(file.dataset, file.path): file.sha256 for file in manifest.inputs}
-        for manifest in (before, after)
-    )
-    return tuple(
-        InputChange(key[0], key[1], kind, first.get(key), second.get(key))
-        for key, kind in _changes(first, second)
-    )
-
-
-def _table_changes(before: StoredRun, after: StoredRun, *, rows: bool) -> Iterator[TableChange]:
-    """Tables of one run only, or with other content; with ``rows``, rows that only one run has are counted."""
-    first, second = (
-        {
-            f.path.removesuffix(".parquet"): f.sha256
-            for f in run.manifest.outputs
-            if f.path.endswith(".parquet")
-        }
-        for run in (before, after)
-    )
-    for name, kind in _changes(first, second):
-        table = declared_tables().get(name)
-        if not rows or table is None or kind != "changed":
-            yield TableChange(name, kind)
-            continue
-        key = list(table.key)
-        old, new = (run.table(name).select(key) for run in (before, after))
-        only = (
-            one.join(other, on=key, how="anti", nulls_equal=True).height
-            for one, other in ((old, new), (new, old))
-        )
-        yield TableChange(name, kind, old.height, new.height, *only)
-
-
 @dataclass(frozen=True)
 class CriterionChange:
-    """A criterion of a claim before and after; all None in a run that does not have it."""
+    """A criterion of a claim: value, passed, threshold and compared_with in both runs; empty if a run lacks it."""
 
     gate: str
     criterion: str
-    before: float | None
-    after: float | None
-    passed_before: bool | None
-    passed_after: bool | None
-    threshold_before: float | None
-    threshold_after: float | None
-    compared_before: str
-    compared_after: str
-
-    @property
-    def flipped(self) -> bool:
-        """Whether it passes in one run only."""
-        return self.passed_before != self.passed_after
-
-    @property
-    def sentence(self) -> str:
-        """Its number, what that is compared with, its threshold, and whether it passes, before and after."""
-        numbers = number_pair(self.before, self.after)
-        thresholds = number_pair(self.threshold_before, self.threshold_after)
-        passes = (
-            {None: "none", True: "yes", False: "no"}[p]
-            for p in (self.passed_before, self.passed_after)
-        )
-        parts = [
-            (self.criterion, *numbers),
-            ("against", self.compared_before, self.compared_after),
-            ("threshold", *thresholds),
-            ("passes", *passes),
-        ]
-        texts = [
-            f"{what} {before}"
-            if before == after
-            else f"{what} {before or 'nothing'} → {after or 'nothing'}"
-            for what, before, after in parts
-            if before or after
-        ]
-        return f"{', '.join(texts)}."
-
-
-@dataclass(frozen=True)
-class GateFlip:
-    """A gate that only one of the runs passes."""
-
-    letter: str
-    meaning: str
-    before: bool
-    after: bool
+    before: Row
+    after: Row
+    flipped: bool
+    sentence: str
 
 
 @dataclass(frozen=True)
 class ClaimChange:
-    """A claim of both runs that differs.
-
-    Attributes
-    ----------
-    claim
-        Values of the claim's key columns.
-    reason_before, reason_after
-        The sentence with which the analysis explains the label.
-    score_before, score_after
-        The conventional score, if the analysis has one.
-    criteria
-        Those whose pass changed, in the order of the gates, then those whose numbers changed most.
-    n_criteria_changed
-        All criteria that differ.
-    sentence
-        The change in words.
-    """
+    """A claim of both runs that differs."""
 
     claim: Claim
+    """Values of the claim's key columns."""
     label_before: str
     label_after: str
+    verdict_changed: bool
     reason_before: str
     reason_after: str
-    gates: tuple[GateFlip, ...]
+    """The sentence with which the analysis explains the label."""
+    gates: Mapping[str, bool]
+    """Gates that only one run passes, by letter: whether the second does."""
     score_before: float | None
     score_after: float | None
+    """The conventional score, if the analysis has one."""
     criteria: tuple[CriterionChange, ...]
+    """Those whose pass changed, in the order of the gates, then those whose numbers changed most."""
     n_criteria_changed: int
+    """All criteria that differ."""
     sentence: str
-
-    @property
-    def verdict_changed(self) -> bool:
-        """Whether the label differs."""
-        return self.label_before != self.label_after
+    """The change in words."""
 
 
 @dataclass(frozen=True)
@@ -297,152 +120,6 @@ class AnalysisComparison:
     profiles: tuple[ProfileComparison, ...]
 
 
-class _Side:
-    """One analysis of one of two runs."""
-
-    def __init__(self, analysis: Analysis, study: StudyConfig, run: StoredRun) -> None:
-        self.analysis, self.claims, self._run = analysis, analysis.claims, run
-        found = analysis.conclude(Material(RunTables(run), study)).outcomes
-        self.outcomes = {outcome.profile: outcome.code for outcome in found}
-
-    def rows(self, profile: str) -> dict[Claim, Row]:
-        """Rows of the claim table under one profile, by claim; an empty profile means all."""
-        rows = self._table(self.claims.table.name, profile)
-        return {self._claim(row): row for row in rows.iter_rows(named=True)}
-
-    def criteria(self, profile: str) -> dict[Claim, Criteria]:
-        """Criteria by gate and name, in the order of the gates, for every claim."""
-        if self.claims.evidence is None:
-            return {}
-        rows = self._table(self.claims.evidence.name, profile)
-        order = [c for c in ("gate_order", "criterion_order") if c in rows.columns]
-        found: dict[Claim, dict[tuple[str, str], Row]] = {}
-        for row in rows.sort(*self.claims.key, *order).iter_rows(named=True):
-            found.setdefault(self._claim(row), {})[row["gate"], row["criterion"]] = row
-        return dict(found)
-
-    def _table(self, name: str, profile: str) -> pl.DataFrame:
-        table = self._run.table(name)
-        return table.filter(gate_profile=profile) if profile else table
-
-    def _claim(self, row: Row) -> Claim:
-        return tuple(row[name] for name in self.claims.key)
-
-
-def _compare_analysis(
-    before: _Side, after: _Side, options: Sequence[OptionChange]
-) -> AnalysisComparison:
-    """What the claims of one analysis differ in, under each of its profiles."""
-    old, new = (side.rows("").keys() for side in (before, after))
-    profiles = before.claims.profiles or ("",)
-    return AnalysisComparison(
-        analysis=before.analysis.name,
-        key=before.claims.key,
-        removed=tuple(sorted(old - new, key=str)),
-        added=tuple(sorted(new - old, key=str)),
-        profiles=tuple(_compare_profile(before, after, own, options) for own in profiles),
-    )
-
-
-def _compare_profile(
-    before: _Side, after: _Side, profile: str, options: Sequence[OptionChange]
-) -> ProfileComparison:
-    old, new = before.rows(profile), after.rows(profile)
-    old_criteria, new_criteria = before.criteria(profile), after.criteria(profile)
-    common = [claim for claim in old if claim in new]
-    changes = []
-    for claim in common:
-        criteria = list(_criteria(old_criteria.get(claim, {}), new_criteria.get(claim, {})))
-        if criteria or old[claim] != new[claim]:
-            rows = old[claim], new[claim]
-            changes.append(_claim_change(after.claims, claim, rows, criteria, options))
-    return ProfileComparison(
-        profile=profile,
-        outcome_before=before.outcomes.get(profile),
-        outcome_after=after.outcomes.get(profile),
-        n_common=len(common),
-        n_unchanged=len(common) - len(changes),
-        n_same_verdict=len(common) - sum(c.verdict_changed or bool(c.gates) for c in changes),
-        claims=tuple(changes),
-    )
-
-
-def _criteria(old: Criteria, new: Criteria) -> Iterator[CriterionChange]:
-    """Criteria that differ, in the order of the gates."""
-    for key in dict.fromkeys((*old, *new)):
-        before, after = old.get(key, {}), new.get(key, {})
-        pairs = [
-            (before.get(name), after.get(name))
-            for name in ("value", "passed", "threshold", "compared_with")
-        ]
-        if any(then != now for then, now in pairs):
-            value, passed, threshold, (rival, now) = pairs
-            yield CriterionChange(*key, *value, *passed, *threshold, rival or "", now or "")
-
-
-def _claim_change(
-    table: ClaimTable,
-    claim: Claim,
-    rows: tuple[Row, Row],
-    criteria: list[CriterionChange],
-    options: Sequence[OptionChange],
-) -> ClaimChange:
-    before, after = rows
-    flips = tuple(
-        GateFlip(letter, table.gate_meanings.get(letter, ""), before[column], after[column])
-        for letter, column in table.gates.items()
-        if before[column] != after[column]
-    )
-    flipped = [own for own in criteria if own.flipped]
-    rest = sorted((own for own in criteria if not own.flipped), key=_size, reverse=True)
-    shown = (*flipped, *rest[:MOST_NUMBERS])
-    return ClaimChange(
-        claim=claim,
-        label_before=before["label"],
-        label_after=after["label"],
-        reason_before=before["reason"],
-        reason_after=after["reason"],
-        gates=flips,
-        score_before=before.get(table.score),
-        score_after=after.get(table.score),
-        criteria=shown,
-        n_criteria_changed=len(criteria),
-        sentence=_sentence(before, after, flips, shown, options),
-    )
-
-
-def _size(change: CriterionChange) -> float:
-    """Relative change of a number, from 0 to 2; 2 if only one run has it."""
-    if change.before is None or change.after is None:
-        return 0.0 if change.before == change.after else 2.0
-    larger = max(abs(change.before), abs(change.after))
-    return abs(change.after - change.before) / larger if larger else 0.0
-
-
-def _sentence(
-    before: Row,
-    after: Row,
-    flips: Sequence[GateFlip],
-    criteria: Sequence[CriterionChange],
-    options: Sequence[OptionChange],
-) -> str:
-    """Label, gates, the first criterion, and the reasons that the analysis gives."""
-    changed = before["label"] != after["label"]
-    parts = [
-        f"The verdict changes from {before['label']} to {after['label']}"
-        if changed
-        else f"The verdict stays {after['label']}"
-    ]
-    parts += [f"gate {f.letter} {'now passes' if f.after else 'no longer passes'}" for f in flips]
-    sentences = ["; ".join(parts) + "."]
-    sentences += [own.sentence for own in criteria[:1]]
-    if changed or (not criteria and before["reason"] != after["reason"]):
-        sentences += [f"Reason before: {before['reason']}", f"Reason now: {after['reason']}"]
-    if changed and options and not any(own.flipped for own in criteria):
-        sentences.append(f"Changed options: {', '.join(own.path for own in options)}.")
-    return " ".join(sentences)
-
-
 @dataclass(frozen=True)
 class Comparison:
     """The differences between two runs, sorted by name.
@@ -453,9 +130,9 @@ class Comparison:
 
     study_before: str
     study_after: str
-    options: tuple[OptionChange, ...]
-    versions: tuple[VersionChange, ...]
-    inputs: tuple[InputChange, ...]
+    options: tuple[Change, ...]
+    versions: tuple[Change, ...]
+    inputs: tuple[Change, ...]
     tables: tuple[TableChange, ...]
     analyses_removed: tuple[str, ...]
     analyses_added: tuple[str, ...]
@@ -468,9 +145,11 @@ class Comparison:
             (self.options, self.versions, self.inputs, self.tables)
         )
 
-    def __str__(self) -> str:
-        from lpact.archive.diff_text import comparison_text
+    def as_json(self) -> dict[str, Any]:
+        """The comparison as plain JSON values."""
+        return {"identical": self.identical, **asdict(self)}
 
+    def __str__(self) -> str:
         return comparison_text(self)
 
 
@@ -489,18 +168,20 @@ def diff_runs(
     from lpact.archive.unpack import opened_run
 
     with ExitStack() as stack:
-        first, second = (
+        first, second = runs = [
             run if isinstance(run, StoredRun) else StoredRun(stack.enter_context(opened_run(run)))
             for run in (before, after)
-        )
+        ]
         options = option_changes(first.manifest.config, second.manifest.config)
-        old, new = _sides(first), _sides(second)
+        old, new = map(_sides, runs)
         return Comparison(
             study_before=first.manifest.study,
             study_after=second.manifest.study,
             options=options,
-            versions=version_changes(first.manifest, second.manifest),
-            inputs=_input_changes(first.manifest, second.manifest),
+            versions=_changes(*(_versions(run.manifest) for run in runs)),
+            inputs=_changes(
+                *({f"{f.dataset}: {f.path}": f.sha256 for f in run.manifest.inputs} for run in runs)
+            ),
             tables=tuple(_table_changes(first, second, rows=rows)),
             analyses_removed=tuple(name for name in old if name not in new),
             analyses_added=tuple(name for name in new if name not in old),
@@ -510,23 +191,333 @@ def diff_runs(
         )
 
 
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:
+    """Values that differ, sorted by name; 1 and true differ, 1 and 1.0 do not."""
+    changes = []
+    for name in sorted({*before, *after}):
+        old, new = before.get(name), after.get(name)
+        if name not in before or name not in after:
+            changes.append(Change(name, "removed" if name in before else "added", old, new))
+        elif old != new or isinstance(old, bool) != isinstance(new, bool):
+            changes.append(Change(name, "changed", old, new))
+    return tuple(changes)
+
+
+def option_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:
+    """Options that differ, by dotted path. A missing option differs from one that is null."""
+    return _changes(dict(_leaves(before)), dict(_leaves(after)))
+
+
+def _leaves(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value with its path. An empty table is a value; a list of named tables is that of its names."""
+    for key, inner in value.items():
+        here = f"{path}.{key}" if path else key
+        if isinstance(inner, Mapping) and inner:
+            yield from _leaves(inner, here)
+        elif _is_named_list(inner):
+            yield here, [table["name"] for table in inner]
+            for table in inner:
+                rest = {name: part for name, part in table.items() if name != "name"}
+                yield from _leaves(rest, f"{here}[{table['name']}]")
+        else:
+            yield here, inner
+
+
+def _is_named_list(value: object) -> bool:
+    """Whether it is a list of tables with distinct names."""
+    if not isinstance(value, list) or not value:
+        return False
+    if not all(isinstance(table, Mapping) and "name" in table for table in value):
+        return False
+    return len({str(table["name"]) for table in value}) == len(value)
+
+
+def _versions(manifest: Manifest) -> dict[str, str]:
+    return {
+        **manifest.versions,
+        **{f"plugin {name}": "in use" for name in manifest.plugins},
+        **{f"{name} (code)": code[:16] for name, code in manifest.plugin_code.items()},
+        "lpact": manifest.lpact_version,
+        "lpact (code)": manifest.lpact_code,
+    }
+
+
+def _table_changes(before: StoredRun, after: StoredRun, *, rows: bool) -> Iterator[TableChange]:
+    """Tables of one run only, or with other content; with ``rows``, rows that only one run has are counted."""
+    checksums = (
+        {
+            f.path.removesuffix(".parquet"): f.sha256
+            for f in run.manifest.outputs
+            if f.path.endswith(".parquet")
+        }
+        for run in (before, after)
+    )
+    for change in _changes(*checksums):
+        table = declared_tables().get(change.name)
+        if not rows or table is None or change.kind != "changed":
+            yield TableChange(change.name, change.kind, None, None)
+            continue
+        key = list(table.key)
+        old, new = (run.table(change.name).select(key) for run in (before, after))
+        only = (
+            one.join(other, on=key, how="anti", nulls_equal=True).height
+            for one, other in ((old, new), (new, old))
+        )
+        yield TableChange(change.name, "changed", old.height, new.height, *only)
+
+
+_Side = tuple[Analysis, StoredRun, dict[str, str]]
+"""One analysis of one of two runs, and its outcomes by gate profile."""
+
+
 def _sides(run: StoredRun) -> dict[str, _Side]:
     study = study_config(run.manifest.config, where=f"{run.root}, manifest.json")
-    return {name: _Side(own, study, run) for name, own in analyses_of(study).items()}
+    sides = {}
+    for name, analysis in analyses_of(study).items():
+        outcomes = analysis.conclude(Material(RunTables(run), study)).outcomes
+        sides[name] = (analysis, run, {own.profile: own.code for own in outcomes})
+    return sides
 
 
-def comparison_json(comparison: Comparison) -> dict[str, Json]:
-    """The comparison as plain JSON values, with the values of its properties."""
-    return cast("dict[str, Json]", _json(comparison))
+def _compare_analysis(before: _Side, after: _Side, options: Sequence[Change]) -> AnalysisComparison:
+    """What the claims of one analysis differ in, under each of its profiles."""
+    claims = before[0].claims
+    old, new = (_claim_rows(side, "").keys() for side in (before, after))
+    return AnalysisComparison(
+        analysis=before[0].name,
+        key=claims.key,
+        removed=tuple(sorted(old - new, key=str)),
+        added=tuple(sorted(new - old, key=str)),
+        profiles=tuple(
+            _compare_profile(before, after, own, options) for own in claims.profiles or ("",)
+        ),
+    )
 
 
-def _json(value: Any) -> Json:
-    if is_dataclass(value):
-        derived = [n for n, own in vars(type(value)).items() if isinstance(own, property)]
-        names = [*(own.name for own in fields(value)), *derived]
-        return {name: _json(getattr(value, name)) for name in names}
-    if isinstance(value, tuple | list):
-        return [_json(inner) for inner in value]
-    if isinstance(value, dict):
-        return {str(key): _json(inner) for key, inner in value.items()}
-    return cast("Json", value)
+def _claim_rows(side: _Side, profile: str) -> dict[Claim, Row]:
+    """Rows of the claim table under one profile, by claim; an empty profile means all."""
+    analysis, run, _ = side
+    rows = run.table(analysis.claims.table.name)
+    rows = rows.filter(gate_profile=profile) if profile else rows
+    return {tuple(row[k] for k in analysis.claims.key): row for row in rows.iter_rows(named=True)}
+
+
+def _criteria(side: _Side, profile: str) -> dict[Claim, dict[tuple[str, str], Row]]:
+    """Criteria by gate and name, in the order of the gates, for every claim."""
+    analysis, run, _ = side
+    claims = analysis.claims
+    if claims.evidence is None:
+        return {}
+    rows = run.table(claims.evidence.name)
+    rows = rows.filter(gate_profile=profile) if profile else rows
+    order = [c for c in ("gate_order", "criterion_order") if c in rows.columns]
+    found: dict[Claim, dict[tuple[str, str], Row]] = {}
+    for row in rows.sort(*claims.key, *order).iter_rows(named=True):
+        values = {name: row.get(name) for name in ("value", "passed", "threshold", "compared_with")}
+        claim = tuple(row[name] for name in claims.key)
+        found.setdefault(claim, {})[row["gate"], row["criterion"]] = values
+    return found
+
+
+def _compare_profile(
+    before: _Side, after: _Side, profile: str, options: Sequence[Change]
+) -> ProfileComparison:
+    old, new = (_claim_rows(side, profile) for side in (before, after))
+    old_criteria, new_criteria = (_criteria(side, profile) for side in (before, after))
+    common = [claim for claim in old if claim in new]
+    changes = []
+    for claim in common:
+        then, now = old_criteria.get(claim, {}), new_criteria.get(claim, {})
+        criteria = [
+            _criterion_change(*key, then.get(key, {}), now.get(key, {}))
+            for key in dict.fromkeys((*then, *now))
+            if then.get(key) != now.get(key)
+        ]
+        if criteria or old[claim] != new[claim]:
+            rows = old[claim], new[claim]
+            changes.append(_claim_change(after[0].claims, claim, rows, criteria, options))
+    return ProfileComparison(
+        profile=profile,
+        outcome_before=before[2].get(profile),
+        outcome_after=after[2].get(profile),
+        n_common=len(common),
+        n_unchanged=len(common) - len(changes),
+        n_same_verdict=len(common) - sum(c.verdict_changed or bool(c.gates) for c in changes),
+        claims=tuple(changes),
+    )
+
+
+def _criterion_change(gate: str, criterion: str, before: Row, after: Row) -> CriterionChange:
+    """A criterion before and after: its number, what that is compared with, its threshold, and whether it passes."""
+
+    def pair(name: str) -> tuple[Any, Any]:
+        return before.get(name), after.get(name)
+
+    words = {None: "none", True: "yes", False: "no"}
+    parts = [
+        (criterion, *number_pair(*pair("value"))),
+        ("against", *(own or "" for own in pair("compared_with"))),
+        ("threshold", *number_pair(*pair("threshold"))),
+        ("passes", *(words[own] for own in pair("passed"))),
+    ]
+    texts = [
+        f"{what} {old}" if old == new else f"{what} {old or 'nothing'} → {new or 'nothing'}"
+        for what, old, new in parts
+        if old or new
+    ]
+    flipped = before.get("passed") != after.get("passed")
+    return CriterionChange(gate, criterion, before, after, flipped, f"{', '.join(texts)}.")
+
+
+def number_pair(before: float | None, after: float | None) -> tuple[str, str]:
+    """Two numbers with three significant digits, or as many as distinguish them."""
+    if before is None or after is None or before == after:
+        old, new = ("none" if value is None else f"{value:.3g}" for value in (before, after))
+        return old, new
+    shown = ((f"{before:.{digits}g}", f"{after:.{digits}g}") for digits in range(3, 18))
+    return next((pair for pair in shown if pair[0] != pair[1]), (repr(before), repr(after)))
+
+
+def _claim_change(
+    table: ClaimTable,
+    claim: Claim,
+    rows: tuple[Row, Row],
+    criteria: list[CriterionChange],
+    options: Sequence[Change],
+) -> ClaimChange:
+    before, after = rows
+    gates = {
+        letter: after[column]
+        for letter, column in table.gates.items()
+        if before[column] != after[column]
+    }
+    flipped = [own for own in criteria if own.flipped]
+    rest = sorted((own for own in criteria if not own.flipped), key=_relative_size, reverse=True)
+    shown = (*flipped, *rest[:MOST_NUMBERS])
+    return ClaimChange(
+        claim=claim,
+        label_before=before["label"],
+        label_after=after["label"],
+        verdict_changed=before["label"] != after["label"],
+        reason_before=before["reason"],
+        reason_after=after["reason"],
+        gates=gates,
+        score_before=before.get(table.score),
+        score_after=after.get(table.score),
+        criteria=shown,
+        n_criteria_changed=len(criteria),
+        sentence=_sentence(before, after, gates, shown, options),
+    )
+
+
+def _relative_size(change: CriterionChange) -> float:
+    """Relative change of a number, from 0 to 2; 2 if only one run has it."""
+    before, after = change.before.get("value"), change.after.get("value")
+    if before is None or after is None:
+        return 0.0 if before == after else 2.0
+    larger = max(abs(before), abs(after))
+    return abs(after - before) / larger if larger else 0.0
+
+
+def _sentence(
+    before: Row,
+    after: Row,
+    gates: Mapping[str, bool],
+    criteria: Sequence[CriterionChange],
+    options: Sequence[Change],
+) -> str:
+    """A change in words: label, gates, the first criterion, and the reasons that the analysis gives."""
+    changed = before["label"] != after["label"]
+    parts = [
+        f"The verdict changes from {before['label']} to {after['label']}"
+        if changed
+        else f"The verdict stays {after['label']}"
+    ]
+    parts += [
+        f"gate {letter} {'now passes' if passes else 'no longer passes'}"
+        for letter, passes in gates.items()
+    ]
+    sentences = ["; ".join(parts) + ".", *(own.sentence for own in criteria[:1])]
+    if changed or (not criteria and before["reason"] != after["reason"]):
+        sentences += [f"Reason before: {before['reason']}", f"Reason now: {after['reason']}"]
+    if changed and options and not any(own.flipped for own in criteria):
+        sentences.append(f"Changed options: {', '.join(own.name for own in options)}.")
+    return " ".join(sentences)
+
+
+def comparison_text(comparison: Comparison, *, most: int | None = None) -> str:
+    """The comparison in plain lines; of every list at most ``most`` entries, and the number of the others."""
+    if comparison.identical:
+        return f"{NOTHING}\n"
+    first, second = plain(comparison.study_before), plain(comparison.study_after)
+    lines = [f"Study {first}" if first == second else f"Study {first} → {second}"]
+
+    def add(title: str, entries: Iterable[str]) -> None:
+        if found := list(entries):
+            left = [] if most is None or len(found) <= most else [f"… and {len(found) - most} more"]
+            shown = (f"  {entry}" for entry in (*found[:most], *left))
+            lines.extend(["", f"{title} ({len(found)})", *shown])
+
+    for analysis in comparison.analyses:
+        lines += ["", *(_outcome_text(analysis, profile) for profile in analysis.profiles)]
+    add("Configuration", (_change_text(own, json.dumps) for own in comparison.options))
+    add("Code and libraries", (_change_text(own) for own in comparison.versions))
+    add("Inputs", (_change_text(own, lambda s: s[:_SHORT_SUM]) for own in comparison.inputs))
+    add("Analyses only in the first run", comparison.analyses_removed)
+    add("Analyses only in the second run", comparison.analyses_added)
+    for analysis in comparison.analyses:
+        for which, claims in (("first", analysis.removed), ("second", analysis.added)):
+            add(f"{analysis.analysis}: claims only in the {which} run", map(_claim_text, claims))
+        for profile in analysis.profiles:
+            name = _name(analysis, profile)
+            other = [c for c in profile.claims if c.verdict_changed or c.gates]
+            numbers = [c for c in profile.claims if not (c.verdict_changed or c.gates)]
+            add(f"{name}: other verdicts or gates", map(_claim_change_text, other))
+            title = f"{name}: same verdict and gates, other numbers"
+            add(title, map(_claim_change_text, numbers))
+    add("Tables with other content", map(_table_text, comparison.tables))
+    return "\n".join(lines) + "\n"
+
+
+def _name(analysis: AnalysisComparison, profile: ProfileComparison) -> str:
+    return ", ".join(filter(None, (analysis.analysis, plain(profile.profile))))
+
+
+def _outcome_text(analysis: AnalysisComparison, profile: ProfileComparison) -> str:
+    before, after = (
+        plain(own or "none") for own in (profile.outcome_before, profile.outcome_after)
+    )
+    outcome = f"outcome {after}" if before == after else f"outcome {before} → {after}"
+    return (
+        f"{_name(analysis, profile)}: {outcome}; {counted(profile.n_common, 'common claim')}, "
+        f"{profile.n_same_verdict} with the same verdict and gates, {profile.n_unchanged} without any difference"
+    )
+
+
+def _change_text(change: Change, shown: Any = str) -> str:
+    if change.kind == "changed":
+        text = f"{shown(change.before)} → {shown(change.after)}"
+    else:
+        value = change.after if change.kind == "added" else change.before
+        text = f"{shown(value)}, only in the {'second' if change.kind == 'added' else 'first'} run"
+    return plain(f"{change.name}: {text}")
+
+
+def _claim_change_text(change: ClaimChange) -> str:
+    score = ""
+    if change.score_before != change.score_after:
+        score = " Score {} → {}.".format(*number_pair(change.score_before, change.score_after))
+    return f"{_claim_text(change.claim)}: {plain(change.sentence)}{score}"
+
+
+def _claim_text(claim: Claim) -> str:
+    return "/".join(plain(part) for part in claim)
+
+
+def _table_text(change: TableChange) -> str:
+    if not change.only_before and not change.only_after:
+        return f"{change.name} ({change.kind})"
+    return (
+        f"{change.name}: {change.before:,} → {change.after:,} rows; "
+        f"{change.only_before:,} only in the first run, {change.only_after:,} only in the second"
+    )

@@ -159,5 +159,5 @@ def _write(handle: BinaryIO, root: Path, lock: Lock, description: bytes) -> None
                 archive.open(entry, "w", force_zip64=large) as made,
             ):
                 shutil.copyfileobj(source, made, _CHUNK)
-        # Nobody could open an archive that is beyond the limits.
+        # An archive beyond the limits could not be opened again.
         check_entries(archive.infolist(), handle.tell(), root)

@@ -27,8 +27,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
 from lpact.archive.problems import Verification
 from lpact.errors import RunError
 from lpact.report.folder import clear_leftovers, refuse_being_written, report_contents
@@ -41,7 +39,14 @@ from lpact.store import (
     sha256_file,
     storage_errors,
 )
-from lpact.store.manifest import LOCK_FILE, MANIFEST_NAME, REPORT_FOLDER, is_locked
+from lpact.store.manifest import (
+    LOCK_FILE,
+    MANIFEST_NAME,
+    REPORT_FOLDER,
+    Record,
+    is_locked,
+    parse_record,
+)
 from lpact.wording import listed
 
 LOCK_FORMAT = 3
@@ -51,24 +56,20 @@ NOT_LOCKED = frozenset({LOCK_FILE, CRATE_FILE})
 """Files that the lock does not list."""
 REGISTRATION = "preregistration.json"
 WRITTEN_BY_RUNS = frozenset({MANIFEST_NAME, "log.jsonl", "status.json", REGISTRATION})
-"""Files beside tables and report that lpact writes into runs."""
+"""Files besides tables and report that lpact writes into runs."""
 MOST_JSON_BYTES = 128 * 2**20
 """Size of the largest JSON file that is read."""
 _WRITE = 0o222
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class FileFacts(_Record):
+class FileFacts(Record):
     """Size and SHA-256 of a file."""
 
     n_bytes: int
     sha256: str
 
 
-class Software(_Record):
+class Software(Record):
     """What the run was made with (from its manifest), and what it was locked with."""
 
     made_by_version: str
@@ -80,7 +81,7 @@ class Software(_Record):
     distributions: dict[str, str]
 
 
-class Content(_Record):
+class Content(Record):
     """Everything that the root digest covers."""
 
     study: str
@@ -92,7 +93,7 @@ class Content(_Record):
     files: dict[str, FileFacts]
 
 
-class Lock(_Record):
+class Lock(Record):
     """``lock.json``."""
 
     format_version: int
@@ -167,33 +168,7 @@ def read_limited(path: Path) -> bytes:
 
 def parse_lock(content: bytes, *, where: str) -> Lock:
     """The lock in these bytes; ``where`` names them in errors."""
-    try:
-        version = json.loads(content)["format_version"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise _damaged(where, f"{type(error).__name__}: {str(error)[:200]}") from None
-    if version != LOCK_FORMAT:
-        raise RunError(
-            "the run was locked by another version of lpact",
-            where=where,
-            got=f"format version {version}",
-            expected=f"format version {LOCK_FORMAT}",
-            remedy="verify it with the version of lpact that locked it",
-        )
-    try:
-        return Lock.model_validate_json(content)
-    except ValidationError as error:
-        first = error.errors(include_input=False)[0]
-        raise _damaged(where, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-
-
-def _damaged(where: str, got: str) -> RunError:
-    return RunError(
-        "the lock is damaged",
-        where=where,
-        got=got,
-        expected="lock.json as lpact wrote it",
-        remedy="restore the file from a copy of the locked run",
-    )
+    return parse_record(content, Lock, LOCK_FORMAT, where=where, verb="locked")
 
 
 @dataclass(frozen=True)
@@ -228,7 +203,7 @@ def list_files(root: Path) -> Listing:
     return Listing(dict(sorted(files.items())), dict(sorted(others.items())), tuple(folders))
 
 
-def software_of(manifest: Manifest) -> Software:
+def _software(manifest: Manifest) -> Software:
     """The software that made a run, and that of this process."""
     return Software(
         made_by_version=manifest.lpact_version,
@@ -274,22 +249,16 @@ def distributions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class LockedRun:
-    """A locked run.
-
-    Attributes
-    ----------
-    foreign
-        Files that lpact did not write; they are locked too.
-    verification
-        The result of `verify_run` if the run was locked before.
-    """
+    """A locked run."""
 
     root: Path
     digest: str
     n_files: int
     n_tables: int
     foreign: tuple[str, ...] = ()
+    """Files that lpact did not write; they are locked too."""
     verification: Verification | None = None
+    """The result of `verify_run` if the run was locked before."""
 
 
 def lock_run(path: str | Path) -> LockedRun:
@@ -317,7 +286,7 @@ def lock_run(path: str | Path) -> LockedRun:
         config=manifest.config,
         config_digest=manifest.config_digest,
         inputs=manifest.inputs,
-        software=software_of(manifest),
+        software=_software(manifest),
         files={
             name: FileFacts(n_bytes=path.stat().st_size, sha256=sha256_file(path))
             for name, path in listing.files.items()

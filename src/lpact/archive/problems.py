@@ -43,25 +43,18 @@ _NTH, _OLD, _NEW = "\x00nth", "\x00old", "\x00new"
 
 @dataclass(frozen=True)
 class Problem:
-    """One difference between a run and its lock, or between what is stored and what its tables give.
-
-    Attributes
-    ----------
-    where
-        A file, a table or an option.
-    row
-        Key values of the row.
-    old, new
-        What was locked (or follows from the locked tables), and what is stored now.
-    """
+    """One difference between a run and its lock, or between what is stored and what its tables give."""
 
     kind: Kind
     where: str
+    """A file, a table or an option."""
     what: str
     row: dict[str, Any] = field(default_factory=dict)
+    """Key values of the row."""
     column: str | None = None
     old: Any = None
     new: Any = None
+    """What was locked (or follows from the locked tables), and what is stored now."""
 
     @property
     def text(self) -> str:
@@ -77,22 +70,16 @@ class Problem:
 
 @dataclass(frozen=True)
 class Verification:
-    """The result of `lpact.archive.verify_run`.
-
-    Attributes
-    ----------
-    checked
-        What was checked, in sentences.
-    notes
-        Facts that are not problems, such as other package versions or skipped checks.
-    """
+    """The result of `lpact.archive.verify_run`."""
 
     path: Path
     locked: bool
     digest: str | None
     problems: tuple[Problem, ...]
     checked: tuple[str, ...]
+    """What was checked, in sentences."""
     notes: tuple[str, ...]
+    """Facts that are not problems, such as other package versions or skipped checks."""
 
     @property
     def ok(self) -> bool:
@@ -199,15 +186,3 @@ def _cells(
 
 def _keys(rows: pl.DataFrame, key: list[str]) -> Iterator[dict[str, object]]:
     return rows.select(key).head(MOST_CELLS).iter_rows(named=True)
-
-
-def number_pair(before: float | None, after: float | None) -> tuple[str, str]:
-    """Two numbers with three significant digits, or as many as distinguish them."""
-    if before is None or after is None or before == after:
-        return _number(before), _number(after)
-    shown = ((f"{before:.{digits}g}", f"{after:.{digits}g}") for digits in range(3, 18))
-    return next((pair for pair in shown if pair[0] != pair[1]), (repr(before), repr(after)))
-
-
-def _number(value: float | None) -> str:
-    return "none" if value is None else f"{value:.3g}"

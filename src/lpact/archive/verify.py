@@ -75,7 +75,7 @@ def verify_run(
     report
         Whether to make the report again, which takes longest.
     workers
-        Processes that draw the report; with more than none, a script must guard its entry point.
+        Threads that draw the report.
     tell
         Called with the name of each step.
     """
@@ -173,7 +173,7 @@ def check_manifest(root: Path, lock: Lock) -> list[Problem]:
     kinds: dict[str, Kind] = {"config": "option", "inputs": "input"}
     found = []
     for option in option_changes(then, now):
-        part, _, rest = option.path.partition(".")
+        part, _, rest = option.name.partition(".")
         verb = "" if option.kind == "changed" else f"was {option.kind}: "
         what = verb + change(option.before, option.after)
         found.append(Problem(kinds[part], rest, what, old=option.before, new=option.after))

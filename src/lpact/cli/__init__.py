@@ -31,7 +31,7 @@ SHARED = {
     "preregister": "lpact.cli.preregister:command",
     "run": "lpact.cli.run:command",
     "status": "lpact.cli.status:command",
-    "report": "lpact.cli.report:command",
+    "report": "lpact.cli.read:report",
     "explain": "lpact.cli.read:explain",
     "explore": "lpact.cli.read:explore",
     "tables": "lpact.cli.read:tables",
@@ -183,7 +183,7 @@ def _show_version(wanted: bool) -> None:
 
 
 @app.callback()
-def _options(
+def _option_values(
     debug: Annotated[
         bool, typer.Option("--debug", envvar="LPACT_DEBUG", help="Show tracebacks of errors.")
     ] = False,

@@ -36,7 +36,7 @@ Models = Annotated[
     list[str] | None,
     typer.Option("--model", metavar="NAME=FOLDER", help="Folder or GGUF file of a model."),
 ]
-Report = Annotated[bool, typer.Option("--report/--no-report", help="Write the report too.")]
+Report = Annotated[bool, typer.Option("--report/--no-report", help="Include the report.")]
 Progress = Annotated[bool | None, typer.Option("--progress/--no-progress", help="Show progress.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Workers = Annotated[

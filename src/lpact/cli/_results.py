@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lpact.cli._options import program
 from lpact.cli._terminal import heading, label_styles, say, show_blocks, show_table
-from lpact.wording import fixed, size
+from lpact.wording import fixed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -106,7 +106,7 @@ def show_places(run: Run) -> None:
         *(("claims", f"{run.root}/{a.claims.table.name}.csv") for a in run.analyses.values()),
         ("report", str(page) if page.is_file() else f"{program()} report {folder}"),
         ("manifest", f"{run.root}/manifest.json"),
-        ("time, memory", f"{program()} status {folder}{_most_memory(run)}"),
+        ("time, memory", f"{program()} status {folder}"),
     ]
     for name, analysis in run.analyses.items():
         order = list(analysis.claims.labels)
@@ -118,17 +118,3 @@ def show_places(run: Run) -> None:
             places.append(("why", f"{program()} explain {folder} {claim}{option}"))
     places += [(what, f"{program()} {what} {folder}") for what in ("tables", "explore")]
     show_table(("what", "where"), places, header=False, wrap=False)
-
-
-def _most_memory(run: Run) -> str:
-    """The largest memory of a process, from the run's log."""
-    from lpact.run.status import LOG_NAME, summarise_log
-
-    if not (run.root / LOG_NAME).is_file():
-        return ""
-    stages = summarise_log(run.root / LOG_NAME).stages
-    most = {name: max(s.peak_bytes, s.own_peak_bytes) for name, s in stages.items()}
-    if not most:
-        return ""
-    largest = max(most, key=most.__getitem__)
-    return f"  (at most {size(most[largest])} per process, in the stage '{largest}')"

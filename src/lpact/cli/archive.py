@@ -67,7 +67,7 @@ def verify(
         str | None, typer.Option("--digest", help="Root digest that was quoted for the run.")
     ] = None,
     report: Annotated[
-        bool, typer.Option("--report/--no-report", help="Make the report again, too.")
+        bool, typer.Option("--report/--no-report", help="Also rebuild the report and compare it.")
     ] = True,
     as_json: Json = False,
 ) -> None:
@@ -152,12 +152,11 @@ def diff(
     as_json: Json = False,
 ) -> None:
     """Show which claims changed between two runs, and why. Exit status 1 if anything differs."""
-    from lpact.archive.diff import comparison_json, diff_runs
-    from lpact.archive.diff_text import comparison_text
+    from lpact.archive.diff import comparison_text, diff_runs
 
     found = diff_runs(before, after)
     if as_json:
-        print_json(comparison_json(found))
+        print_json(found.as_json())
     else:
         say(comparison_text(found, most=MOST_CHANGES).rstrip("\n"))
     if not found.identical:

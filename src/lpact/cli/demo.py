@@ -10,7 +10,7 @@ import typer
 from lpact.cli._options import MOST_WORKERS, chosen_workers
 from lpact.cli._results import show_places, show_results
 from lpact.cli._terminal import heading, say, show_table
-from lpact.cli.report import add_report
+from lpact.cli.read import add_report
 from lpact.cli.run import How, compute
 from lpact.wording import counted
 
@@ -26,7 +26,6 @@ def command(
             "--workers", min=1, help=f"Processes; default: cores, at most {MOST_WORKERS}."
         ),
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Remove an earlier run first.")] = False,
 ) -> None:
     """Run a whole study on simulated recordings."""
     study = demo_study()
@@ -36,11 +35,7 @@ def command(
         f"{counted(len(config.datasets), 'simulated dataset')} whose truth is known, "
         f"with {counted(len(config.controls.include), 'severe control')}."
     )
-    if fresh:
-        remove_run(out)
-    how = How(chosen_workers(workers), progress=True)
-    remedy = "choose another folder with --out, or remove an earlier demo with --fresh"
-    run = compute(study, out, how, if_taken=remedy)
+    run = compute(study, out, How(chosen_workers(workers), progress=True))
     show_results(run, every_claim=True)
     add_report(run)
     heading("Tables")
@@ -58,37 +53,3 @@ def demo_study() -> Study:
 
     text = files("lpact.run").joinpath("demo.toml").read_text(encoding="utf-8")
     return study_from_text(text, where="the built-in demo study")
-
-
-def remove_run(folder: Path) -> None:
-    """Remove a folder that holds an earlier demo and nothing else."""
-    import shutil
-
-    from lpact.errors import RunError
-    from lpact.report.folder import clear_leftovers, report_contents
-    from lpact.run.status import LOG_NAME
-    from lpact.store import read_manifest
-    from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER, refuse_locked
-
-    if not folder.exists() and not folder.is_symlink():
-        return
-    refuse_locked(folder)
-    manifest = read_manifest(folder)
-    clear_leftovers(folder / REPORT_FOLDER)
-    own = {MANIFEST_NAME, LOG_NAME, *(file.path for file in manifest.outputs)}
-    own |= {f"{REPORT_FOLDER}/{name}" for name in report_contents(folder / REPORT_FOLDER)}
-    found = (p.relative_to(folder) for p in sorted(folder.rglob("*")) if not p.is_dir())
-    foreign = [str(p) for p in found if p.as_posix() not in own]
-    if folder.is_symlink():
-        foreign = ["a symbolic link"]
-    if manifest.study != demo_study().config.name:
-        foreign = [f"the run of the study '{manifest.study}'"]
-    if foreign:
-        raise RunError(
-            "the folder holds more than an earlier demo and is not removed",
-            where=str(folder),
-            got=foreign[0],
-            expected="an earlier demo, and nothing else",
-            remedy="move the other files away, or choose another folder with --out",
-        )
-    shutil.rmtree(folder)

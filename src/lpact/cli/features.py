@@ -40,14 +40,14 @@ _Table = Annotated[
     typer.Option("--table", help="Also write surprisal and entropy of each word, as TSV."),
 ]
 _Pooling = Annotated[
-    str, typer.Option("--pooling", help="Of a word's tokens: last, mean, sum or first.")
+    str, typer.Option("--pooling", help="How to pool a word's tokens: last, mean, sum or first.")
 ]
-_Window = Annotated[int | None, typer.Option("--window", help="Most tokens that are read at once.")]
-_Stride = Annotated[
-    int | None, typer.Option("--stride", help="Tokens by which the window moves on.")
+_Window = Annotated[
+    int | None, typer.Option("--window", help="Maximum number of tokens read at once.")
 ]
+_Stride = Annotated[int | None, typer.Option("--stride", help="Step between windows, in tokens.")]
 _MinContext = Annotated[
-    int, typer.Option("--min-context", help="Fewest tokens before each word, where there are.")
+    int, typer.Option("--min-context", help="Minimum number of context tokens before each word.")
 ]
 _WordContext = Annotated[
     int | None,
@@ -63,7 +63,9 @@ _ShuffledDraws = Annotated[
 ]
 _Revision = Annotated[str, typer.Option("--revision", help="Branch, tag or commit of a hub model.")]
 _Kind = Annotated[str, typer.Option("--kind", help="auto, causal or masked.")]
-_Future = Annotated[str, typer.Option("--future", help="Of masked models: hidden or seen.")]
+_Future = Annotated[
+    str, typer.Option("--future", help="Later words in masked models: hidden or seen.")
+]
 _Joiner = Annotated[
     str,
     typer.Option("--joiner", help="Text between two words; default: a space.", show_default=False),
@@ -100,7 +102,7 @@ def command(
     plan: _Plan = False,
     progress: _Progress = True,
 ) -> None:
-    """Read a text with a language model, word by word."""
+    """Extract a language model's features for a text."""
     from lpact.errors import ConfigError
     from lpact.run.extract import as_words, plan_features
     from lpact.run.progress import reporter

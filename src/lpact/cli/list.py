@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lpact.registry import Registry
 
 SHARED = {
-    "analyses": ("lpact.registry:ANALYSES", "a table of its own"),
+    "analyses": ("lpact.registry:ANALYSES", "its own table"),
     "controls": ("lpact.controls.base:CONTROLS", "controls.include"),
     "datasets": ("lpact.datasets.base:DATASETS", "datasets.reader"),
     "mechanisms": ("lpact.features.mechanisms:MECHANISMS", "mechanisms.include"),

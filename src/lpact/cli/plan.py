@@ -25,8 +25,7 @@ from lpact.cli.datasets import source_lines
 from lpact.wording import MISSING, about, counted, duration, size
 
 if TYPE_CHECKING:
-    from lpact.run.outline import DatasetOutline, Outline
-    from lpact.run.plan import Plan
+    from lpact.run.plan import DatasetOutline, Outline, Plan
 
 
 def command(
@@ -72,7 +71,7 @@ def audit(
         bool, typer.Option("--all", help="List every finding, however many there are.")
     ] = False,
 ) -> None:
-    """Look at the sources only: what do they allow?"""
+    """Audit the sources without planning or running anything."""
     loaded = load(study, path, model)
     with progress_on_terminals() as bar:
         audit = loaded.audit(bar)
@@ -126,7 +125,7 @@ def _show_cost(plan: Plan, workers: int, *, report: bool) -> None:
     show_table(columns, rows, right=columns[1:])
     say(
         "Estimated from counts of operations and the speed of this machine: expect errors of up to a factor of "
-        f"{FACTOR}. While the run goes on, the first finished tasks refine the estimate.",
+        f"{FACTOR}. During the run, the first finished tasks refine the estimate.",
         indent=2,
     )
     heading("Cost")

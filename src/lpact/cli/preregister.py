@@ -120,10 +120,10 @@ def _register(
 
 def _show_registration(made: Registration) -> None:
     """Print what was registered, in a few lines."""
-    from lpact.run.preregistration.earlier import KEPT, NOTED, UNREADABLE
+    from lpact.run.preregistration.earlier import KEPT
 
     content = made.content
-    kept = sum(run.state in (KEPT, NOTED, UNREADABLE) for run in content.earlier_runs)
+    kept = sum(run.state == KEPT for run in content.earlier_runs)
     rows = [
         ("configuration", content.config_digest),
         ("seed", str(content.seed)),
@@ -140,8 +140,6 @@ def _show_registration(made: Registration) -> None:
     ]
     if kept:
         rows.append(("own store of results", "searched"))
-    if damaged := [run.study for run in content.earlier_runs if run.state == UNREADABLE]:
-        rows.append(("NOT READ THERE", f"damaged notes of earlier runs: {', '.join(damaged)}"))
     if content.after_the_fact:
         rows.append(("made", "AFTER THE FACT: every later statement says so"))
     show_table(("registered", ""), rows)
@@ -149,7 +147,7 @@ def _show_registration(made: Registration) -> None:
 
 def show_followed(items: pl.DataFrame) -> None:
     """Print whether a preregistration was followed: the statement, every deviation, and counts by group."""
-    from lpact.report.preregistration import followed
+    from lpact.report.page import followed
 
     result = followed(items)
     say(result.sentence)

@@ -22,7 +22,7 @@ from lpact.cli._options import (
 from lpact.cli._results import show_places, show_results
 from lpact.cli._terminal import say
 from lpact.cli.plan import cost_line, extraction_line
-from lpact.cli.report import add_report
+from lpact.cli.read import add_report
 
 if TYPE_CHECKING:
     from lpact.run.plan import Plan
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 def command(
     study: StudyFile,
-    out: Annotated[Path, typer.Option("--out", help="Folder of the run; new, or interrupted.")],
+    out: Annotated[
+        Path, typer.Option("--out", help="Output folder: a new one, or that of an interrupted run.")
+    ],
     workers: Workers = None,
     cluster: Annotated[
         str | None,
@@ -64,6 +66,10 @@ def command(
     ] = None,
 ) -> None:
     """Compute a study, or resume it."""
+    if workers != 1 and cluster is None:
+        from lpact.run.executors import fork_server
+
+        fork_server.start()
     loaded = load(study, path, model, analysis)
     how = How(
         chosen_workers(workers, loaded.run_config),
@@ -100,28 +106,16 @@ class How:
     report: bool = True
 
 
-def compute(
-    study: Study,
-    out: Path,
-    how: How,
-    *,
-    if_taken: str = "choose another folder, or move this one away",
-) -> Run:
-    """Print what a run costs, then make it; a complete one is opened as it is.
-
-    ``if_taken`` is the remedy if ``out`` holds something else.
-    """
+def compute(study: Study, out: Path, how: How) -> Run:
+    """Print what a run costs, then make it; a complete one is opened as it is."""
     from lpact.errors import RunError
     from lpact.run.executors.local import too_many_workers
-    from lpact.store import existing_run, open_shelf, partial_folder, refuse_held
+    from lpact.store import existing_run, partial_folder, refuse_held
     from lpact.study import Run
 
     study.registration(how.preregistration, how.registered_digest)
     if how.cluster is not None:
         study.settings(cluster=how.cluster)
-    if study.run_config.tasks:
-        # A wrong address is an error before the sources are read.
-        open_shelf(study.run_config.tasks)
     refuse_held(partial_folder(out.absolute()))
     state = existing_run(out, study.config.digest())
     if state == "complete":
@@ -135,7 +129,7 @@ def compute(
             where=str(out),
             got="other files, or a run of another configuration",
             expected="a new or empty folder, or an interrupted run of this study",
-            remedy=if_taken,
+            remedy="choose another folder with --out, or move this one away",
         )
     say(f"{study.config.name}: auditing the sources …")
     plan = _plan(study, out, how)

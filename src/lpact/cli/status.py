@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shlex
 import time
@@ -15,7 +14,7 @@ import typer
 
 from lpact.cli._options import program
 from lpact.cli._results import show_claim_counts
-from lpact.cli._terminal import console, drawing_on, heading, say, show_table
+from lpact.cli._terminal import console, heading, say, show_table
 from lpact.wording import counted, duration, plain, size
 
 if TYPE_CHECKING:
@@ -35,10 +34,10 @@ def command(
         bool, typer.Option("--watch", help="Look again every two seconds until the run ends.")
     ] = False,
     traceback: Annotated[
-        bool, typer.Option("--traceback", help="Show the tracebacks of failed tasks, too.")
+        bool, typer.Option("--traceback", help="Also show the tracebacks of failed tasks.")
     ] = False,
 ) -> None:
-    """Say how far a run is, until when, and what failed.
+    """Show the progress, expected end and failures of a run.
 
     Exit status 0: it runs or is finished; 1: it failed, was interrupted, or is silent; 2: there is no such run.
     """
@@ -58,38 +57,21 @@ def command(
 
 
 def _watch(run: Path, *, as_json: bool) -> RunStatus:
-    """Look until the run ends: a picture that changes on terminals, a line for every change elsewhere."""
-    from rich.live import Live
-
+    """Look until the run ends: the screen is drawn again on terminals, a line is printed for every change elsewhere."""
     from lpact.run.status import run_status
 
     out, last = console(), ""
-    with Live(console=out, auto_refresh=False, transient=True) as live:
-        while (status := run_status(run)).state in ("running", "silent"):
-            if out.is_terminal and not as_json:
-                live.update(_picture(status), refresh=True)
-            else:
-                line = json.dumps(status.as_json()) if as_json else status_line(status)
-                if line != last:
-                    typer.echo(line)
-                last = line
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+    while (status := run_status(run)).state in ("running", "silent"):
+        if out.is_terminal and not as_json:
+            out.clear()
+            show_status(status)
+        else:
+            line = json.dumps(status.as_json()) if as_json else status_line(status)
+            if line != last:
+                typer.echo(line)
+            last = line
+        time.sleep(SECONDS_BETWEEN_LOOKS)
     return status
-
-
-def _picture(status: RunStatus) -> Any:
-    """What `lpact status` prints, as one text that can be shown and replaced."""
-    from rich.console import Console
-    from rich.text import Text
-
-    drawn, out = io.StringIO(), console()
-    options: dict[str, Any] = {"markup": False, "highlight": False, "emoji": False}
-    paper = Console(
-        file=drawn, width=out.width, force_terminal=True, no_color=out.no_color, **options
-    )
-    with drawing_on(paper):
-        show_status(status)
-    return Text.from_ansi(drawn.getvalue())
 
 
 def _values(status: RunStatus) -> dict[str, Any]:
@@ -156,8 +138,6 @@ def show_status(status: RunStatus) -> None:
         show_table(columns, rows, right=columns[1:])
     if said.n_failed:
         _show_failed(said, status)
-    if said.lost_log_lines:
-        say(f"\n{counted(said.lost_log_lines, 'line')} of the log could not be written.", indent=2)
     if status.state in ("failed", "interrupted"):
         say("\nThe same `lpact run` again computes what is missing and keeps what is finished.")
 

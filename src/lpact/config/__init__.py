@@ -6,23 +6,21 @@ from them.
 
 from __future__ import annotations
 
-from lpact.config.recordings import (
+from lpact.config.sections import (
+    ControlsConfig,
     DatasetConfig,
     EventKind,
     Fraction,
     GridConfig,
-    Metric,
-    Name,
-    Pooling,
-    PreprocessConfig,
-    Role,
-)
-from lpact.config.shared import (
-    ControlsConfig,
     LanguageModelConfig,
     MechanismsConfig,
+    Metric,
+    Name,
     NuisanceConfig,
+    Pooling,
+    PreprocessConfig,
     ReadoutConfig,
+    Role,
 )
 from lpact.config.study import (
     Dataset,

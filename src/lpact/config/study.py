@@ -17,15 +17,16 @@ from pydantic import (
     model_validator,
 )
 
-from lpact.config.recordings import DatasetConfig, Name
-from lpact.config.shared import (
+from lpact.config.sections import (
     ControlsConfig,
+    DatasetConfig,
     LanguageModelConfig,
     MechanismsConfig,
+    Name,
     NuisanceConfig,
     ReadoutConfig,
 )
-from lpact.errors import ConfigError, did_you_mean
+from lpact.errors import ConfigError, did_you_mean, require_known
 from lpact.registry import ANALYSES
 from lpact.validation import Section, config_digest, validate_model
 
@@ -58,7 +59,7 @@ class SlurmConfig(Section):
         "",
         pattern=_WORD,
         description="Network interface by which jobs reach the scheduler on this machine, such as `ib0` or `eth0`. "
-        "Needed: nothing is opened to a network that was not named.",
+        "Required, so that no port is opened on a network that you did not choose.",
     )
     encrypt: bool = Field(
         True,
@@ -108,9 +109,8 @@ class RunConfig(Section):
     )
     tasks: str = Field(
         "",
-        description="Where results of finished tasks are kept by content: a folder, relative to the study file, or the "
-        "URL of an object store (`s3://bucket/folder`). Empty: beside the run, until it is finished. A place that is "
-        "named here is kept, and other runs take from it what is the same for them.",
+        description="Folder in which results of finished tasks are kept by content, relative to the study file. Empty: "
+        "beside the run, until it is finished. Other runs with the same folder reuse what is the same for them.",
     )
     preregistration: str = Field(
         "",
@@ -129,6 +129,13 @@ class RunConfig(Section):
     slurm: SlurmConfig = Field(
         default_factory=SlurmConfig, description='Jobs of `cluster = "slurm"`.'
     )
+
+    @field_validator("tasks")
+    @classmethod
+    def _folder(cls, value: str) -> str:
+        if "://" in value:
+            raise ValueError(f"'{value}' is not a folder; object stores are no longer supported")
+        return value
 
     @field_validator("cluster")
     @classmethod
@@ -186,13 +193,7 @@ C = TypeVar("C", bound=SharedConfig)
 DEFAULT = "lpact"
 """The analysis of a study that names none."""
 
-MOVED = {
-    "audit": "lpact.audit",
-    "relational": "lpact.relational",
-    "stripping": "lpact.stripping",
-    "gates": "lpact.gates",
-    "assay": "lpact.assay",
-}
+MOVED = {name: f"lpact.{name}" for name in ("audit", "relational", "stripping", "gates", "assay")}
 """Tables of study files before version 0.2, and where they are now."""
 
 
@@ -223,17 +224,8 @@ class StudyConfig(SharedConfig):
 def study_config(values: Mapping[str, Any], *, where: str) -> StudyConfig:
     """Validate a study as its file writes it: shared tables, and one table per analysis; raises `ConfigError`.
 
-    A study without any table of an analysis asks L-PACT's question.
+    A study without an analysis table runs L-PACT.
     """
-    for old, new in MOVED.items():
-        if old in values:
-            raise ConfigError(
-                f"the table [{old}] has moved",
-                where=where,
-                got=f"[{old}]",
-                expected=f"[{new}]",
-                remedy=f"rename the table to [{new}]",
-            )
     if not any(name in values for name in ANALYSES.names()):
         values = {**values, DEFAULT: {}}
     tables = [*SharedConfig.model_fields, *ANALYSES.names(), "run"]
@@ -244,7 +236,9 @@ def study_config(values: Mapping[str, Any], *, where: str) -> StudyConfig:
                 where=where,
                 got=name,
                 expected=f"one of {', '.join(tables)}; or the name of an installed analysis",
-                remedy=f"{did_you_mean(name, tables)}; if '{name}' is an analysis, install its package",
+                remedy=f"rename the table to [{MOVED[name]}]"
+                if name in MOVED
+                else f"{did_you_mean(name, tables)}; if '{name}' is an analysis, install its package",
             )
     named = [name for name in values if name in ANALYSES.names()]
     sections = {
@@ -293,7 +287,7 @@ def read_study_file(path: str | Path) -> tuple[StudyConfig, RunConfig]:
     paths = {name: str(folder / given) for name, given in run.paths.items()}
     models = {name: str(folder / given) for name, given in run.models.items()}
     kept = {"features": str(folder / run.features), "grids": str(folder / run.grids)}
-    if run.tasks and "://" not in run.tasks:
+    if run.tasks:
         kept["tasks"] = str(folder / run.tasks)
     if run.preregistration:
         kept["preregistration"] = str(folder / run.preregistration)
@@ -329,14 +323,9 @@ def check_paths(study: StudyConfig, run: RunConfig, *, where: str) -> None:
         ("dataset", "paths", run.paths, [d.name for d in study.datasets]),
         ("model", "models", run.models, [m.name for m in study.models]),
     ):
-        for unknown in sorted(set(given) - set(names)):
-            raise ConfigError(
-                f"a path is given for a {what} that the study does not list",
-                where=f"{where}, option 'run.{option}'",
-                got=unknown,
-                expected=f"names of [[{what}s]]",
-                remedy=did_you_mean(unknown, names),
-            )
+        for name in given:
+            place = f"{where}, option 'run.{option}'"
+            require_known(name, names, f"{what} of the study", where=place, error=ConfigError)
 
 
 class Dataset(DatasetConfig):

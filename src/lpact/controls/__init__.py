@@ -1,4 +1,4 @@
-"""CONTROLS: severe controls, one file per family."""
+"""Severe controls, one file per family."""
 
 BUILT_IN = {
     "circular_shift": "reordered:CircularShift",

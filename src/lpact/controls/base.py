@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from lpact.features.availability import Missing
+from lpact.features.mechanisms import Missing
 from lpact.math.surrogates import autocorrelation_time, segment_slices
 from lpact.math.types import FloatArray, IntArray
 from lpact.registry import Plugin, Registry
@@ -18,31 +18,21 @@ from lpact.registry import Plugin, Registry
 
 @dataclass(frozen=True)
 class ControlInputs:
-    """Everything that a control may use; never a neural response.
-
-    Attributes
-    ----------
-    features
-        Real features on the event grid, [n_events, n_columns].
-    sentence, story
-        Sentence and story of each event, [n_events].
-    layer
-        Layer of the real features.
-    offered
-        Available draws for each (layer, context): ``offered[(3, "untrained")] == 5``.
-    load
-        ``load(layer, context, draw)`` returns other features of the same model on the same grid.
-    draws
-        Draws of random controls that the study configures.
-    """
+    """Everything that a control may use; never a neural response."""
 
     features: FloatArray
+    """Real features on the event grid, [n_events, n_columns]."""
     sentence: IntArray
     story: IntArray
+    """Sentence and story of each event, [n_events]."""
     layer: int
+    """Layer of the real features."""
     offered: dict[tuple[int, str], int]
+    """Available draws for each (layer, context): ``offered[(3, "untrained")] == 5``."""
     load: Callable[[int, str, int], FloatArray]
+    """``load(layer, context, draw)`` returns other features of the same model on the same grid."""
     draws: int = 1
+    """Draws of random controls that the study configures."""
 
     @cached_property
     def autocorrelation_time(self) -> int:
@@ -51,28 +41,21 @@ class ControlInputs:
 
 
 class SevereControl(Plugin, ABC):
-    """A registered severe control.
-
-    Attributes
-    ----------
-    random
-        Whether draws differ; the score of a random control is its mean over draws.
-    counted
-        Whether the ``paper`` gate profile counts it.
-    surrogate
-        Whether its draws carry no information about the stimulus, so that they are a null distribution. Other controls
-        are rivals.
-    needs
-        What it needs, in words, for the reference and the audit.
-    """
+    """A registered severe control."""
 
     random: ClassVar[bool] = True
+    """Whether draws differ; the score of a random control is its mean over draws."""
     counted: ClassVar[bool] = True
+    """Whether the ``paper`` gate profile counts it."""
     surrogate: ClassVar[bool] = False
+    """Whether its draws carry no information about the stimulus, so that they are a null distribution. Other controls
+    are rivals.
+    """
     needs: ClassVar[str] = "features only"
+    """What it needs, in words, for the reference and the audit."""
 
     def contexts(self) -> tuple[str, ...]:
-        """Return the contexts of features that it loads, beside the real ones."""
+        """Return the contexts of features that it loads besides the real ones."""
         return ()
 
     def unavailable(self, inputs: ControlInputs) -> Missing | None:  # noqa: ARG002

@@ -6,7 +6,7 @@ import numpy as np
 
 from lpact.codes import Reason
 from lpact.controls.base import ControlInputs, SevereControl, longest_story
-from lpact.features.availability import Missing
+from lpact.features.mechanisms import Missing
 from lpact.math.surrogates import matched_gaussian, phase_randomize_segments
 from lpact.math.types import FloatArray
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from lpact.codes import Reason
 from lpact.controls.base import ControlInputs, SevereControl
-from lpact.features.availability import Missing
+from lpact.features.mechanisms import Missing
 from lpact.features.models import FULL, REVERSED, SENTENCE_RESET, SHUFFLED, STATIC, UNTRAINED
 from lpact.math.surrogates import derangement_target
 from lpact.math.types import FloatArray

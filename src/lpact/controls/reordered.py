@@ -11,7 +11,7 @@ from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.controls.base import ControlInputs, SevereControl, longest_story
-from lpact.features.availability import Missing
+from lpact.features.mechanisms import Missing
 from lpact.math.surrogates import (
     block_permutation,
     circular_shift_order,

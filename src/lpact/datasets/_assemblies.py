@@ -5,8 +5,9 @@ Levels of an index are coordinates in such files. Times are nominal: only the or
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -16,21 +17,19 @@ from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import CsvFile, is_finite
-from lpact.datasets._finding import Finding
+from lpact.datasets._files.strict import CsvFile, damaged, invalid, is_finite, typed_column
+from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import (
     UNKNOWN,
     FolderDataset,
+    FolderReader,
     check_unique,
-    damaged,
-    note,
-    only_file,
-    typed_column,
+    chosen_file,
     words_table,
 )
 from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Signal, Units
 from lpact.datasets.catalogue import Download, Expected, optional
-from lpact.errors import InputError, RecordingError, StimulusError, did_you_mean
+from lpact.errors import RecordingError, StimulusError, did_you_mean
 from lpact.extras import require
 from lpact.math.types import FloatArray
 from lpact.registry import PluginOptions
@@ -40,14 +39,6 @@ TEXT = ("stimulus", "stimulus_sentence", "sentence", "stimuli", "word")
 """Coordinates that may hold what was presented, in this order."""
 
 LICENCE = "not stated by the source; ask the authors before sharing"
-LAYOUT = (
-    Expected("the assembly, presentation × neuroid", ("*.nc", "**/*.nc", "*.nc4", "**/*.nc4")),
-    optional(
-        "the table of stimuli, where the assembly does not hold their text",
-        "stimulus*.csv",
-        "**/stimulus*.csv",
-    ),
-)
 _ENGINES = {b"\x89HDF": "h5netcdf", b"CDF\x01": "scipy", b"CDF\x02": "scipy"}
 """Engine of xarray by the first bytes of a netCDF file."""
 
@@ -89,10 +80,42 @@ def download(identifier: str, citation: str) -> Download:
 OptionsT = TypeVar("OptionsT", bound=AssemblyOptions)
 
 
+class Coordinates(dict[str, list[str]]):
+    """Coordinates of a dimension of an assembly: values by name, as texts, empty where missing."""
+
+    def __init__(self, values: Mapping[str, list[str]], path: Path, dim: str) -> None:
+        super().__init__(values)
+        self._where = f"{path}, coordinates of '{dim}'"
+        self._error = StimulusError if dim == PRESENTATION else RecordingError
+
+    def first(self, *names: str, what: str) -> list[str]:
+        """Return the first of these coordinates; one must exist, without gaps."""
+        found = next((name for name in names if name in self), None)
+        if found is None:
+            got = "coordinates " + (", ".join(self) or "none")
+            expected = f"{what}, in " + " or ".join(f"'{name}'" for name in names)
+            remedy = "add the coordinate, or put the table of stimuli beside the assembly"
+            raise invalid(self._where, got, expected, self._error, remedy)
+        return self.checked(found, bool, f"{what}, without gaps")
+
+    def integers(self, name: str) -> list[int]:
+        """Return a coordinate that must be whole numbers from 0."""
+        self.first(name, what=f"the '{name}' of each presentation")
+        expected = "a whole number from 0, of at most 18 digits"
+        return [int(x) for x in self.checked(name, re.compile("[0-9]{1,18}").fullmatch, expected)]
+
+    def checked(self, name: str, valid: Callable[[str], object], expected: str) -> list[str]:
+        """Return a coordinate whose values must all be valid."""
+        for index, value in enumerate(self[name]):
+            if not valid(value):
+                where = f"{self._where}, coordinate '{name}', number {index} (from 0)"
+                raise invalid(where, repr(value[:80]), expected, self._error)
+        return self[name]
+
+
 class AssemblyDataset(FolderDataset[OptionsT, list[int]]):
     """An opened assembly; each recording is some of its neuroids.
 
-    ``presentations`` and ``neuroids`` map the name of a coordinate to its values as texts, empty where missing.
     Subclasses set in `_arrange` the presentations of each run in the order of its stimulus (``rows``), the
     ``unit_ids`` and ``regions`` of all neuroids, and the recordings.
     """
@@ -106,18 +129,24 @@ class AssemblyDataset(FolderDataset[OptionsT, list[int]]):
     def __init__(self, folder: SourceFolder, options: OptionsT) -> None:
         super().__init__(folder, options)
         self.info = DatasetInfo(self.title, "assembly", LICENCE)
-        files = folder.glob("**/*.nc") + folder.glob("**/*.nc4")
-        self.path = (
-            folder.file(options.file)
-            if options.file
-            else only_file(folder, files, "netCDF file", option="file")
-        )
+        self.path = chosen_file(folder, "**/*.nc", "**/*.nc4", named=options.file, option="file")
         self.where = folder.where(self.path)
         self.values, self.presentations, self.neuroids = _read_assembly(self.path)
-        self._stimuli_path = self._find_stimuli()
-        if self._stimuli_path is not None:
+        self._stimuli_path = None
+        if options.stimuli or folder.glob("**/stimulus*.csv"):
+            self._stimuli_path = chosen_file(
+                folder,
+                "**/stimulus*.csv",
+                named=options.stimuli,
+                option="stimuli",
+                error=StimulusError,
+            )
             self._add_stimuli(CsvFile(self._stimuli_path, StimulusError))
-        self._coordinates_mm = self._read_coordinates()
+        self._coordinates_mm = None
+        if self.neuroids.keys() >= set("xyz"):
+            ok = "millimetres, or no value"
+            axes = [self.neuroids.checked(n, lambda x: not x or is_finite(x), ok) for n in "xyz"]
+            self._coordinates_mm = np.array([[float(x or "nan") for x in axis] for axis in axes]).T
         self._arrange()
 
     @abstractmethod
@@ -142,17 +171,14 @@ class AssemblyDataset(FolderDataset[OptionsT, list[int]]):
         )
         regions = [self.regions[index] or UNKNOWN for index in files]
         places = None if self._coordinates_mm is None else self._coordinates_mm[files]
-        findings = []
+        findings = Findings(self.where)
         if UNKNOWN in regions:
-            findings.append(
-                note(
-                    "region",
-                    Reason.UNIT_WITHOUT_PLACE,
-                    self.where,
-                    f"{regions.count(UNKNOWN)} of {len(names)} units without a region",
-                    "a region for every unit",
-                    f"they have the region '{UNKNOWN}'; add a coordinate to tell them apart",
-                )
+            findings.note(
+                "region",
+                Reason.UNIT_WITHOUT_PLACE,
+                f"{regions.count(UNKNOWN)} of {len(names)} units without a region",
+                "a region for every unit",
+                f"they have the region '{UNKNOWN}'; add a coordinate to tell them apart",
             )
         return Recording(
             recording_id,
@@ -165,66 +191,6 @@ class AssemblyDataset(FolderDataset[OptionsT, list[int]]):
     def _paths(self) -> list[Path | None]:
         return [self.path, self._stimuli_path]
 
-    def presentation(self, *names: str, what: str) -> list[str]:
-        """Return the first of these coordinates of presentations; one must exist, without gaps."""
-        return self._coordinate(self.presentations, PRESENTATION, names, what)
-
-    def neuroid(self, *names: str, what: str) -> list[str]:
-        """Return the first of these coordinates of neuroids; one must exist, without gaps."""
-        return self._coordinate(self.neuroids, NEUROID, names, what)
-
-    def _coordinate(
-        self, values: Mapping[str, list[str]], dim: str, names: Sequence[str], what: str
-    ) -> list[str]:
-        error = StimulusError if dim == PRESENTATION else RecordingError
-        found = next((name for name in names if name in values), None)
-        if found is None:
-            raise error(
-                f"the assembly does not state {what}",
-                where=f"{self.path}, coordinates of '{dim}'",
-                got="coordinates " + (", ".join(values) or "none"),
-                expected=" or ".join(f"'{name}'" for name in names),
-                remedy="add the coordinate, or put the table of stimuli beside the assembly",
-            )
-        if "" in values[found]:
-            raise self._wrong_value(
-                error, found, dim, values[found].index(""), f"{what}, without gaps"
-            )
-        return values[found]
-
-    def integers(self, name: str) -> list[int]:
-        """Return a coordinate of presentations that must be whole numbers from 0."""
-        values = self.presentation(name, what=f"the '{name}' of each presentation")
-        for row, value in enumerate(values):
-            if not (value.isascii() and value.isdigit() and len(value) <= 18):
-                expected = "a whole number from 0, of at most 18 digits"
-                raise self._wrong_value(StimulusError, name, PRESENTATION, row, expected)
-        return [int(value) for value in values]
-
-    def _read_coordinates(self) -> FloatArray | None:
-        """Return x, y and z of the neuroids in mm, [n_neuroids, 3], NaN where one is missing."""
-        axes = [self.neuroids[name] for name in "xyz" if name in self.neuroids]
-        for name, values in zip("xyz", axes, strict=False):
-            for index, value in enumerate(values):
-                if value and not is_finite(value):
-                    expected = "millimetres, or no value"
-                    raise self._wrong_value(RecordingError, name, NEUROID, index, expected)
-        if len(axes) < 3:
-            return None
-        return np.array([[float(value or "nan") for value in values] for values in axes]).T
-
-    def _wrong_value(
-        self, error: type[InputError], name: str, dim: str, index: int, expected: str
-    ) -> InputError:
-        values = self.presentations if dim == PRESENTATION else self.neuroids
-        return error(
-            f"a value of the coordinate '{name}' is missing or not valid",
-            where=f"{self.path}, coordinate '{name}', {dim} {index} (from 0)",
-            got=repr(values[name][index][:80]),
-            expected=expected,
-            remedy="fix the coordinate",
-        )
-
     def check_repetitions(self, ids: Sequence[str], what: str = STIMULUS_ID) -> None:
         """Raise if something was presented more than once."""
         check_unique(
@@ -236,69 +202,61 @@ class AssemblyDataset(FolderDataset[OptionsT, list[int]]):
 
     def subjects(self, *names: str, run: str) -> list[tuple[RecordingId, list[int]]]:
         """Return one recording per subject; the first of these coordinates names the subjects."""
-        columns = group(self.neuroid(*names, what="the subjects"))
+        columns = group(self.neuroids.first(*names, what="the subjects"))
         return [(RecordingId(name, "1", run, run), found) for name, found in columns.items()]
 
-    def moved_note(self, rows: Sequence[int]) -> list[Finding]:
-        """Return a note if presentations are not in the order of the file."""
+    def note_moved(self, rows: Sequence[int], findings: Findings) -> None:
+        """Add a note if presentations are not in the order of the file."""
         moved = sum(row != expected for row, expected in zip(rows, sorted(rows), strict=True))
-        if not moved:
-            return []
-        return [
-            note(
+        if moved:
+            findings.note(
                 PRESENTATION,
                 Reason.SOURCE_ROWS_SORTED,
-                self.where,
                 f"{moved} of {len(rows)} presentations at another place in the file",
                 "passages in consecutive rows, in the order in which they are read",
-                "none is needed: responses are in the same order",
+                "nothing to do: responses are in the same order",
             )
-        ]
-
-    def _find_stimuli(self) -> Path | None:
-        if self.options.stimuli:
-            return self.folder.file(self.options.stimuli, StimulusError)
-        found = self.folder.glob("**/stimulus*.csv", StimulusError)
-        what = "stimulus table"
-        if not found:
-            return None
-        return only_file(self.folder, found, what, option="stimuli", error=StimulusError)
 
     def _add_stimuli(self, table: CsvFile) -> None:
         """Add the columns of a table of stimuli to the presentations with the same ``stimulus_id``."""
         table.require([STIMULUS_ID])
-        row_of: dict[str, int] = {}
-        for row, name in enumerate(table.cells(STIMULUS_ID)):
-            if row_of.setdefault(name, row) != row:
-                raise table.wrong(STIMULUS_ID, row, "every stimulus once")
-        own = self.presentation(STIMULUS_ID, what="the stimulus of each presentation")
+        row_of = {name: row for row, name in enumerate(table.unique(STIMULUS_ID))}
+        own = self.presentations.first(STIMULUS_ID, what="the stimulus of each presentation")
         unknown = [name for name in own if name not in row_of]
         if unknown:
-            raise StimulusError(
-                "the table of stimuli lacks stimuli of the assembly",
-                where=f"{table.path}, column '{STIMULUS_ID}'",
-                got=f"no row for {len(unknown)} stimuli; first: {unknown[0]!r}",
-                expected=f"a row for every {STIMULUS_ID} of {self.path.name}",
-                remedy=f"use the table of this assembly; {did_you_mean(unknown[0], row_of)}",
-            )
+            found = f"no row for {len(unknown)} stimuli; first: {unknown[0]!r}"
+            expected = f"a row for every {STIMULUS_ID} of {self.path.name}"
+            remedy = f"use the table of this assembly; {did_you_mean(unknown[0], row_of)}"
+            raise invalid(table.path, found, expected, StimulusError, remedy)
         for column in table.columns:
             if column not in self.presentations:
                 cells = table.cells(column)
                 self.presentations[column] = [cells[row_of[name]] for name in own]
 
 
-def _read_assembly(path: Path) -> tuple[FloatArray, dict[str, list[str]], dict[str, list[str]]]:
+class AssemblyReader(FolderReader):
+    """A reader of an assembly."""
+
+    contents = "a folder with one assembly (*.nc)"
+    role = "secondary"
+    extra = "assemblies"
+    layout = (
+        Expected("the assembly, presentation × neuroid", ("*.nc", "**/*.nc", "*.nc4", "**/*.nc4")),
+        optional(
+            "the table of stimuli, where the assembly does not hold their text",
+            "stimulus*.csv",
+            "**/stimulus*.csv",
+        ),
+    )
+
+
+def _read_assembly(path: Path) -> tuple[FloatArray, Coordinates, Coordinates]:
     """Return the values [n_presentations, n_neuroids] and the coordinates of both dimensions."""
     with path.open("rb") as stream:
         magic = stream.read(4)
     if magic not in _ENGINES:
-        raise RecordingError(
-            "a file is not netCDF",
-            where=str(path),
-            got=f"{path.stat().st_size} bytes that begin with {path.read_bytes()[:8]!r}",
-            expected="netCDF-4 (HDF5) or classic netCDF",
-            remedy="download the file again; it may be a saved log-in page",
-        )
+        found = f"{path.stat().st_size} bytes that begin with {path.read_bytes()[:8]!r}"
+        raise invalid(path, found, "netCDF-4 (HDF5) or classic netCDF")
     xarray = require("xarray", extra="assemblies")
     if _ENGINES[magic] == "h5netcdf":
         require("h5netcdf", extra="assemblies")
@@ -313,15 +271,19 @@ def _read_assembly(path: Path) -> tuple[FloatArray, dict[str, list[str]], dict[s
             )
     except Exception as problem:
         raise damaged(path, problem) from None
-    coordinates = [
-        {
-            str(name): [_text(value) for value in variable.values]
-            for name, variable in dataset.variables.items()
-            if variable.dims == (dim,)
-        }
+    presentations, neuroids = (
+        Coordinates(
+            {
+                str(name): [_text(value) for value in variable.values]
+                for name, variable in dataset.variables.items()
+                if variable.dims == (dim,)
+            },
+            path,
+            dim,
+        )
         for dim in (PRESENTATION, NEUROID)
-    ]
-    return _values(dataset, path), coordinates[0], coordinates[1]
+    )
+    return _values(dataset, path), presentations, neuroids
 
 
 def _values(dataset: Any, path: Path) -> FloatArray:
@@ -334,13 +296,9 @@ def _values(dataset: Any, path: Path) -> FloatArray:
             ", ".join(f"'{d}' of size {n}" for d, n in v.sizes.items()) + f" ({name}, {v.dtype})"
             for name, v in dataset.variables.items()
         ]
-        raise RecordingError(
-            "the file does not hold one array of presentations and neuroids",
-            where=str(path),
-            got="; ".join(listed) or "no variables",
-            expected=f"one array of numbers with the dimensions '{PRESENTATION}' and '{NEUROID}'; others of size 1",
-            remedy="use the assembly as it was published, or average over the other dimensions",
-        )
+        expected = f"one array of numbers with the dimensions '{PRESENTATION}' and '{NEUROID}'; others of size 1"
+        remedy = "use the assembly as it was published, or average over the other dimensions"
+        raise invalid(path, "; ".join(listed) or "no variables", expected, remedy=remedy)
     single = [dim for dim in array.dims if dim not in dims]
     values: FloatArray = array.squeeze(single).transpose(PRESENTATION, NEUROID).values
     return values.astype(np.float64)
@@ -381,13 +339,9 @@ def sentence_words(
     """
     words = [sentence.split() for sentence in sentences]
     if [] in words:
-        raise StimulusError(
-            "a presentation has no words",
-            where=f"{where}, presentation {words.index([])} (from 0)",
-            got=repr(sentences[words.index([])]),
-            expected="the text of a sentence",
-            remedy="fill in the text, or leave the presentation out",
-        )
+        empty = words.index([])
+        place = f"{where}, presentation {empty} (from 0)"
+        raise invalid(place, repr(sentences[empty]), "the text of a sentence", StimulusError)
     number = [index for index, own in enumerate(words) for _ in own]
     times = [
         (onset_s + shown_s / len(own) * i, onset_s + shown_s / len(own) * (i + 1))

@@ -11,25 +11,18 @@ import numpy as np
 
 from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import TsvFile
-from lpact.datasets._finding import Finding
-from lpact.datasets._folder_dataset import UNKNOWN, note, read_json
+from lpact.datasets._files.strict import TsvFile, invalid
+from lpact.datasets._finding import Finding, Findings
+from lpact.datasets._folder_dataset import UNKNOWN, read_json
 from lpact.datasets.base import DatasetInfo
-from lpact.errors import InputError, RecordingError
+from lpact.errors import ConfigError, InputError, RecordingError
 from lpact.math.types import FloatArray
 
 DESCRIPTION = "dataset_description.json"
 RATE_TOLERANCE = 1e-4
 """Sampling rates of file and sidecar may differ by this fraction: sidecars are rounded."""
 
-REGION_COLUMNS = (
-    "region",
-    "anatomical_region",
-    "anatomy",
-    "DesikanKilliany",
-    "Destrieux",
-    "label",
-)
+REGION_COLUMNS = ("region", "anatomical_region", "anatomy", "DesikanKilliany", "Destrieux", "label")
 """Columns of electrodes.tsv that name a region, in the order in which they are tried."""
 
 _TO_MM = {"m": 1000.0, "cm": 10.0, "mm": 1.0}
@@ -46,6 +39,57 @@ def stem(path: Path, *keys: str) -> str:
     """Return the first part of a name, with the entities ``keys`` only, in their order."""
     found = entities(path)
     return "_".join(f"{key}-{found[key]}" for key in keys if key in found)
+
+
+def labels(path: Path) -> dict[str, str]:
+    """Return subject, session, run and task of a BIDS name; ``1`` where it does not state one."""
+    found = entities(path)
+    keys = {"subject": "sub", "session": "ses", "run": "run", "task": "task"}
+    return {name: found.get(key, "1") for name, key in keys.items()}
+
+
+def fill(template: str, path: Path, where: str) -> str:
+    """Replace ``{subject}``, ``{session}``, ``{run}`` and ``{task}`` of an option by those of a recording."""
+    filled = template
+    for name, label in labels(path).items():
+        filled = filled.replace(f"{{{name}}}", label)
+    if set(filled) & set("{}"):
+        raise ConfigError(
+            "a file name holds an unknown place-holder",
+            where=where,
+            got=repr(template),
+            expected="{task}, {run}, {session} and {subject} only",
+            remedy="fix the option",
+        )
+    return filled
+
+
+def find_sidecar(folder: SourceFolder, path: Path, name: str) -> Path | None:
+    """Return a sidecar such as ``events.tsv`` by the inheritance of BIDS: in the file's folder, or further up.
+
+    It must have no entity that the file does not have; of several, the one with most entities is used. Two that fit
+    equally well are an error.
+    """
+    own = entities(path).items()
+    for home in path.relative_to(folder.root).parents:
+        found = [
+            one
+            for one in folder.glob((home / f"*{name}").as_posix(), RecordingError)
+            if f"_{one.name}".endswith(f"_{name}") and entities(one).items() <= own
+        ]
+        most = max((len(entities(one)) for one in found), default=0)
+        best = [one for one in found if len(entities(one)) == most]
+        if len(best) > 1:
+            expected = f"one {name} that fits {path.name} best"
+            raise invalid(
+                folder.root / home,
+                shown([one.name for one in best]),
+                expected,
+                remedy="keep one of them",
+            )
+        if best:
+            return best[0]
+    return None
 
 
 def read_description(folder: SourceFolder, published: DatasetInfo | None = None) -> DatasetInfo:
@@ -91,24 +135,12 @@ class ChannelTable:
     bad: dict[str, str]
     units: dict[str, str]
 
-    def check_complete(self, names: Sequence[str], data: Path) -> None:
-        """Raise `RecordingError` unless every channel of the recording has a row."""
-        unlisted = [name for name in names if name not in self.types]
-        if unlisted:
-            raise RecordingError(
-                "a channel of the recording is not in channels.tsv",
-                where=str(self.path),
-                got=f"no row for {', '.join(unlisted[:5])}",
-                expected=f"a row for each of the {len(names)} channels of {data.name}",
-                remedy="add the rows, or download both files again",
-            )
-
 
 def read_channels(path: Path) -> ChannelTable:
     """Read ``channels.tsv``."""
     table = TsvFile(path, RecordingError)
     table.require(("name", "type"))
-    names = _unique_names(table)
+    names = table.unique("name")
     types = dict(zip(names, (kind.upper() for kind in table.text("type")), strict=True))
     bad: dict[str, str] = {}
     if "status" in table.columns:
@@ -138,11 +170,11 @@ def read_electrodes(
     """Read ``electrodes.tsv`` for the channels ``names``; one that is not listed has no place.
 
     Coordinates in another ``unit`` than m, cm or mm are not used. Without ``region_column``, the first of
-    `REGION_COLUMNS` in the table counts.
+    `REGION_COLUMNS` in the table is used.
     """
     table = TsvFile(path, RecordingError)
     table.require(("name", "x", "y", "z", *((region_column,) if region_column else ())))
-    row_of = {name: row for row, name in enumerate(_unique_names(table))}
+    row_of = {name: row for row, name in enumerate(table.unique("name"))}
     rows = [row_of.get(name) for name in names]
     xyz = np.column_stack([table.numbers_or_nan(axis) for axis in ("x", "y", "z")])
     places = np.array([xyz[row] if row is not None else [np.nan] * 3 for row in rows])
@@ -150,35 +182,18 @@ def read_electrodes(
     column = region_column or next((c for c in REGION_COLUMNS if c in table.columns), "")
     labels = table.cells(column) if column else [""] * table.n_rows
     regions = (UNKNOWN if row is None or labels[row] in _NO_REGION else labels[row] for row in rows)
-    findings = []
-    if unit not in _TO_MM:
-        findings.append(_no_place(where, f"coordinates in {unit!r}", "coordinates in m, cm or mm"))
     unlisted = [name for name, row in zip(names, rows, strict=True) if row is None]
-    if unlisted:
-        found = f"{len(unlisted)} channel(s): {shown(unlisted)}"
-        findings.append(_no_place(where, found, "a row for every channel"))
+    findings = Findings(where)
+    found, expected = f"{len(unlisted)} channel(s): {shown(unlisted)}", "a row for every channel"
+    if unit not in _TO_MM:
+        found, expected = f"coordinates in {unit!r}", "coordinates in m, cm or mm"
+    if unlisted or unit not in _TO_MM:
+        remedy = "the channels are kept, without a position; add it to the table"
+        reason = Reason.UNIT_WITHOUT_PLACE
+        findings.note("electrodes.tsv", reason, found, expected, remedy)
     return Places(places, frame if unit in _TO_MM else "", tuple(regions), tuple(findings))
 
 
 def shown(names: Sequence[str]) -> str:
     """Return the first names of a list, for messages."""
     return ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
-
-
-def _unique_names(table: TsvFile) -> list[str]:
-    names = table.text("name")
-    for row, name in enumerate(names):
-        if names.index(name) != row:
-            raise table.wrong("name", row, "every name once")
-    return names
-
-
-def _no_place(where: str, found: str, expected: str) -> Finding:
-    return note(
-        "electrodes.tsv",
-        Reason.UNIT_WITHOUT_PLACE,
-        where,
-        found,
-        expected,
-        "the channels are kept, without a position; add it to the table",
-    )

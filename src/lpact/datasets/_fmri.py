@@ -7,22 +7,16 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import ClassVar, NamedTuple, TypeGuard, TypeVar
 
 import polars as pl
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._bids import (
-    DESCRIPTION,
-    entities,
-    read_description,
-    shown,
-    stem,
-)
+from lpact.datasets._bids import DESCRIPTION, entities, find_sidecar, read_description, shown, stem
 from lpact.datasets._files.source_folder import SourceFolder, sha256
 from lpact.datasets._files.strict import TsvFile
-from lpact.datasets._finding import Finding
+from lpact.datasets._finding import Findings
 from lpact.datasets._fmri_volumes import (
     BoldHeader,
     BoldSeries,
@@ -31,13 +25,7 @@ from lpact.datasets._fmri_volumes import (
     UnitFiles,
     read_bold_header,
 )
-from lpact.datasets._folder_dataset import (
-    FolderDataset,
-    check_known,
-    first_file,
-    note,
-    read_json,
-)
+from lpact.datasets._folder_dataset import FolderDataset, check_known, first_file, read_json
 from lpact.datasets.base import DatasetInfo, Recording, RecordingId, SourceFile, TimeSeries
 from lpact.datasets.catalogue import optional
 from lpact.errors import InputError, RecordingError
@@ -84,7 +72,7 @@ class FmriOptions(PluginOptions):
         0.0,
         ge=0,
         le=1,
-        description="Fraction of the repetition time at which a volume counts: 0 is the start of its acquisition, "
+        description="Fraction of the repetition time to which a volume is assigned: 0 is the start of its acquisition, "
         "0.5 the middle, to which fMRIPrep's slice-time correction refers.",
     )
     subjects: tuple[str, ...] = Field(
@@ -108,19 +96,16 @@ class Scan:
 
 
 def find_scan(folder: SourceFolder, bold: Path) -> Scan:
-    """Find the side files of a BOLD file: beside it, beside its raw file, and those of its task."""
+    """Find the side files of a BOLD file: its own, those of its raw file, and inherited ones."""
     found, raw = entities(bold), stem(bold, *RAW_KEYS)
-    home = f"sub-{found['sub']}/" + (f"ses-{found['ses']}/" if "ses" in found else "") + "func"
-    own = folder.relative(bold).removesuffix(".gz").removesuffix(".nii") + ".json"
-    task = f"task-{found.get('task', '')}"
-    sidecars = dict.fromkeys((own, f"{home}/{raw}_bold.json", f"{task}_bold.json"))
+    session = f"ses-{found['ses']}/" if "ses" in found else ""
+    original = folder.root / f"sub-{found['sub']}/{session}func/{raw}_bold.nii.gz"
+    sidecars = [find_sidecar(folder, path, "bold.json") for path in (bold, original)]
     beside = folder.relative(bold.parent)
-    paths = [folder.optional(name, RecordingError) for name in sidecars]
-    events = (f"{home}/{raw}_events.tsv", f"{task}_events.tsv")
     return Scan(
         bold=bold,
-        sidecars=tuple(path for path in paths if path is not None),
-        events=first_file(folder, *events, error=RecordingError),
+        sidecars=tuple(dict.fromkeys(path for path in sidecars if path is not None)),
+        events=find_sidecar(folder, original, "events.tsv"),
         confounds=first_file(folder, *(f"{beside}/{raw}_{name}" for name in CONFOUNDS)),
     )
 
@@ -131,7 +116,7 @@ OptionsT = TypeVar("OptionsT", bound=FmriOptions)
 class FmriDataset(FolderDataset[OptionsT, Scan]):
     """An opened dataset of functional MRI.
 
-    ``published`` and ``published_tr_s`` are what is known besides the files; what the files state counts.
+    ``published`` and ``published_tr_s`` are what is known besides the files; what the files state takes precedence.
     """
 
     published: ClassVar[DatasetInfo]
@@ -141,9 +126,9 @@ class FmriDataset(FolderDataset[OptionsT, Scan]):
         super().__init__(folder, options)
         self.info = read_description(folder, self.published)
         self._unit_files = UnitFiles(
-            atlas=_named_file(folder, options.atlas, "atlas"),
-            labels=_named_file(folder, options.atlas_labels, "atlas_labels"),
-            mask=_named_file(folder, options.mask, "mask"),
+            atlas=_named_file(folder, options.atlas),
+            labels=_named_file(folder, options.atlas_labels),
+            mask=_named_file(folder, options.mask),
             resample=options.resample_atlas,
             dataset=folder.name,
         )
@@ -155,20 +140,18 @@ class FmriDataset(FolderDataset[OptionsT, Scan]):
         """Find the recordings."""
 
     @abstractmethod
-    def _stimulus_onset(
-        self, recording_id: RecordingId, scan: Scan
-    ) -> tuple[float, Sequence[Finding]]:
-        """Return when the stimulus begins, in seconds from the start of the first volume, and doubts about it."""
+    def _stimulus_onset(self, scan: Scan, stimulus_id: str, findings: Findings) -> float:
+        """Return when the stimulus begins, in seconds from the start of the first volume."""
 
     @abstractmethod
     def _stimulus_paths(self) -> Iterable[Path | None]:
         """Return the files that stimuli are read from."""
 
     def _recording(self, recording_id: RecordingId, files: Scan) -> Recording:
-        header = read_bold_header(files.bold)
-        tr_s, tr_findings = self._repetition_time(header, files)
+        header, findings = read_bold_header(files.bold), Findings(self.folder.where(files.bold))
+        tr_s = self._repetition_time(header, files, findings)
         parcels = self._parcels_on(header.space, files.bold)
-        onset_s, onset_findings = self._stimulus_onset(recording_id, files)
+        onset_s = self._stimulus_onset(files, recording_id.stimulus, findings)
         confounds = files.confounds
         return Recording(
             id=recording_id,
@@ -179,9 +162,9 @@ class FmriDataset(FolderDataset[OptionsT, Scan]):
                 physical_unit="a.u.",
             ),
             units=parcels.units,
-            where=self.folder.where(files.bold),
+            where=findings.where,
             confounds=read_confounds(confounds, header.n_volumes) if confounds else None,
-            findings=(*tr_findings, *onset_findings, *parcels.findings),
+            findings=(*findings, *parcels.findings),
         )
 
     def _paths(self) -> list[Path | None]:
@@ -190,16 +173,15 @@ class FmriDataset(FolderDataset[OptionsT, Scan]):
             for scan in self.recordings.values()
             for path in (scan.bold, *scan.sidecars, scan.events, scan.confounds)
         ]
-        about = self.folder.optional(DESCRIPTION)
         units = [p for p in self._unit_files.paths() if p.is_relative_to(self.folder.root)]
-        return [*scans, *self._stimulus_paths(), about, *units]
+        return [*scans, *self._stimulus_paths(), self.folder.optional(DESCRIPTION), *units]
 
     def source_files(self) -> list[SourceFile]:
         """Return every file that is read, with its checksum; an atlas from elsewhere by its name."""
-        elsewhere = {p for p in self._unit_files.paths() if not p.is_relative_to(self.folder.root)}
         return super().source_files() + [
             SourceFile(f"elsewhere/{path.name}", path.stat().st_size, sha256(path), "", path)
-            for path in sorted(elsewhere)
+            for path in sorted(set(self._unit_files.paths()))
+            if not path.is_relative_to(self.folder.root)
         ]
 
     def _bold_files(self, found: Sequence[Path]) -> list[Path]:
@@ -207,11 +189,8 @@ class FmriDataset(FolderDataset[OptionsT, Scan]):
         subjects = {subject.removeprefix("sub-") for subject in self.options.subjects}
         have = [entities(path).get("sub", "") for path in found]
         check_known(sorted(subjects), have, option="subjects", folder=self.folder)
-        return [
-            path
-            for path, subject in zip(found, have, strict=True)
-            if not subjects or subject in subjects
-        ]
+        pairs = zip(found, have, strict=True)
+        return [path for path, subject in pairs if not subjects or subject in subjects]
 
     def _no_volumes(self, pattern: str, others: Sequence[Path], options: str) -> InputError:
         """Return the error for options that no BOLD file fits; ``others`` are files that do not fit."""
@@ -235,93 +214,61 @@ class FmriDataset(FolderDataset[OptionsT, Scan]):
         self._parcels.append((space, frame, parcels))
         return parcels
 
-    def _repetition_time(self, header: BoldHeader, scan: Scan) -> tuple[float, list[Finding]]:
+    def _repetition_time(self, header: BoldHeader, scan: Scan, findings: Findings) -> float:
         """Return the repetition time on which header, sidecars and publication agree, or the option ``tr_s``."""
-        stated = {} if header.tr_s is None else {"the NIfTI header": header.tr_s}
+        stated: dict[str, object] = {} if header.tr_s is None else {"the NIfTI header": header.tr_s}
         for path in scan.sidecars:
-            value = read_json(path).get("RepetitionTime")
-            if value is not None:
-                stated[path.name] = _positive(value, path)
-        if self.published_tr_s is not None:
-            stated["the dataset's publication"] = self.published_tr_s
-        listed = ", ".join(f"{source}: {value:g} s" for source, value in stated.items())
-        tr_s = self.options.tr_s or next(reversed(stated.values()), None)
-        if tr_s is None:
+            stated[path.name] = read_json(path).get("RepetitionTime")
+        stated["the dataset's publication"] = self.published_tr_s
+        stated = {source: value for source, value in stated.items() if value is not None}
+        listed = ", ".join(
+            f"{source}: {value:g} s" if _is_time(value) else f"{source}: {value!r}"
+            for source, value in stated.items()
+        )
+        times = [value for value in stated.values() if _is_time(value)]
+        tr_s = self.options.tr_s or (times[-1] if times else None)
+        same = [
+            _is_time(value) and math.isclose(value, tr_s or 0, rel_tol=SAME_TR)
+            for value in stated.values()
+        ]
+        if tr_s is None or (self.options.tr_s is None and not all(same)):
             raise RecordingError(
-                "no file states the repetition time",
+                "sources disagree about the repetition time"
+                if times
+                else "no file states the repetition time",
                 where=str(scan.bold),
-                got="none in the header, and no sidecar with RepetitionTime",
-                expected="seconds between volumes",
-                remedy="add RepetitionTime to the sidecar, or set the option tr_s",
-            )
-        if all(math.isclose(value, tr_s, rel_tol=SAME_TR) for value in stated.values()):
-            return tr_s, []
-        if self.options.tr_s is None:
-            raise RecordingError(
-                "sources disagree about the repetition time",
-                where=str(scan.bold),
-                got=listed,
-                expected="one repetition time",
+                got=listed or "none in the header, and no sidecar with RepetitionTime",
+                expected="one repetition time, in seconds above 0",
                 remedy="find out which one is right, and set the option tr_s to it",
             )
-        return tr_s, [
-            note(
-                "tr_s",
-                Reason.SIDECAR_DISAGREES,
-                self.folder.where(scan.bold),
-                listed,
-                f"{tr_s:g} s, the value of the option tr_s",
-                "check the option: it counts",
-            )
-        ]
+        if not all(same):
+            expected = f"{tr_s:g} s, the value of the option tr_s"
+            remedy = "check the option: its value is used"
+            findings.note("tr_s", Reason.SIDECAR_DISAGREES, listed, expected, remedy)
+        return tr_s
 
 
-def _positive(value: object, path: Path) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf:
-        return float(value)
-    raise RecordingError(
-        "RepetitionTime is not a time",
-        where=f"{path}, key 'RepetitionTime'",
-        got=repr(value),
-        expected="seconds, above 0",
-        remedy="fix the sidecar",
-    )
+def _is_time(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
 
 
-def _named_file(folder: SourceFolder, name: str, option: str) -> Path | None:
+def _named_file(folder: SourceFolder, name: str) -> Path | None:
     """Return a file that an option names: from the dataset's folder, or absolute."""
-    if not name:
-        return None
-    if not Path(name).is_absolute():
-        return folder.file(name)
-    if Path(name).is_file():
-        return Path(name)
-    raise InputError(
-        f"the file of the option '{option}' does not exist",
-        where=f"dataset '{folder.name}', option '{option}'",
-        got=name,
-        expected="a file",
-        remedy="fix the path; a relative path starts at the dataset's folder",
-    )
+    path = Path(name)
+    if path.is_absolute() and path.is_file():
+        return path
+    return folder.file(name) if name else None
 
 
 def read_confounds(path: Path, n_volumes: int) -> pl.DataFrame:
     """Read fMRIPrep's confounds, [n_volumes, n_columns]; ``n/a`` (as in first rows of derivatives) is NaN."""
     table = TsvFile(path, RecordingError)
-    if table.n_rows != n_volumes:
-        raise RecordingError(
-            "the confounds do not have one row per volume",
-            where=str(path),
-            got=f"{table.n_rows} rows",
-            expected=f"{n_volumes} rows",
-            remedy="use the confounds of this run",
-        )
+    table.require_rows(n_volumes, "volume", "use the confounds of this run")
     columns = {column: table.numbers_or_nan(column) for column in table.columns}
     return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Float64))
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """One row of an events file: onset, ``trial_type`` and ``stim_file``."""
 
     onset_s: float

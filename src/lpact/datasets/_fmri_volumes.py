@@ -16,9 +16,9 @@ from scipy import sparse
 
 from lpact.codes import Reason
 from lpact.datasets._bids import entities
-from lpact.datasets._files.strict import CsvFile, TsvFile
-from lpact.datasets._finding import Finding
-from lpact.datasets._folder_dataset import UNKNOWN, check_unique, damaged, excluded, note
+from lpact.datasets._files.strict import damaged, invalid, read_table
+from lpact.datasets._finding import Finding, Findings
+from lpact.datasets._folder_dataset import UNKNOWN, check_unique
 from lpact.datasets.base import Units
 from lpact.datasets.series import StreamedSeries
 from lpact.errors import ConfigError, RecordingError
@@ -91,13 +91,7 @@ def read_bold_header(path: Path) -> BoldHeader:
     """Read the header of a series."""
     image = open_nifti(path)
     if len(image.shape) != 4:
-        raise RecordingError(
-            "a BOLD file does not hold a series of volumes",
-            where=str(path),
-            got=f"shape {image.shape}",
-            expected="four axes: x, y, z and time",
-            remedy="name the series itself, not its mean or mask",
-        )
+        raise invalid(path, f"shape {image.shape}", "a series of volumes: x, y, z and time")
     time_unit = image.header.get_xyzt_units()[1]
     # Single precision holds seven digits; the rest would add up over a run.
     tr_s = round(float(image.header.get_zooms()[3]) * _SECONDS.get(time_unit, 1.0), 6)
@@ -165,7 +159,7 @@ class Parcels:
     units: Units
     voxels: IntArray
     unit: IntArray
-    findings: tuple[Finding, ...]
+    findings: Sequence[Finding]
 
 
 @dataclass(frozen=True)
@@ -196,9 +190,10 @@ class UnitFiles:
                 expected="an atlas of whole numbers (one per region), a mask, or both",
                 remedy='name one, such as atlas = "atlas.nii.gz"; paths start at the dataset\'s folder',
             )
+        findings = Findings(f"dataset '{self.dataset}'")
         labels = None if self.atlas is None else self._read_labels(self.atlas, space, bold)
-        names, findings = ({}, []) if labels is None else self._names(labels)
-        findings += self._other_spaces(frame)
+        names = {} if labels is None else self._names(labels, findings)
+        self._note_other_spaces(frame, findings)
         if labels is not None and self.mask is None:
             present = sorted(names)
             voxels = np.flatnonzero(np.isin(labels, present))
@@ -207,7 +202,7 @@ class UnitFiles:
             sums = np.stack([np.bincount(unit, axis) for axis in places.T], axis=1)
             ids = tuple(names[label] for label in present)
             units = Units(ids, ids, sums / np.bincount(unit)[:, None], frame)
-            return Parcels(units, voxels, unit, tuple(findings))
+            return Parcels(units, voxels, unit, findings)
         assert self.mask is not None
         voxels = np.flatnonzero(self._read_volume(self.mask, space, bold, "mask"))
         regions = (UNKNOWN,) * voxels.size
@@ -216,7 +211,7 @@ class UnitFiles:
         ids = tuple(f"voxel-{i}-{j}-{k}" for i, j, k in space.indices(voxels))
         places = space.millimetres(voxels)
         units = Units(ids, regions, places, frame, comparable=frame not in INDIVIDUAL)
-        return Parcels(units, voxels, np.arange(voxels.size), tuple(findings))
+        return Parcels(units, voxels, np.arange(voxels.size), findings)
 
     def _read_volume(self, path: Path, space: Space, bold: Path, what: str) -> FloatArray:
         """Return an atlas or mask on the grid of a BOLD series, flat, with the first axis running fastest."""
@@ -224,13 +219,11 @@ class UnitFiles:
         if len(image.shape) == 4 and image.shape[3] == 1:
             image = image.slicer[..., 0]
         if len(image.shape) != 3:
-            raise RecordingError(
-                f"the {what} is not one volume",
-                where=str(path),
-                got=f"shape {image.shape}",
-                expected="three axes; a probabilistic atlas has a fourth",
-                remedy="use the maximum-probability version of the atlas (whole numbers, one per voxel)",
+            expected = "one volume: x, y and z; a probabilistic atlas has a fourth axis"
+            remedy = (
+                "use the maximum-probability version of the atlas (whole numbers, one per voxel)"
             )
+            raise invalid(path, f"shape {image.shape}", expected, remedy=remedy)
         own = _space(image)
         if not own.same(space) and not self.resample:
             raise RecordingError(
@@ -246,12 +239,9 @@ class UnitFiles:
             values = _values(_resampled(image, space, path, bold, what), path)
         values = np.nan_to_num(values.reshape(-1, order="F"), nan=0.0, posinf=0.0, neginf=0.0)
         if not values.any():
-            raise RecordingError(
-                f"the {what} is empty on the grid of the BOLD series",
-                where=str(path),
-                got="no voxel above 0",
-                expected="voxels of the brain",
-                remedy=f"check that the {what} is in the space of the series",
+            found = "no voxel above 0 on the grid of the BOLD series"
+            raise invalid(
+                path, found, f"a {what} in the space of the series", remedy=f"use another {what}"
             )
         return values
 
@@ -259,68 +249,50 @@ class UnitFiles:
         values = self._read_volume(path, space, bold, "atlas")
         wrong = (np.rint(values) != values) | (values < 0)
         if wrong.any():
-            raise RecordingError(
-                "the atlas does not hold whole numbers",
-                where=str(path),
-                got=f"{values[wrong][0]:g} among its values",
-                expected="0 outside of regions, and one whole number above 0 per region",
-                remedy="use the label image of the atlas, and resample it by nearest neighbours only",
-            )
+            found = f"{values[wrong][0]:g} among its values"
+            expected = "0 outside of regions, and one whole number above 0 per region"
+            remedy = "use the label image of the atlas, and resample it by nearest neighbours only"
+            raise invalid(path, found, expected, remedy=remedy)
         return values.astype(np.int64)
 
-    def _where(self, path: Path) -> str:
-        return f"dataset '{self.dataset}', {path.name}"
-
-    def _other_spaces(self, frame: str) -> list[Finding]:
-        """Return a note for an atlas or mask whose name (``tpl-``, ``space-``) states another space than the series."""
-        findings = []
+    def _note_other_spaces(self, frame: str, findings: Findings) -> None:
+        """Note an atlas or mask whose name (``tpl-``, ``space-``) states another space than the series."""
         for what, path in (("atlas", self.atlas), ("mask", self.mask)):
             named = {} if path is None else entities(path)
             stated = named.get("space") or named.get("tpl") or ""
             if path is not None and stated and frame and stated != frame:
-                findings.append(
-                    note(
-                        what,
-                        Reason.SIDECAR_DISAGREES,
-                        self._where(path),
-                        f"its name states the space {stated}; the BOLD series is in {frame}",
-                        f"one in {frame}",
-                        f"use the {what} of {frame}: regions may lie elsewhere although the grids are equal",
-                    )
+                findings.note(
+                    what,
+                    Reason.SIDECAR_DISAGREES,
+                    f"the name of {path.name} states the space {stated}; the BOLD series is in {frame}",
+                    f"one in {frame}",
+                    f"use the {what} of {frame}: regions may lie elsewhere although the grids are equal",
                 )
-        return findings
 
-    def _names(self, labels: IntArray) -> tuple[dict[int, str], list[Finding]]:
-        """Return the name of every label that has voxels, and differences between image and table."""
+    def _names(self, labels: IntArray, findings: Findings) -> dict[int, str]:
+        """Return the name of every label that has voxels; note differences between image and table."""
         present = [int(label) for label in np.unique(labels) if label != 0]
         names = {label: f"label-{label}" for label in present}
         if self.labels is None:
-            return names, []
-        listed, where = _read_label_table(self.labels), self._where(self.labels)
-        findings = [
-            excluded(
+            return names
+        listed = _read_label_table(self.labels)
+        for label in sorted(listed.keys() - names.keys()):
+            findings.excluded(
                 listed[label],
                 Reason.UNIT_WITHOUT_PLACE,
-                where,
-                f"label {label} has no voxel in the atlas on the grid of the BOLD series",
+                f"label {label} of {self.labels.name} has no voxel in the atlas on the grid of the BOLD series",
                 "at least one voxel",
                 "the region is left out; a finer grid or another atlas may hold it",
             )
-            for label in sorted(listed.keys() - names.keys())
-        ]
-        findings += [
-            note(
+        for label in sorted(names.keys() - listed.keys()):
+            findings.note(
                 names[label],
                 Reason.UNIT_WITHOUT_PLACE,
-                where,
-                f"label {label} of the atlas is not in the table",
+                f"label {label} of the atlas is not in {self.labels.name}",
                 "a name for every label",
                 "add it to the table; the region is kept under its number",
             )
-            for label in present
-            if label not in listed
-        ]
-        return {label: listed.get(label, name) for label, name in names.items()}, findings
+        return {label: listed.get(label, name) for label, name in names.items()}
 
 
 def _resampled(image: Any, space: Space, path: Path, bold: Path, what: str) -> Any:
@@ -345,7 +317,7 @@ def _resampled(image: Any, space: Space, path: Path, bold: Path, what: str) -> A
 
 
 def _read_label_table(path: Path) -> dict[int, str]:
-    table = (CsvFile if path.suffix == ".csv" else TsvFile)(path, RecordingError)
+    table = read_table(path, RecordingError)
     table.require(("index", "name"))
     indices, names = table.integers("index"), table.text("name")
     for column, values in (("index", [str(index) for index in indices]), ("name", names)):

@@ -1,9 +1,9 @@
 """Recordings that MNE opens: files, channels, units and places; values are read a few channels at a time.
 
-The unit of voltages: a unit that the file states counts. If ``channels.tsv`` states another one, that is an error; for
-the plain ``V`` it is a note, because tables often hold the unit in which software returns values. Where the file states
-none (EDF, BDF), the table's counts, with a note; where neither does, that is an error. For MEG the file's calibration
-counts, and another unit in the table is a note.
+Unit of voltages: the one that the file states is used. If ``channels.tsv`` states another one, that is an error; for
+the plain ``V`` it is a note, because tables often hold the unit in which software returns values. Where the file
+states none (EDF, BDF), the table's is used, with a note; where neither does, that is an error. For MEG the file's
+calibration is used, and another unit in the table is a note.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,12 +23,12 @@ import numpy.typing as npt
 from lpact.codes import Reason
 from lpact.datasets._bids import ChannelTable, Places, check_sampling_rate, read_channels, shown
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import MISSING
-from lpact.datasets._finding import Finding
-from lpact.datasets._folder_dataset import UNKNOWN, damaged, excluded, note
+from lpact.datasets._files.strict import MISSING, damaged, invalid
+from lpact.datasets._finding import Finding, Findings
+from lpact.datasets._folder_dataset import UNKNOWN
 from lpact.datasets.base import Span, TimeSeries, Units
 from lpact.datasets.series import StreamedSeries
-from lpact.errors import RecordingError
+from lpact.errors import InputError, RecordingError
 from lpact.extras import require
 from lpact.math.types import FloatArray
 
@@ -63,28 +63,27 @@ _MARKERS = re.compile(r"^\s*MarkerFile\s*[=:][ \t]*(.*?)[ \t]*$", re.MULTILINE |
 _RECORD_ONSET = re.compile(rb"([+-][0-9]+(?:\.[0-9]*)?)(?:\x15[0-9.]*)?\x14")
 
 
-class OpenedRaw(NamedTuple):
-    """A recording as MNE opened it, and all files that are read for it."""
-
-    raw: Any
-    files: tuple[Path, ...]
-
-
-def open_raw(
-    folder: SourceFolder, path: Path, options: Mapping[str, Any] | None = None
-) -> OpenedRaw:
+def open_raw(folder: SourceFolder, path: Path, options: Mapping[str, Any] | None = None) -> Any:
     """Open a recording with MNE, by its extension, without reading its data.
 
     A file outside ``folder`` and gaps between the records of an EDF or BDF file are errors. ``options`` go to MNE's
     reader of the format.
     """
     raw = _open(path, options or {})
-    files = _recording_files(folder, path, raw)
+    _files(folder, path, raw)
     if path.suffix.lower() in _EDF:
         _check_continuous(path, raw)
     if path.suffix.lower() in _KIT:
         _check_length(path, raw)
-    return OpenedRaw(raw, files)
+    return raw
+
+
+def recording_files(folder: SourceFolder, path: Path) -> Iterable[Path]:
+    """Return the files of a recording as its headers name them; of a damaged one, those of its name."""
+    try:
+        return _files(folder, path, _open(path, {}))
+    except RecordingError:
+        return [part for part in (path, *path.rglob("*")) if part.is_file()]
 
 
 def _open(path: Path, options: Mapping[str, Any]) -> Any:
@@ -149,14 +148,13 @@ class RawSeries(StreamedSeries):
 
 @dataclass(frozen=True)
 class OpenRecording:
-    """A recording before its words are known: sample 0 is at 0 s. ``files`` are those that hold it."""
+    """A recording before its words are known: sample 0 is at 0 s."""
 
     raw: Any
     signal: TimeSeries
     units: Units
     bad_spans: tuple[Span, ...]
-    findings: tuple[Finding, ...]
-    files: tuple[Path, ...]
+    findings: Sequence[Finding]
 
 
 def open_recording(
@@ -175,70 +173,56 @@ def open_recording(
     """Open a recording without reading its values: its usable channels, their scales and places, and bad spans.
 
     ``wanted`` are the types of channels that are units, as MNE names them. Types and status in ``channels`` (a
-    channels.tsv, with all channels if ``complete``) count before those in the file. ``places`` returns the places of
-    units from those in the file and the names of units. An ``envelope`` is in arbitrary units, and is not scaled.
+    channels.tsv, with all channels if ``complete``) take precedence over those in the file. ``places`` returns the
+    places of units from those in the file and the names of units. An ``envelope`` is in a.u., and is not scaled.
     """
-    where = folder.where(path)
-    raw, files = open_raw(folder, path, options)
+    findings = Findings(folder.where(path))
+    raw = open_raw(folder, path, options)
     rate_hz = float(raw.info["sfreq"])
     check_sampling_rate(rate_hz, sidecar, path)
     table = None if channels is None else read_channels(channels)
     names = [str(name) for name in raw.ch_names]
-    if table is not None and complete:
-        table.check_complete(names, path)
-    types, bad, findings = _channel_types(table, names, raw, where)
-    picks, more = pick_channels(names, types, wanted=wanted, bad=bad, where=where, path=path)
-    ids = [names[pick] for pick in picks]
-    scaled = Scaling((1.0,) * len(picks), "a.u.")
-    if not envelope:
-        scaled = scaling(path, raw, picks, types, table=table, where=where)
-    own = _channel_places(raw, picks)
-    units, place_notes = _units(ids, places(own, ids) if places else own, where, comparable)
-    series = RawSeries(path, picks, scale=scaled.factors, options=options, raw=raw)
-    return OpenRecording(
-        raw,
-        TimeSeries(series, rate_hz, 0.0, scaled.physical_unit, envelope=envelope),
-        units,
-        tuple(_bad_annotations(raw)),
-        (*findings, *more, *scaled.findings, *place_notes),
-        files,
-    )
-
-
-def _channel_types(
-    table: ChannelTable | None, names: Sequence[str], raw: Any, where: str
-) -> tuple[list[str], dict[str, str], list[Finding]]:
-    """Return each channel's type in MNE's terms and why bad ones are bad; channels.tsv counts, then the file."""
+    types = [str(kind) for kind in raw.get_channel_types()]
     bad = {str(name): "in the file" for name in raw.info["bads"]}
-    if table is None:
-        return list(raw.get_channel_types()), bad, []
-    unknown = [name for name in table.types if name not in names]
-    known = {name: _BIDS_TYPES.get(kind, kind.lower()) for name, kind in table.types.items()}
-    own = zip(names, raw.get_channel_types(), strict=True)
-    types = [known.get(name, kind) for name, kind in own]
-    finding = note(
-        "channels.tsv",
-        Reason.SIDECAR_DISAGREES,
-        where,
-        f"{len(unknown)} row(s) for channels that the file does not have: {shown(unknown)}",
-        "the channels of the file",
-        "none is needed: the file's channels count",
-    )
-    return types, bad | table.bad, [finding] if unknown else []
+    if table is not None:
+        unlisted = [name for name in names if name not in table.types]
+        if complete and unlisted:
+            found = f"no row for {shown(unlisted)}"
+            expected = f"a row for each of the {len(names)} channels of {path.name}"
+            remedy = "add the rows, or download both files again"
+            raise invalid(table.path, found, expected, remedy=remedy)
+        known = {name: _BIDS_TYPES.get(kind, kind.lower()) for name, kind in table.types.items()}
+        types = [known.get(name, kind) for name, kind in zip(names, types, strict=True)]
+        bad |= table.bad
+        if unknown := [name for name in table.types if name not in names]:
+            findings.note(
+                "channels.tsv",
+                Reason.SIDECAR_DISAGREES,
+                f"{len(unknown)} row(s) for channels that the file does not have: {shown(unknown)}",
+                "the channels of the file",
+                "nothing to do: the file's channels are used",
+            )
+    picks = _pick_channels(path, names, types, wanted, bad, findings)
+    ids = [names[pick] for pick in picks]
+    factors, physical_unit = [1.0] * len(picks), "a.u."
+    if not envelope:
+        factors, physical_unit = _scaling(path, raw, picks, types, table, findings)
+    own = _channel_places(raw, picks)
+    units = _units(ids, places(own, ids) if places else own, comparable, findings)
+    series = RawSeries(path, picks, scale=factors, options=options, raw=raw)
+    signal = TimeSeries(series, rate_hz, 0.0, physical_unit, envelope=envelope)
+    return OpenRecording(raw, signal, units, tuple(_bad_annotations(raw)), findings)
 
 
-def _recording_files(folder: SourceFolder, path: Path, raw: Any) -> tuple[Path, ...]:
-    """Return every file that is read for an opened recording, sorted: header, data, parts and markers."""
+def _files(folder: SourceFolder, path: Path, raw: Any) -> set[Path]:
+    """Return every file that is read for an opened recording: header, data, parts and markers."""
     named = [path, *(Path(name) for name in raw.filenames if name is not None)]
     if path.suffix.lower() == ".vhdr":
         match = _MARKERS.search(path.read_bytes().decode("latin-1"))
         beside = [path.parent / match[1], path.with_suffix(".vmrk")] if match and match[1] else []
         named += [marker for marker in beside if marker.is_file()][:1]
-    found = {_inside(folder, path, one) for one in named}
-    for one in [one for one in found if one.is_dir()]:
-        found.remove(one)
-        found |= {_inside(folder, path, part) for part in one.rglob("*") if not part.is_dir()}
-    return tuple(sorted(found))
+    named += [part for one in named if one.is_dir() for part in one.rglob("*")]
+    return {_inside(folder, path, one) for one in named if not one.is_dir()}
 
 
 def _inside(folder: SourceFolder, path: Path, named: Path) -> Path:
@@ -294,69 +278,45 @@ def _check_continuous(path: Path, raw: Any) -> None:
     if beyond.size:
         first = int(beyond[0])
         n_gaps = int((np.abs(np.diff(apart_s)) > sample_s).sum())
-        raise RecordingError(
-            "a recording has gaps: its samples do not follow one another",
-            where=f"{path}, record {first + 1} of {onset_s.size}",
-            got=f"{kind} with {n_gaps} gap(s); this record begins {apart_s[first]:+g} s from where the one before it "
-            "ends",
-            expected="records without gaps (EDF+C), so that a time is a sample",
-            remedy="cut the file at its gaps into one recording each, with its own events, or fill the gaps and mark "
-            "them with events whose name begins with BAD",
-        )
+        where = f"{path}, record {first + 1} of {onset_s.size}"
+        found = f"{kind} with {n_gaps} gap(s); this record begins {apart_s[first]:+g} s after the one before it ends"
+        remedy = "cut the file at its gaps into one recording each, with its own events, or fill the gaps and mark "
+        remedy += "them with events whose name begins with BAD"
+        raise invalid(where, found, "records without gaps (EDF+C)", remedy=remedy)
 
 
-def pick_channels(
+def _pick_channels(
+    path: Path,
     names: Sequence[str],
     types: Sequence[str],
-    *,
     wanted: Sequence[str],
     bad: Mapping[str, str],
-    where: str,
-    path: Path,
-) -> tuple[list[int], list[Finding]]:
-    """Return the indices of usable neural channels, and findings on all others.
-
-    ``types`` are MNE's (``ecog``, ``mag`` …), ``wanted`` those that count as neural; ``bad`` maps channels that the
-    source marks as bad to the reason that it states.
-    """
-    findings = []
-    kinds = Counter(types)
+    findings: Findings,
+) -> list[int]:
+    """Return the indices of usable neural channels; ``bad`` says why bad channels are bad."""
+    counts = Counter(types)
     other = [name for name, kind in zip(names, types, strict=True) if kind not in wanted]
+    expected = "channels of type " + ", ".join(wanted)
     if other:
-        counts = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()) if kind not in wanted)
-        findings.append(
-            excluded(
-                "channels",
-                Reason.CHANNEL_NOT_NEURAL,
-                where,
-                f"{len(other)} channel(s) ({counts}): {shown(other)}",
-                "channels of type " + ", ".join(wanted),
-                "none is needed; fix the channel's type in the source if it is neural",
-            )
-        )
+        kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(counts.items()) if kind not in wanted)
+        found = f"{len(other)} channel(s) ({kinds}): {shown(other)}"
+        remedy = "nothing to do; fix the channel's type in the source if it is neural"
+        findings.excluded("channels", Reason.CHANNEL_NOT_NEURAL, found, expected, remedy)
     neural = [i for i, kind in enumerate(types) if kind in wanted]
-    findings += [
-        excluded(
-            names[i],
+    for name in (names[i] for i in neural if names[i] in bad):
+        findings.excluded(
+            name,
             Reason.CHANNEL_MARKED_BAD,
-            where,
-            f"marked as bad: {bad[names[i]]}",
+            f"marked as bad: {bad[name]}",
             "a channel that is not marked as bad",
             "the channel is left out; fix its status in the source to keep it",
         )
-        for i in neural
-        if names[i] in bad
-    ]
     picks = [i for i in neural if names[i] not in bad]
     if not picks:
-        raise RecordingError(
-            "a recording has no usable neural channel",
-            where=str(path),
-            got=", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items())) or "nothing",
-            expected="at least one channel of type " + ", ".join(wanted) + " that is not bad",
-            remedy="check the types and status of channels (channels.tsv), and the options",
-        )
-    return picks, findings
+        found = ", ".join(f"{n} {kind}" for kind, n in sorted(counts.items())) or "nothing"
+        remedy = "check the types and status of channels (channels.tsv), and the options"
+        raise invalid(path, found, f"{expected} that are not bad", remedy=remedy)
+    return picks
 
 
 def _channel_places(raw: Any, picks: Sequence[int]) -> Places:
@@ -370,31 +330,22 @@ def _channel_places(raw: Any, picks: Sequence[int]) -> Places:
     return Places(places, frame, (UNKNOWN,) * len(picks))
 
 
-def _units(
-    ids: Sequence[str], places: Places, where: str, comparable: bool
-) -> tuple[Units, list[Finding]]:
+def _units(ids: Sequence[str], places: Places, comparable: bool, findings: Findings) -> Units:
     """Return the units at these places, with a note if some have none."""
     xyz = places.coordinates_mm
+    findings += places.findings
     absent = [name for name, place in zip(ids, xyz, strict=True) if np.isnan(place).any()]
-    nowhere = len(absent) == len(ids)
-    units = Units(
-        tuple(ids),
-        places.regions,
-        None if nowhere else xyz,
-        "" if nowhere else places.frame,
-        comparable=comparable,
-    )
-    if not absent:
-        return units, [*places.findings]
-    missing = note(
-        "units",
-        Reason.UNIT_WITHOUT_PLACE,
-        where,
-        f"{len(absent)} of {len(ids)} unit(s) without a position: {shown(absent)}",
-        "a position for every unit",
-        "the units are kept, without a position",
-    )
-    return units, [*places.findings, missing]
+    if absent:
+        findings.note(
+            "units",
+            Reason.UNIT_WITHOUT_PLACE,
+            f"{len(absent)} of {len(ids)} unit(s) without a position: {shown(absent)}",
+            "a position for every unit",
+            "the units are kept, without a position",
+        )
+    if len(absent) == len(ids):
+        return Units(tuple(ids), places.regions, comparable=comparable)
+    return Units(tuple(ids), places.regions, xyz, places.frame, comparable=comparable)
 
 
 def _bad_annotations(raw: Any) -> list[Span]:
@@ -409,20 +360,16 @@ def _bad_annotations(raw: Any) -> list[Span]:
     ]
 
 
-def shift_spans(spans: Sequence[Span], by_s: float) -> tuple[Span, ...]:
-    """Return spans on a clock that is ``by_s`` ahead."""
-    return tuple(Span(span.start_s + by_s, span.stop_s + by_s, span.label) for span in spans)
+class SampleMismatch(NamedTuple):
+    """Rows of events whose two times differ.
 
+    ``apart`` is ``onset · rate − sample`` of every row, ``texts`` what was found and what was expected.
+    """
 
-@dataclass(frozen=True)
-class SampleMismatch:
-    """Rows whose two times differ; ``apart`` is ``onset · rate − sample`` of every row, NaN where one is missing."""
-
-    rows: tuple[int, ...]
-    within: float
+    first_row: int
     apart: FloatArray
-    found: str
-    expected: str
+    within: float
+    texts: tuple[str, str]
 
 
 def sample_mismatch(
@@ -436,38 +383,25 @@ def sample_mismatch(
     within = NUMBERING_SAMPLES + ROUNDING_S * rate_hz if tolerance is None else tolerance
     onsets = np.asarray(onset_s, dtype=np.float64)
     apart = onsets * rate_hz - np.asarray(samples, dtype=np.float64)
-    rows = tuple(int(row) for row in np.flatnonzero(np.abs(apart) > within + 1e-6))
-    if not rows:
+    rows = np.flatnonzero(np.abs(apart) > within + 1e-6)
+    if not rows.size:
         return None
-    first = rows[0]
-    return SampleMismatch(
-        rows,
-        within,
-        apart,
-        f"{len(rows)} of {onsets.size} lines, by up to {np.nanmax(np.abs(apart)):.0f} samples; first: line "
-        f"{first + 2}, onset {onsets[first]} s and sample {samples[first]:.15g}",
-        f"onset · {rate_hz:g} Hz = sample, within {within:.3g}",
-    )
+    first = int(rows[0])
+    found = f"{rows.size} of {onsets.size} lines, by up to {np.nanmax(np.abs(apart)):.0f} samples; first: line "
+    found += f"{first + 2}, onset {onsets[first]} s and sample {samples[first]:.15g}"
+    expected = f"onset · {rate_hz:g} Hz = sample, within {within:.3g}"
+    return SampleMismatch(first, apart, within, (found, expected))
 
 
-class Scaling(NamedTuple):
-    """Factor from MNE's values to the physical unit for each unit, the physical unit, and notes."""
-
-    factors: tuple[float, ...]
-    physical_unit: str
-    findings: tuple[Finding, ...] = ()
-
-
-def scaling(
+def _scaling(
     path: Path,
     raw: Any,
     picks: Sequence[int],
     types: Sequence[str],
-    *,
     table: ChannelTable | None,
-    where: str,
-) -> Scaling:
-    """Return the scaling of the channels ``picks`` by the rule of this module; ``types`` are those of all channels."""
+    findings: Findings,
+) -> tuple[list[float], str]:
+    """Return the factor from MNE's values to the physical unit for each unit, and the physical unit."""
     factors, units = [], set()
     from_table: list[tuple[str, str, str]] = []
     different: list[tuple[str, str, str]] = []
@@ -490,34 +424,29 @@ def scaling(
         if stated is None:
             from_table.append((name, text, listed))
         elif listed_volts not in (None, stated, 1.0):
-            raise RecordingError(
-                "the recording and channels.tsv state different units for a channel",
-                where=f"{table.path if table else ''}, channel '{name}', column 'units'",
-                got=f"'{text}' in {path.name}, '{listed}' in the table",
-                expected="the same unit in both",
-                remedy="find out which is right; fix the table, or write the recording again",
+            where = f"{table.path if table else ''}, channel '{name}', column 'units'"
+            found = f"'{text}' in {path.name}, '{listed}' in the table"
+            expected = "the same unit in the recording and in channels.tsv"
+            raise invalid(
+                where, found, expected, remedy="find out which is right, and fix the other"
             )
         elif listed_volts != stated and listed not in MISSING:
             different.append((name, text, listed))
         factors.append(1e6 * ((listed_volts if stated is None else stated) or 1.0) / applied)
         units.add(MICROVOLT)
-    findings = []
-    for channels, expected, counts in (
-        (from_table, "a unit of voltage in the file", "the unit in channels.tsv counts"),
-        (different, "the file's unit in channels.tsv", "the file's unit counts"),
-    ):
+    for channels, source in ((from_table, "channels.tsv"), (different, "the file")):
         if channels:
             name, text, listed = channels[0]
             found = f"{len(channels)} channel(s); the first is {name}: {text or 'no unit'} in the file, {listed} in "
             found += "channels.tsv"
-            remedy = f"none is needed: {counts}"
-            reason = Reason.SIDECAR_DISAGREES
-            findings.append(note("units", reason, where, found, expected, remedy))
-    return Scaling(tuple(factors), ", ".join(sorted(units)), tuple(findings))
+            remedy = f"nothing to do: the unit in {source} is used"
+            expected = "the same unit in the file and in channels.tsv"
+            findings.note("units", Reason.SIDECAR_DISAGREES, found, expected, remedy)
+    return factors, ", ".join(sorted(units))
 
 
 def _volts(text: str) -> float | None:
-    """Return how many volts one of a unit is, None if it is no unit of voltage."""
+    """Return the factor from a unit to volts, or None if it is not a unit of voltage."""
     # Greek mu, mu in Shift JIS, and the micro sign in UTF-8 that was read as Latin-1.
     plain = text.strip().replace("\u03bc", "µ").replace("\x83\xca", "µ").replace("Âµ", "µ")
     return _VOLTS.get(plain, _VOLTS.get(plain.lower()) if plain.lower() in _MICRO else None)
@@ -536,12 +465,11 @@ def _stated_unit(path: Path, raw: Any, pick: int) -> tuple[str, float | None, fl
     return text, _volts(text), _volts(text)
 
 
-def _unknown_unit(path: Path, name: str, found: str, listed: str) -> RecordingError:
+def _unknown_unit(path: Path, name: str, found: str, listed: str) -> InputError:
     in_table = f"'{listed}' in the column 'units' of" if listed else "none in"
-    return RecordingError(
-        "the unit of a channel is not known",
-        where=f"{path}, channel '{name}'",
-        got=f"{found} in the file; {in_table} channels.tsv",
-        expected="V, mV, µV or nV, in the file or in channels.tsv",
+    return invalid(
+        f"{path}, channel '{name}'",
+        f"{found} in the file; {in_table} channels.tsv",
+        "V, mV, µV or nV, in the file or in channels.tsv",
         remedy="add the unit in the column 'units' of channels.tsv, or leave the channel out: type MISC there",
     )

@@ -24,16 +24,13 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.datasets._files.sentences import sentences_by_pauses
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import read_numbers
-from lpact.datasets._finding import Finding
+from lpact.datasets._files.strict import damaged, invalid, read_numbers
+from lpact.datasets._finding import Finding, Findings
 from lpact.datasets._folder_dataset import (
     FolderDataset,
     FolderReader,
-    damaged,
+    chosen_file,
     no_audio,
-    note,
-    only_file,
-    sentence_note,
     words_table,
 )
 from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Stimulus, TimeSeries, Units
@@ -87,13 +84,7 @@ class AliceDataset(FolderDataset[AliceOptions, Path]):
         for path in folder.glob(f"{home}/*", RecordingError):
             match = _SUBJECT.fullmatch(path.name)
             if match is None:
-                raise RecordingError(
-                    "a file among the time courses has another name",
-                    where=str(path),
-                    got=path.name,
-                    expected="sNN-timecourses.txt",
-                    remedy="move the file elsewhere",
-                )
+                raise invalid(path, path.name, "sNN-timecourses.txt", remedy="move the file away")
             self.recordings[RecordingId(match[1], "1", "1", STIMULUS)] = path
         if not self.recordings:
             folder.file(f"{home}/s18-timecourses.txt")
@@ -124,21 +115,23 @@ class AliceDataset(FolderDataset[AliceOptions, Path]):
             table = read_numbers(path, RecordingError, shape=shape)[n_discarded:]
             columns |= {name: pl.Series(table[:, i]) for i, name in enumerate(names)}
         missing = ", ".join(kind for kind, path in files.items() if path is None)
-        finding = note(
-            "confounds",
-            Reason.CONFOUNDS_NOT_OFFERED,
-            where,
-            f"no {missing} for {subject}",
-            "motion, rate and sndpwr of every subject",
-            "none is needed unless preprocess.confounds names them",
-        )
-        return pl.DataFrame(columns), (finding,) if missing else ()
+        findings = Findings(where)
+        if missing:
+            findings.note(
+                "confounds",
+                Reason.CONFOUNDS_NOT_OFFERED,
+                f"no {missing} for {subject}",
+                "motion, rate and sndpwr of every subject",
+                "nothing to do unless preprocess.confounds names them",
+            )
+        return pl.DataFrame(columns), tuple(findings)
 
     def _confound_files(self, subject: str) -> dict[str, Path | None]:
         home = f"alice_data_shared/{subject}"
-        found = self.folder.glob(f"{home}-rp_*.txt", RecordingError)
-        what = f"motion file {subject}-rp_*.txt"
-        motion = only_file(self.folder, found, what, error=RecordingError) if found else None
+        pattern = f"{home}-rp_*.txt"
+        motion = None
+        if self.folder.glob(pattern, RecordingError):
+            motion = chosen_file(self.folder, pattern, error=RecordingError)
         return {"motion": motion} | {
             name: self.folder.optional(f"{home}-{kind}.txt", RecordingError)
             for name, kind in PREDICTORS.items()
@@ -152,26 +145,12 @@ class AliceDataset(FolderDataset[AliceOptions, Path]):
         onset_s, offset_s = [start for start, _, _ in words], [stop for _, stop, _ in words]
         sentences = sentences_by_pauses(onset_s, offset_s, [STIMULUS] * len(words), pause_s)
         n_sentences = len(set(sentences.tolist()))
-        findings = [
-            sentence_note(
-                where,
-                f"words without punctuation; {n_sentences} stretches between pauses of {pause_s:g} s",
-                "numbered sentences",
-                "change the option sentence_pause_s; controls and mechanisms of sentences use these",
-            )
-        ]
-        if padded := [i for i in words if i[2] != i[2].strip()]:
-            first = f"{padded[0][2]!r} at {padded[0][0]:g} s"
-            findings.append(
-                note(
-                    "word",
-                    Reason.SOURCE_ROWS_MENDED,
-                    where,
-                    f"{len(padded)} label(s) with blanks around the word; first: {first}",
-                    "the word alone",
-                    "none is needed: the blanks are removed",
-                )
-            )
+        findings = Findings(where)
+        findings.sentences_by_rule(
+            f"words without punctuation; {n_sentences} stretches between pauses of {pause_s:g} s",
+            "numbered sentences",
+            "change the option sentence_pause_s; controls and mechanisms of sentences use these",
+        )
         # What begins with an apostrophe is part of the word before (``what's``).
         text = "".join(word if word.startswith("'") else f" {word}" for word in texts).lstrip()
         return Stimulus(
@@ -187,8 +166,7 @@ class AliceDataset(FolderDataset[AliceOptions, Path]):
         )
 
     def _textgrid(self) -> Path:
-        found = self.folder.glob("alice_stim_shared/*.TextGrid", StimulusError)
-        return only_file(self.folder, found, "TextGrid in alice_stim_shared", error=StimulusError)
+        return chosen_file(self.folder, "alice_stim_shared/*.TextGrid", error=StimulusError)
 
     def _paths(self) -> list[Path | None]:
         confounds = [

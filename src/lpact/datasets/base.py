@@ -44,6 +44,11 @@ class RecordingId:
     def __str__(self) -> str:
         return f"sub-{self.subject}_ses-{self.session}_run-{self.run}"
 
+    def key(self, dataset: str) -> dict[str, str]:
+        """Recording columns of every table."""
+        place = {"subject": self.subject, "session": self.session, "run": self.run}
+        return {"dataset": dataset, **place}
+
 
 @dataclass(frozen=True)
 class TimeSeries:
@@ -117,13 +122,17 @@ class Units:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Span:
     """A stretch of a recording that must not be used, on the clock of its signal."""
 
     start_s: float
     stop_s: float
     label: str
+
+    def shifted(self, by_s: float) -> Span:
+        """Return the span on a clock that is ``by_s`` ahead."""
+        return Span(self.start_s + by_s, self.stop_s + by_s, self.label)
 
 
 @dataclass(frozen=True)

@@ -15,18 +15,17 @@ run is its zero. If words are rows of the events, every run is a stimulus.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._bids import entities, stem
+from lpact.datasets._bids import entities, fill, labels, stem
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import TsvFile
-from lpact.datasets._finding import Finding
+from lpact.datasets._files.strict import TsvFile, invalid, read_table
+from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import (
     ABOUT,
     CONFOUNDS,
@@ -38,13 +37,7 @@ from lpact.datasets._fmri import (
     no_events,
     read_events,
 )
-from lpact.datasets._folder_dataset import (
-    FolderReader,
-    labelled_words,
-    note,
-    read_table,
-    untimed_note,
-)
+from lpact.datasets._folder_dataset import FolderReader, labelled_words
 from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
 from lpact.datasets.catalogue import Expected, optional
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
@@ -71,7 +64,7 @@ class BidsFmriOptions(FmriOptions):
     words: str = Field(
         "",
         description="Table of words (TSV, or CSV by its ending) with `word`, `onset` and `offset` or `duration` in "
-        "seconds on the stimulus' clock. `{subject}`, `{session}`, `{task}` and `{run}` stand for those of a "
+        "seconds on the stimulus' clock. `{subject}`, `{session}`, `{task}` and `{run}` are those of a "
         "recording; recordings with the same table share a stimulus. `events`: words are rows of the events files.",
     )
     audio: str = Field(
@@ -115,14 +108,11 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
     def _find_scans(self) -> list[tuple[RecordingId, Scan]]:
         scans = []
         for bold in self._bold_files(self._find_volumes()):
-            found = entities(bold)
-            stimulus = stem(bold, *RAW_KEYS)
+            own, stimulus = labels(bold), stem(bold, *RAW_KEYS)
             if self.options.words != EVENTS:
-                stimulus = Path(_filled(self.options.words, bold)).name.split(".")[0]
-            session, run = found.get("ses", "1"), found.get("run", "1")
-            scans.append(
-                (RecordingId(found["sub"], session, run, stimulus), find_scan(self.folder, bold))
-            )
+                stimulus = Path(fill(self.options.words, bold, "option 'words'")).name.split(".")[0]
+            recording_id = RecordingId(own["subject"], own["session"], own["run"], stimulus)
+            scans.append((recording_id, find_scan(self.folder, bold)))
         return scans
 
     def _find_volumes(self) -> list[Path]:
@@ -161,7 +151,9 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
         pattern: str = getattr(self.options, option)
         files: dict[str, str | None] = {}
         for key, scan in self.recordings.items():
-            file = None if pattern in ("", EVENTS) else _filled(pattern, scan.bold)
+            file = (
+                None if pattern in ("", EVENTS) else fill(pattern, scan.bold, f"option '{option}'")
+            )
             if files.setdefault(key.stimulus, file) != file:
                 raise InputError(
                     f"the option {option} names two files for the stimulus '{key.stimulus}'",
@@ -172,19 +164,15 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
                 )
         return files
 
-    def _stimulus_onset(
-        self,
-        recording_id: RecordingId,  # noqa: ARG002
-        scan: Scan,
-    ) -> tuple[float, Sequence[Finding]]:
+    def _stimulus_onset(self, scan: Scan, stimulus_id: str, findings: Findings) -> float:  # noqa: ARG002
         options = self.options
         if options.start_event:
-            return self._start_event(scan), ()
+            return self._start_event(scan)
         if options.words == EVENTS:
-            return 0.0, ()
-        onset_s = options.stimulus_onset_s
-        assumed = onset_s is None and scan.events is not None
-        return onset_s or 0.0, [self._assumed_start(scan.events)] if assumed else ()  # type: ignore[arg-type]
+            return 0.0
+        if options.stimulus_onset_s is None and scan.events is not None:
+            self._note_assumed_start(scan.events, findings)
+        return options.stimulus_onset_s or 0.0
 
     def _start_event(self, scan: Scan) -> float:
         kind = self.options.start_event
@@ -192,26 +180,22 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
         for event in events:
             if event.kind == kind:
                 return event.onset_s
-        raise RecordingError(
-            f"the events of a run have no '{kind}'",
-            where=f"{scan.events}, column 'trial_type'",
-            got="trial_type " + ", ".join(sorted({event.kind for event in events})[:8]),
-            expected=f"an event with trial_type '{kind}', the value of the option start_event",
-            remedy="fix the option or the file",
-        )
+        found = "trial_type " + ", ".join(sorted({event.kind for event in events})[:8])
+        expected = f"an event with trial_type '{kind}', the value of the option start_event"
+        where, remedy = f"{scan.events}, column 'trial_type'", "fix the option start_event"
+        raise invalid(where, found, expected, remedy=remedy)
 
-    def _assumed_start(self, path: Path) -> Finding:
-        """Return a note: a run has events, and no option says which of them starts the stimulus."""
+    def _note_assumed_start(self, path: Path, findings: Findings) -> None:
+        """Note that a run has events, and no option says which of them starts the stimulus."""
         try:
             kinds = sorted({event.kind for event in read_events(path)})
-            found = "events with trial_type " + ", ".join(repr(kind) for kind in kinds[:8])
+            found = f"{path.name} with trial_type " + ", ".join(repr(kind) for kind in kinds[:8])
         except RecordingError as error:
-            kinds, found = [], f"events that cannot be read: {error.what}"
+            kinds, found = [], f"{path.name}, which cannot be read: {error.what}"
         example = next((kind for kind in kinds if "start" in kind.lower()), "…")
-        return note(
+        findings.note(
             "start_event",
             Reason.STIMULUS_START_ASSUMED,
-            self.folder.where(path),
             f"{found}; no option says when the stimulus begins, so it begins with the first volume",
             "the option start_event (a trial_type) or stimulus_onset_s (seconds)",
             f"set start_event = {json.dumps(example)}, or stimulus_onset_s = 0.0 to confirm the assumption",
@@ -227,16 +211,16 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
             scan, column = self.recordings[key], self.options.word_column
             table = TsvFile(_events(scan), StimulusError)
             rows = self._word_rows(table)
-            start_s = self._stimulus_onset(key, scan)[0]
+            start_s = self._start_event(scan) if self.options.start_event else 0.0
         table.require((column,))
         where = self.folder.where(table.path)
         onset_s, offset_s = _times(table)
         timed = [row for row in rows if np.isfinite(onset_s[row] + offset_s[row])]
-        findings = []
+        findings = Findings(where)
         if len(timed) < len(rows):
             first = f"line {table.line(min(set(rows) - set(timed)))}"
             n_missing = len(rows) - len(timed)
-            findings.append(untimed_note(where, "onset", n_missing, len(rows), first))
+            findings.untimed("onset", n_missing, len(rows), first)
 
         def cells(name: str, read: Callable[[str], list[str]]) -> list[str]:
             values = read(name)
@@ -245,7 +229,7 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
         read = table.cells if file is None else table.text
         own = {name: cells(name, read) for name in LABELS if name in table.columns}
 
-        words, notes = labelled_words(
+        words = labelled_words(
             cells(column, read),
             onset_s[timed] - start_s,
             offset_s[timed] - start_s,
@@ -257,7 +241,7 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
                 if name not in (*TIMES, column)
             },
             pause_s=self.options.sentence_pause_s,
-            where=where,
+            findings=findings,
             remedy="add a column 'sentence_id' where the rule is not good enough",
         )
         sound = self._sounds[stimulus_id]
@@ -266,7 +250,7 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
             id=stimulus_id,
             words=words,
             where=where,
-            findings=(*findings, *notes),
+            findings=tuple(findings),
             **self._audio(audio, "no option 'audio' is given"),
         )
 
@@ -275,12 +259,11 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
         table.require(("onset", "duration", "trial_type"))
         kinds = table.cells("trial_type")
         if kind not in kinds:
-            raise StimulusError(
-                "the events hold no words",
-                where=f"{table.path}, column 'trial_type'",
-                got="trial_type " + ", ".join(sorted(set(kinds))[:8]),
-                expected=f"rows with trial_type '{kind}'",
-                remedy="fix the option word_event, or name a table of words in the option words",
+            found = "trial_type " + ", ".join(sorted(set(kinds))[:8])
+            expected = f"rows with trial_type '{kind}', the value of the option word_event"
+            remedy = "fix the option word_event, or name a table of words in the option words"
+            raise invalid(
+                f"{table.path}, column 'trial_type'", found, expected, StimulusError, remedy
             )
         return [row for row, cell in enumerate(kinds) if cell == kind]
 
@@ -293,15 +276,6 @@ def _events(scan: Scan) -> Path:
     if scan.events is None:
         raise no_events(scan, "add the file, or unset start_event and name a words table")
     return scan.events
-
-
-def _filled(pattern: str, bold: Path) -> str:
-    """Replace the place-holders of a pattern by the entities of a recording."""
-    found = entities(bold)
-    keys = {"subject": "sub", "session": "ses", "run": "run", "task": "task"}
-    for name, key in keys.items():
-        pattern = pattern.replace(f"{{{name}}}", found.get(key, "1"))
-    return pattern
 
 
 def _times(table: TsvFile) -> tuple[FloatArray, FloatArray]:
@@ -327,7 +301,7 @@ class BidsFmri(FolderReader):
     dataset = BidsFmriDataset
     contents = "a BIDS dataset"
     extra = "fmri"
-    layout: ClassVar[tuple[Expected, ...]] = (
+    layout = (
         Expected("volumes", ("derivatives/**/*_bold.nii.gz", "**/*_bold.nii.gz", "**/*_bold.nii")),
         optional("events of the runs", "**/*_events.tsv"),
         optional("confounds", *(f"derivatives/**/*_{name}" for name in CONFOUNDS)),

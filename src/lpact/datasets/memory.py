@@ -29,7 +29,7 @@ from lpact.datasets.base import (
     Units,
     items_table,
 )
-from lpact.datasets.folder import Folder, FolderDataset
+from lpact.datasets.folder import Folder
 from lpact.errors import ConfigError, InputError
 from lpact.math.types import FloatArray
 from lpact.responses import Responses
@@ -92,7 +92,7 @@ class Memory(Folder):
     summary = "arrays in Python (`lpact.audit`); not for study files"
     needs_path = False
 
-    def open(self, *, name: str, path: Path | None, seed: int) -> FolderDataset:
+    def open(self, *, name: str, path: Path | None, seed: int) -> Dataset:
         """Open the folder of the arrays; without one, raise `ConfigError`."""
         if path is None:
             raise ConfigError(

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
@@ -26,8 +26,8 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.datasets._bids import entities, stem
 from lpact.datasets._files.sentences import ends_sentence, sentences_by_pauses
-from lpact.datasets._files.strict import CsvFile, read_text
-from lpact.datasets._finding import Finding
+from lpact.datasets._files.strict import CsvFile, invalid, read_text
+from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import (
     ABOUT,
     RAW_KEYS,
@@ -39,15 +39,7 @@ from lpact.datasets._fmri import (
     no_events,
     read_events,
 )
-from lpact.datasets._folder_dataset import (
-    FolderReader,
-    excluded,
-    first_file,
-    read_json,
-    sentence_note,
-    untimed_note,
-    words_table,
-)
+from lpact.datasets._folder_dataset import FolderReader, first_file, read_json, words_table
 from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
 from lpact.datasets.catalogue import Download, Expected, optional
 from lpact.errors import InputError, RecordingError, StimulusError
@@ -89,21 +81,17 @@ class NarrativesDataset(FmriDataset[NarrativesOptions]):
 
     def _find_scans(self) -> list[tuple[RecordingId, Scan]]:
         scans: list[tuple[RecordingId, Scan]] = []
-        self._not_read: dict[str, list[Finding]] = {}
+        self._not_read: dict[str, Findings] = {}
         listed = self._read_exclude_list() if self.options.use_exclude_list else []
         for bold in self._bold_files(self._find_volumes()):
             scan, found = find_scan(self.folder, bold), entities(bold)
             task, run = found["task"], found.get("run")
             story = _heard_version(scan.events) if task == VERSIONS else task
-            problem = self._why_not_read(bold, story, listed)
-            if problem is None:
+            findings = self._not_read.setdefault(story, Findings(f"dataset '{self.folder.name}'"))
+            if self._is_read(bold, story, listed, findings):
                 run_name = task if run is None else f"{task}-{run}"
                 scans.append((RecordingId(found["sub"], "1", run_name, story), scan))
-            else:
-                self._not_read.setdefault(story, []).append(problem)
-        self.findings = tuple(
-            finding for per_story in self._not_read.values() for finding in per_story
-        )
+        self.findings = tuple(f for findings in self._not_read.values() for f in findings)
         if not scans:
             raise InputError(
                 "no run of the folder can be read",
@@ -127,7 +115,7 @@ class NarrativesDataset(FmriDataset[NarrativesOptions]):
         others = found or folder.glob(f"{root}/sub-*/func/*")
         raise self._no_volumes(pattern, others, "pipeline, space, res and stories")
 
-    def _why_not_read(self, bold: Path, story: str, listed: Sequence[str]) -> Finding | None:
+    def _is_read(self, bold: Path, story: str, listed: Sequence[str], findings: Findings) -> bool:
         if any(bold.name.startswith(f"{scan}_") for scan in listed):
             found = f"the run is on the list {EXCLUDE_LIST}"
             expected = "a run that the authors keep"
@@ -139,53 +127,49 @@ class NarrativesDataset(FmriDataset[NarrativesOptions]):
                 "download stimuli/gentle; scrambled stories and the clips of 'schema' have none"
             )
         else:
-            return None
-        field, where = stem(bold, *RAW_KEYS), self.folder.where(bold)
-        return excluded(field, Reason.RECORDING_NOT_READ, where, found, expected, remedy)
+            return True
+        field = stem(bold, *RAW_KEYS)
+        findings.excluded(field, Reason.RECORDING_NOT_READ, found, expected, remedy)
+        return False
 
     def _read_exclude_list(self) -> list[str]:
         path = self.folder.optional(EXCLUDE_LIST)
-        scans: list[str] = []
-        for task, subjects in {} if path is None else read_json(path, InputError).items():
-            lists: list[Any] = list(subjects.values()) if isinstance(subjects, dict) else [None]
-            if not all(isinstance(value, list) for value in lists):
-                raise InputError(
-                    "the list of excluded scans is malformed",
-                    where=f"{path}, key '{task}'",
-                    got=repr(subjects)[:200],
-                    expected="for every task an object of subjects, each with a list of scans",
-                    remedy="download the file again, or set use_exclude_list = false",
-                )
-            scans += [str(scan) for value in lists for scan in value]
-        return scans
+        if path is None:
+            return []
+        listed = read_json(path, InputError)
+        try:
+            lists = [scans for own in listed.values() for scans in own.values()]
+            if not all(isinstance(scans, list) for scans in lists):
+                raise TypeError
+            return [scan for scans in lists for scan in scans]
+        except (AttributeError, TypeError):
+            expected = "for every task an object of subjects, each with a list of scans"
+            raise invalid(path, repr(listed), expected, InputError) from None
 
-    def _stimulus_onset(
-        self, recording_id: RecordingId, scan: Scan
-    ) -> tuple[float, Sequence[Finding]]:
+    def _stimulus_onset(self, scan: Scan, stimulus_id: str, findings: Findings) -> float:  # noqa: ARG002
         task = entities(scan.bold)["task"]
         if task in self.options.audio_onset_s:
-            return self.options.audio_onset_s[task], ()
+            return self.options.audio_onset_s[task]
         option = f"set the option audio_onset_s = {{ {task} = <seconds> }}"
         if scan.events is None:
             raise no_events(scan, f"download it, or {option}")
-        return _audio_onset_s(scan.events, recording_id.stimulus, option), ()
+        return _audio_onset_s(scan.events, stimulus_id, option)
 
     def _stimulus(self, stimulus_id: str) -> Stimulus:
         """Read one story; times are those of its audio file, which may begin with music."""
         path = self.folder.file(_alignment(stimulus_id), StimulusError)
-        where = self.folder.where(path)
+        findings = Findings(self.folder.where(path))
+        findings += self._not_read.get(stimulus_id, ())
         table = CsvFile(path, StimulusError, header=("word_orig", "word", "onset", "offset"))
         onset_s = np.array(table.numbers_or_nan("onset"), dtype=np.float64)
         offset_s = np.array(table.numbers_or_nan("offset"), dtype=np.float64)
         written, aligned = table.text("word_orig"), table.cells("word")
         timed = np.isfinite(onset_s + offset_s)
         kept = np.flatnonzero(timed)
-        findings = list(self._not_read.get(stimulus_id, ()))
         if kept.size < timed.size:
             row = int(np.argmin(timed))
             first = f"line {table.line(row)}, {written[row]!r}"
-            n_missing = timed.size - kept.size
-            findings.append(untimed_note(where, "onset", n_missing, timed.size, first))
+            findings.untimed("onset", timed.size - kept.size, timed.size, first)
         text, sentence, problem = self._transcript(stimulus_id, written)
         if sentence is not None:
             numbers = sentence[kept]
@@ -196,7 +180,7 @@ class NarrativesDataset(FmriDataset[NarrativesOptions]):
             numbers = sentences_by_pauses(onsets, offsets, stories, pause_s)
             expected = "a transcript with punctuation that holds every aligned word in order"
             remedy = "add the transcript; until then a sentence begins after a pause"
-            findings.append(sentence_note(where, problem, expected, remedy))
+            findings.sentences_by_rule(problem, expected, remedy)
         sound = f"stimuli/{stimulus_id}_audio.wav"
         audio = self.folder.optional(sound, StimulusError)
         return Stimulus(
@@ -209,7 +193,7 @@ class NarrativesDataset(FmriDataset[NarrativesOptions]):
                 stimulus_id,
                 {"aligned_word": [aligned[row] for row in kept]},
             ),
-            where=where,
+            where=findings.where,
             transcripts={} if text is None else {stimulus_id: text},
             findings=tuple(findings),
             **self._audio(audio, f"'{sound}' is not in the folder"),
@@ -260,23 +244,14 @@ def _audio_onset_s(path: Path, story: str, option: str) -> float:
     events = read_events(path)
     played = [event for event in events if event.kind == "story"]
     if not played:
-        raise RecordingError(
-            "the events of a run have no story",
-            where=str(path),
-            got="trial_type " + ", ".join(sorted({event.kind for event in events})),
-            expected="an event with trial_type 'story'",
-            remedy=f"download the file again, or {option}",
-        )
+        found = "trial_type " + ", ".join(sorted({event.kind for event in events}))
+        raise invalid(path, found, "an event with trial_type 'story'", remedy=option)
     names = (story, ALSO_CALLED.get(story, story))
     for event in played:
         if _sound(event) not in ("", *names):
-            raise RecordingError(
-                "a run plays another story than the one of its words",
-                where=f"{path}, column 'stim_file'",
-                got=f"{event.stimulus!r} at {event.onset_s:g} s",
-                expected=f"'{story}_audio.wav', whose alignment is {_alignment(story)}",
-                remedy=f"find out which story was played, and {option}",
-            )
+            found = f"{event.stimulus!r} at {event.onset_s:g} s"
+            expected = f"'{story}_audio.wav', whose alignment is {_alignment(story)}"
+            raise invalid(f"{path}, column 'stim_file'", found, expected, remedy=option)
     audio = [event.onset_s for event in events if _sound(event) in names]
     return (audio or [event.onset_s for event in events if event.kind in ("music", "story")])[0]
 
@@ -305,7 +280,7 @@ class Narratives(FolderReader):
     contents = "stimuli/gentle/, derivatives/ and the subjects' folders of ds002345"
     role = "secondary"
     extra = "fmri"
-    layout: ClassVar[tuple[Expected, ...]] = (
+    layout = (
         Expected("word alignments", ("stimuli/gentle/*/align.csv",)),
         Expected(
             "volumes in a standard space",

@@ -31,15 +31,9 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.datasets._files.sentences import sentences_by_punctuation
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import CsvFile, read_text
-from lpact.datasets._finding import Finding
-from lpact.datasets._folder_dataset import (
-    FolderDataset,
-    FolderReader,
-    no_audio,
-    note,
-    words_table,
-)
+from lpact.datasets._files.strict import CsvFile, invalid, read_text
+from lpact.datasets._finding import Findings
+from lpact.datasets._folder_dataset import FolderDataset, FolderReader, no_audio, words_table
 from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Stimulus
 from lpact.datasets.catalogue import Download, Expected, RemoteFile, optional
 from lpact.errors import StimulusError
@@ -69,8 +63,12 @@ READING = {
     "gsdItemRT": "gsd_rt",
 }
 PUNCTUATION = "punct"
-"""Relation of punctuation; commas that stand for "and" have others, and are known by their signs."""
+"""Relation of punctuation; commas that mean "and" have others, and are recognised by their signs."""
 
+_NO_PARSE = (
+    "a parse of every word",
+    "download the parses into the folder; without them sentences end with their punctuation",
+)
 _REPOSITORY = "https://raw.githubusercontent.com/languageMIT/naturalstories/HEAD"
 _WORD = re.compile(r"([0-9]+)\.([0-9]+)\.(whole|word|[0-9]+)")
 _TOKEN = re.compile(r"TokenId=([0-9]+)\.([0-9]+)(?:\.(?:[0-9]+|word))?")
@@ -120,7 +118,7 @@ class NaturalStoriesDataset(FolderDataset[NaturalStoriesOptions, Path]):
         return [self._path, *self._found.values()]
 
     def _stimulus(self, stimulus_id: str) -> Stimulus:
-        findings: list[Finding] = []
+        findings = Findings(self.folder.where(self._path))
         codes, words, bare = _read_words(self._path)
         if AS_READ in self._found:
             words = self._as_read(codes, words, findings)
@@ -143,7 +141,7 @@ class NaturalStoriesDataset(FolderDataset[NaturalStoriesOptions, Path]):
                     **parses,
                 },
             ),
-            where=self.folder.where(self._path),
+            where=findings.where,
             findings=tuple(findings),
             **no_audio(
                 Reason.MEDIA_NOT_OFFERED,
@@ -162,18 +160,13 @@ class NaturalStoriesDataset(FolderDataset[NaturalStoriesOptions, Path]):
             if code in row_of or code not in known:
                 raise table.wrong("zone", row, f"every word of {WORDS} once, and no other")
             row_of[code] = row
-        for story, word in codes:
-            if (story, word) not in row_of:
-                raise StimulusError(
-                    "a table does not have every word",
-                    where=str(table.path),
-                    got=f"no line for word {word} of story {story}; {len(row_of)} lines",
-                    expected=f"the {len(codes)} words of {WORDS}",
-                    remedy="download both files again, from the same version",
-                )
+        if missing := [code for code in codes if code not in row_of]:
+            found = f"{len(row_of)} lines; none for word {missing[0][1]} of story {missing[0][0]}"
+            expected = f"the {len(codes)} words of {WORDS}, from the same version"
+            raise invalid(table.path, found, expected, StimulusError)
         return table, [row_of[code] for code in codes]
 
-    def _as_read(self, codes: list[Code], words: list[str], findings: list[Finding]) -> list[str]:
+    def _as_read(self, codes: list[Code], words: list[str], findings: Findings) -> list[str]:
         """Return the words as they were shown to readers, and note where they differ."""
         table, rows = self._keyed(AS_READ, codes)
         cells = table.text("word")
@@ -181,16 +174,13 @@ class NaturalStoriesDataset(FolderDataset[NaturalStoriesOptions, Path]):
         other = [i for i, (a, b) in enumerate(zip(shown, words, strict=True)) if a != b]
         if other:
             (story, zone), i = codes[other[0]], other[0]
-            findings.append(
-                note(
-                    "word",
-                    Reason.SIDECAR_DISAGREES,
-                    self.folder.where(table.path),
-                    f"{len(other)} word(s) other than in {WORDS}; first: word {zone} of story {story}, "
-                    f"{shown[i]!r}, not {words[i]!r}",
-                    "the same words in both",
-                    "none is needed: the words are those that were read, typing errors included",
-                )
+            findings.note(
+                "word",
+                Reason.SIDECAR_DISAGREES,
+                f"{len(other)} word(s) of {AS_READ} other than in {WORDS}; first: word {zone} of story {story}, "
+                f"{shown[i]!r}, not {words[i]!r}",
+                "the same words in both",
+                "nothing to do: the words are those that were read, typing errors included",
             )
         return shown
 
@@ -209,34 +199,25 @@ class NaturalStoriesDataset(FolderDataset[NaturalStoriesOptions, Path]):
         return times | {"n_readers": times["n_readers"].cast(pl.Int64)}
 
     def _parses(
-        self, codes: list[Code], words: list[str], stories: list[str], findings: list[Finding]
+        self, codes: list[Code], words: list[str], stories: list[str], findings: Findings
     ) -> tuple[IntArray, dict[str, Any]]:
         """Return sentences, by the parse if it covers all words and otherwise by punctuation, and columns of parses."""
         columns: dict[str, Any] = {}
         tree = read_dependencies(self._found[UD], codes) if UD in self._found else "no such file"
         if isinstance(tree, str):
             sentence = sentences_by_punctuation(words, stories)
-            findings.append(self._no_parse(UD, tree, Reason.SENTENCES_BY_RULE))
+            findings.note(UD, Reason.SENTENCES_BY_RULE, f"{UD}: {tree}", *_NO_PARSE)
         else:
             sentence = tree.pop("sentence")
             columns |= tree
         if PENN in self._found:
             phrases = read_constituents(self._found[PENN], codes)
             if isinstance(phrases, str):
-                findings.append(self._no_parse(PENN, phrases, Reason.SOURCE_ROWS_LEFT_OUT))
+                reason = Reason.SOURCE_ROWS_LEFT_OUT
+                findings.note(PENN, reason, f"{PENN}: {phrases}", *_NO_PARSE)
             else:
                 columns["n_opening"], columns["n_closing"] = phrases
         return sentence, columns
-
-    def _no_parse(self, relative: str, found: str, reason: Reason) -> Finding:
-        return note(
-            relative,
-            reason,
-            self.folder.where(self._path),
-            f"{relative}: {found}",
-            "a parse of every word",
-            "download the parses into the folder; without them sentences end with their punctuation",
-        )
 
 
 def _read_words(path: Path) -> tuple[list[Code], list[str], list[str]]:
@@ -249,7 +230,7 @@ def _read_words(path: Path) -> tuple[list[Code], list[str], list[str]]:
         match = _WORD.fullmatch(name)
         if match is None or not token.strip():
             expected = "<story>.<word>.<part>, a tab, and a token"
-            raise _wrong_line(path, line, repr(text[:80]), expected)
+            raise invalid(f"{path}, line {line}", repr(text[:80]), expected, StimulusError)
         code = (int(match[1]), int(match[2]))
         kept = {"whole": whole, "word": bare}.get(match[3])
         if kept is None:
@@ -257,7 +238,8 @@ def _read_words(path: Path) -> tuple[list[Code], list[str], list[str]]:
         follows = last is None or code in ((last[0], last[1] + 1), (last[0] + 1, 1))
         if code in kept or (kept is whole and not follows):
             found = f"{name} once more" if code in kept else f"{name} after {last}"
-            raise _wrong_line(path, line, found, "every token once, words in order")
+            expected = "every token once, words in order"
+            raise invalid(f"{path}, line {line}", found, expected, StimulusError)
         last = code if kept is whole else last
         kept[code] = token.replace(" ", "")
     return list(whole), list(whole.values()), [bare.get(code, whole[code]) for code in whole]
@@ -277,10 +259,10 @@ class _Token:
 def read_dependencies(path: Path, codes: Sequence[Code]) -> dict[str, Any] | str:
     """Return sentence, head, deprel, upos and xpos (Penn tag) of all words, or why they do not cover them.
 
-    ``head`` counts from 1 in the sentence, 0 is its root. Of the tokens in a word, the one nearest to the root stands
-    for it (the first of equals), but punctuation only where there is nothing else; the head of the word is the word of
-    that token's head, and punctuation that stands for no word is passed over on the way up. Heads then lie nearer to
-    the root, so words form no cycle. Where a sentence has several roots, the later ones depend on the first as
+    ``head`` counts from 1 in the sentence, 0 is its root. Of the tokens in a word, the one nearest to the root
+    represents it (the first of equals), but punctuation only where there is nothing else; the head of the word is the
+    word of that token's head, and punctuation that represents no word is skipped on the way up. Heads then lie nearer
+    to the root, so words form no cycle. Where a sentence has several roots, the later ones depend on the first as
     ``parataxis``. A word that two sentences share is in the first.
     """
     row_of = {code: row for row, code in enumerate(codes)}
@@ -291,7 +273,8 @@ def read_dependencies(path: Path, codes: Sequence[Code]) -> dict[str, Any] | str
         for token in tokens:
             if token.code not in row_of:
                 found = f"TokenId of word {token.code[1]} of story {token.code[0]}"
-                raise _wrong_line(path, token.line, found, "words that words.tsv has")
+                expected = "words that words.tsv has"
+                raise invalid(f"{path}, line {token.line}", found, expected, StimulusError)
         top = _tops(path, tokens)
         own = sorted(row_of[code] for code in top if sentence[row_of[code]] == -1)
         place = {codes[row]: i for i, row in enumerate(own, start=1)}
@@ -363,7 +346,7 @@ def _read_sentences(path: Path) -> list[list[_Token]]:
         match = _TOKEN.fullmatch(cells[9]) if len(cells) == 10 else None
         if match is None or cells[0] != str(place + 1) or not cells[6].isdigit():
             expected = f"ten cells with tabs between: token {place + 1} first, TokenId=<code> last"
-            raise _wrong_line(path, line, repr(text[:80]), expected)
+            raise invalid(f"{path}, line {line}", repr(text[:80]), expected, StimulusError)
         code = (int(match[1]), int(match[2]))
         weak = cells[7] == PUNCTUATION or not any(sign.isalnum() for sign in cells[1])
         sentences[-1].append(_Token(line, place, code, cells[4], int(cells[6]) - 1, cells[7], weak))
@@ -371,11 +354,11 @@ def _read_sentences(path: Path) -> list[list[_Token]]:
 
 
 def _tops(path: Path, tokens: list[_Token]) -> dict[Code, _Token]:
-    """Return the token that stands for each word."""
+    """Return the token that represents each word."""
     head = np.array([token.head for token in tokens], dtype=np.int64)
     if (head >= len(tokens)).any() or unrooted(head).any():
-        found = "heads that lead to no root"
-        raise _wrong_line(path, tokens[0].line, found, "a tree over the sentence")
+        where, found = f"{path}, line {tokens[0].line}", "heads that lead to no root"
+        raise invalid(where, found, "a tree over the sentence", StimulusError)
     depth = depths(head)
     top: dict[Code, _Token] = {}
     for token in tokens:
@@ -386,7 +369,7 @@ def _tops(path: Path, tokens: list[_Token]) -> dict[Code, _Token]:
 
 
 def _above(token: _Token, tokens: list[_Token], top: dict[Code, _Token]) -> _Token | None:
-    """Return the nearest token above that can stand for its word, None above the root."""
+    """Return the nearest token above that can represent its word, None above the root."""
     place = token.head
     while place != ROOT:
         above = tokens[place]
@@ -394,16 +377,6 @@ def _above(token: _Token, tokens: list[_Token], top: dict[Code, _Token]) -> _Tok
             return above
         place = above.head
     return None
-
-
-def _wrong_line(path: Path, line: int, got: str, expected: str) -> StimulusError:
-    return StimulusError(
-        "a line is not valid",
-        where=f"{path}, line {line}",
-        got=got,
-        expected=expected,
-        remedy="download the file again; parses may also be removed from the folder",
-    )
 
 
 class NaturalStories(FolderReader):

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -34,16 +34,10 @@ from lpact.codes import Reason
 from lpact.datasets._bids import entities
 from lpact.datasets._files.sentences import sentences_by_pauses
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import CsvFile, read_text
-from lpact.datasets._finding import Finding
+from lpact.datasets._files.strict import CsvFile, invalid, read_text
+from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import ABOUT, FmriDataset, FmriOptions, Scan, find_scan
-from lpact.datasets._folder_dataset import (
-    FolderReader,
-    excluded,
-    note,
-    sentence_note,
-    words_table,
-)
+from lpact.datasets._folder_dataset import FolderReader, words_table
 from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
 from lpact.datasets.catalogue import Download, Expected, optional
 from lpact.errors import RecordingError, StimulusError
@@ -146,20 +140,16 @@ class PetitPrinceDataset(FmriDataset[PetitPrinceOptions]):
     def _annotation(self) -> Annotation:
         return Annotation(self.folder, self.options.language, self.options.sentence_pause_s)
 
-    def _stimulus_onset(
-        self,
-        recording_id: RecordingId,  # noqa: ARG002
-        scan: Scan,  # noqa: ARG002
-    ) -> tuple[float, Sequence[Finding]]:
-        return self.options.audio_onset_s, ()
+    def _stimulus_onset(self, scan: Scan, stimulus_id: str, findings: Findings) -> float:  # noqa: ARG002
+        return self.options.audio_onset_s
 
     def _stimulus(self, stimulus_id: str) -> Stimulus:
         number = self.stimulus_ids().index(stimulus_id) + 1
-        words, findings = self._annotation.section(number)
+        findings = Findings(f"{self.folder.where(self._annotation.path)}, section {number}")
         return Stimulus(
             id=stimulus_id,
-            words=words,
-            where=f"{self.folder.where(self._annotation.path)}, section {number}",
+            words=self._annotation.section(number, findings),
+            where=findings.where,
             findings=tuple(findings),
             **self._audio(self._sound(number), f"no audio of section {number} in stimuli/"),
         )
@@ -197,7 +187,6 @@ class Annotation:
         self._trees = folder.optional(f"{root}tree.csv", StimulusError)
         self._dependencies = folder.optional(f"{root}dependency.csv", StimulusError)
         self.paths = (self.path, self._trees, self._dependencies)
-        self._where = folder.where(self.path)
         table = CsvFile(self.path, StimulusError)
         table.require(("word", "onset", "offset", "section"))
         self._words = table.cells("word")
@@ -233,24 +222,20 @@ class Annotation:
             problem = f"{path.name} has {sum(lengths)} words, {self.path.name} {n_rows}"
         return None, None, problem
 
-    def section(self, number: int) -> tuple[pl.DataFrame, list[Finding]]:
-        """Return the words of one section with findings; times are those of its audio."""
+    def section(self, number: int, findings: Findings) -> pl.DataFrame:
+        """Return the words of one section; times are those of its audio."""
         rows = [i for i, section in enumerate(self._section) if section == number]
         if not rows:
-            raise StimulusError(
-                f"the words of section {number} are missing",
-                where=f"{self.path}, column 'section'",
-                got=f"sections {sorted(set(self._section))}",
-                expected=f"sections 1 to {N_SECTIONS}",
-                remedy="download the table again",
-            )
+            found = f"sections {sorted(set(self._section))}, not {number}"
+            expected = f"sections 1 to {N_SECTIONS}"
+            raise invalid(f"{self.path}, column 'section'", found, expected, StimulusError)
         broken = [one for one in self._broken if one.row in rows]
         dropped = {one.row for one in broken}
         blank = [row for row in rows if not self._words[row].strip() and row not in dropped]
         kept = [row for row in rows if row not in dropped and row not in blank]
         unused = {*blank, *(one.annotation for one in broken)}
         annotated = [row for row in rows if row not in unused]
-        findings = self._row_findings(kept, blank, broken)
+        self._note_rows(kept, blank, broken, findings)
         offset_s = list(self._offset_s)
         for row in reversed(blank):
             if row - 1 in rows:
@@ -265,45 +250,35 @@ class Annotation:
             sentences = sentences_by_pauses(onsets, offsets, [""] * len(kept), self._pause_s)
             expected = "parses with as many words as the table has rows"
             remedy = "a sentence begins after a pause; add the parses of this table's release"
-            findings.append(sentence_note(self._where, self._no_parse, expected, remedy))
+            findings.sentences_by_rule(self._no_parse, expected, remedy)
         if self._tokens is not None:
             columns["head"], columns["deprel"] = self._heads(rows, set(annotated), findings)
         words = [SPREADSHEET.get(self._words[row], self._words[row]) for row in kept]
-        table = words_table(words, onsets, offsets, sentences, f"section{number}", columns)
-        return table, findings
+        return words_table(words, onsets, offsets, sentences, f"section{number}", columns)
 
-    def _row_findings(
-        self, kept: list[int], blank: list[int], broken: list[Broken]
-    ) -> list[Finding]:
-        findings = []
+    def _note_rows(
+        self, kept: list[int], blank: list[int], broken: list[Broken], findings: Findings
+    ) -> None:
+        repairs = {}
         if blank:
             found = f"{len(blank)} row(s) without a word, the second half of a contraction; first: row {blank[0]}"
             found += f", after {self._words[blank[0] - 1]!r}"
-            findings.append(self._repaired("word", found, "they end the word before"))
-        spelt = [row for row in kept if self._words[row] in SPREADSHEET]
-        if spelt:
-            found = f"{len(spelt)} word(s) that a spreadsheet capitalised; first: row {spelt[0]}"
-            findings.append(self._repaired("word", found, "they are in lower case"))
+            repairs[found] = "they end the word before"
+        capitalised = [row for row in kept if self._words[row] in SPREADSHEET]
+        if capitalised:
+            found = f"{len(capitalised)} word(s) that a spreadsheet capitalised; first: row {capitalised[0]}"
+            repairs[found] = "they are in lower case"
+        expected = "one word per row, as it is spoken"
+        for found, repair in repairs.items():
+            remedy = f"nothing to do: {repair}"
+            findings.note("word", Reason.SOURCE_ROWS_MENDED, found, expected, remedy)
         if broken:
-            findings.append(
-                excluded(
-                    "word",
-                    Reason.SOURCE_ROWS_LEFT_OUT,
-                    self._where,
-                    "; ".join(f"row {one.row} ({one.word!r}): {one.why}" for one in broken),
-                    "one word per row, as it is spoken",
-                    "the rows are left out; words below them in the parse go to their heads",
-                )
-            )
-        return findings
-
-    def _repaired(self, field: str, found: str, repair: str) -> Finding:
-        expected = "one head per word" if field == "head" else "one word per row, as it is spoken"
-        remedy = f"none is needed: {repair}"
-        return note(field, Reason.SOURCE_ROWS_MENDED, self._where, found, expected, remedy)
+            found = "; ".join(f"row {one.row} ({one.word!r}): {one.why}" for one in broken)
+            remedy = "the rows are left out; words below them in the parse go to their heads"
+            findings.excluded("word", Reason.SOURCE_ROWS_LEFT_OUT, found, expected, remedy)
 
     def _heads(
-        self, rows: list[int], annotated: set[int], findings: list[Finding]
+        self, rows: list[int], annotated: set[int], findings: Findings
     ) -> tuple[list[int], list[str]]:
         assert self._sentence is not None
         assert self._tokens is not None
@@ -317,8 +292,10 @@ class Annotation:
         n_split = sum(token.split for token in kept)
         if n_several or n_split:
             found = f"{n_several} word(s) with several heads, {n_split} that the parser joined to the one before"
-            repair = "a conjunct keeps its 'conj' head, others their first; joined words are 'dep' of the first"
-            findings.append(self._repaired("head", found, repair))
+            remedy = "nothing to do: a conjunct keeps its 'conj' head, others their first; joined words are 'dep' of "
+            remedy += "the first"
+            reason = Reason.SOURCE_ROWS_MENDED
+            findings.note("head", reason, found, "one head per word", remedy)
         return [token.head for token in kept], [token.relation for token in kept]
 
 
@@ -342,7 +319,7 @@ def _tree_lengths(path: Path) -> list[int]:
     for number, line in enumerate(lines, start=1):
         if line.count("(") != line.count(")") or not _LEAF.search(line):
             expected = "one bracketed tree per line, such as (S (NP (PRP it)) (VP (VBD looked)))"
-            raise _wrong_line(path, number, "tree", line, expected)
+            raise invalid(f"{path}, line {number}", line[:80], expected, StimulusError)
     return [len(_LEAF.findall(line)) for line in lines]
 
 
@@ -357,20 +334,11 @@ def _read_dependencies(path: Path) -> list[list[Token]]:
             continue
         found = _RELATION.fullmatch(line.strip())
         if found is None:
-            raise _wrong_line(path, number, "dependency", line, "relation(head-i, word-j)")
+            where = f"{path}, line {number}"
+            raise invalid(where, line[:80], "relation(head-i, word-j)", StimulusError)
         relation, _, head, form, position = found.groups()
         edges.append((int(position), form, int(head), relation))
     return sentences
-
-
-def _wrong_line(path: Path, number: int, what: str, line: str, expected: str) -> StimulusError:
-    return StimulusError(
-        f"a line is not a {what}",
-        where=f"{path}, line {number}",
-        got=line[:80],
-        expected=expected,
-        remedy="download the file again",
-    )
 
 
 Heads = dict[int, list[tuple[int, str]]]
@@ -389,13 +357,9 @@ def _one_tree(edges: Sequence[tuple[int, str, int, str]], where: str) -> list[To
     complete = sorted(forms) == list(range(1, len(forms) + 1))
     chosen = _attach(heads) if complete else {}
     if len(chosen) < len(forms) or sum(head == 0 for head, _ in chosen.values()) != 1:
-        raise StimulusError(
-            "the dependencies of a sentence do not form a tree",
-            where=where,
-            got=" ".join(forms[position] for position in sorted(forms))[:80],
-            expected="words 1, 2, …, one of them the root, and a way from every word to it",
-            remedy="download the file again",
-        )
+        found = " ".join(forms[position] for position in sorted(forms))[:80]
+        expected = "a tree: words 1, 2, …, one of them the root, and a way from every word to it"
+        raise invalid(where, found, expected, StimulusError)
     tokens = [Token(forms[i], *chosen[i], max(1, len(heads[i]))) for i in sorted(forms)]
     return _split(tokens)
 
@@ -472,7 +436,7 @@ class PetitPrince(FolderReader):
     contents = "annotation/ and derivatives/ of ds003643"
     role = "secondary"
     extra = "fmri"
-    layout: ClassVar[tuple[Expected, ...]] = (
+    layout = (
         Expected("words with times", ("annotation/*/lpp*_word_information.csv",)),
         Expected(
             "volumes in a standard space",

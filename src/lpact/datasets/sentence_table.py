@@ -8,7 +8,7 @@ or wide, one row for each sentence and subject, with a column for each region (o
 name the columns. Columns with the same value in every row of a sentence are kept with its words; others are not read.
 
 A recording is a subject (and session, if a column names them), a unit a region, an epoch a sentence
-(``events = "sentences"``). Sentences are unrelated unless a column names passages: each is then a story of its own.
+(``events = "sentences"``). Sentences are unrelated unless a column names passages: each is then a separate story.
 Subjects who were shown the same sentences share one stimulus. Sentences are in the order of ``item_id``; times are
 nominal, one sentence after the other.
 """
@@ -25,15 +25,14 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.datasets._assemblies import group, sentence_words
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import CsvFile
-from lpact.datasets._finding import Finding
+from lpact.datasets._files.strict import CsvFile, invalid
+from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import (
     FolderDataset,
     FolderReader,
     check_known,
-    excluded,
+    chosen_file,
     no_audio,
-    only_file,
 )
 from lpact.datasets.base import (
     WORD_COLUMNS,
@@ -46,7 +45,6 @@ from lpact.datasets.base import (
 )
 from lpact.datasets.catalogue import Download, Expected
 from lpact.errors import InputError, RecordingError
-from lpact.math.types import FloatArray
 from lpact.registry import PluginOptions
 
 RUN = "sentences"
@@ -101,12 +99,7 @@ class SentenceTableDataset(FolderDataset[SentenceTableOptions, Recording]):
 
     def __init__(self, folder: SourceFolder, options: SentenceTableOptions) -> None:
         super().__init__(folder, options)
-        tables = folder.glob("**/*.csv") + folder.glob("**/*.tsv")
-        self._path = (
-            folder.file(options.file)
-            if options.file
-            else only_file(folder, tables, "table", option="file")
-        )
+        self._path = chosen_file(folder, "**/*.csv", "**/*.tsv", named=options.file, option="file")
         self._where = folder.where(self._path)
         delimiter = "\t" if self._path.suffix == ".tsv" else ","
         self._table = CsvFile(self._path, InputError, delimiter=delimiter)
@@ -160,20 +153,23 @@ class SentenceTableDataset(FolderDataset[SentenceTableOptions, Recording]):
         recordings = []
         stimuli: dict[tuple[str, ...], str] = {}
         for (subject, session), own in sorted(parts.items()):
-            items, rois, values, findings = self._complete(str(subject), own, order)
+            findings = Findings(f"{self._where}, subject {subject}")
+            responses = self._complete(own, order, findings)
+            items = tuple(responses["item"])
             stimuli.setdefault(items, f"{RUN}-{len(stimuli) + 1}")
-            recordings.append((str(subject), str(session), items, rois, values, findings))
+            recordings.append((str(subject), str(session), items, responses.drop("item"), findings))
         if len(stimuli) == 1:
             stimuli = dict.fromkeys(stimuli, RUN)
         self._sets = {name: items for items, name in stimuli.items()}
-        for subject, session, items, rois, values, findings in recordings:
+        for subject, session, items, responses, findings in recordings:
             recording_id = RecordingId(subject, session, RUN, stimuli[items])
+            rois = tuple(responses.columns)
             self.recordings[recording_id] = Recording(
                 recording_id,
-                Epochs(values[None], (0.0,), self.options.physical_unit),
+                Epochs(responses.to_numpy()[None], (0.0,), self.options.physical_unit),
                 Units(rois, rois),
                 f"{self._where}, subject {subject}, session {session}",
-                findings=findings,
+                findings=tuple(findings),
             )
 
     def _read_responses(self) -> pl.DataFrame:
@@ -216,49 +212,35 @@ class SentenceTableDataset(FolderDataset[SentenceTableOptions, Recording]):
             )
         return every
 
-    def _complete(
-        self, subject: str, own: pl.DataFrame, order: list[str]
-    ) -> tuple[tuple[str, ...], tuple[str, ...], FloatArray, tuple[Finding, ...]]:
-        """Return sentences, regions and responses of a subject; incomplete sentences are left out, or an error."""
+    def _complete(self, own: pl.DataFrame, order: list[str], findings: Findings) -> pl.DataFrame:
+        """Return one row per sentence of a subject (``item``, and a column per region).
+
+        Sentences without a response of every region are left out, or an error.
+        """
         found = set(own["roi"])
-        rois = tuple(r for r in self.options.response_columns or sorted(found) if r in found)
-        shown = set(own["item"])
-        items = [item for item in order if item in shown]
-        place = {item: i for i, item in enumerate(items)}, {roi: i for i, roi in enumerate(rois)}
-        values = np.full((len(items), len(rois)), np.nan)
-        lines: dict[tuple[int, int], int] = {}
-        for item, roi, value, line in own.select("item", "roi", "value", "line").iter_rows():
-            at = place[0][item], place[1][roi]
-            values[at], lines[at] = value, line
-        complete = np.isfinite(values).all(axis=1)
-        if complete.all():
-            return tuple(items), rois, values, ()
-        i = int(np.argmin(complete))
-        j = int(np.argmax(np.isnan(values[i])))
-        line_text = f"line {lines[i, j]}" if (i, j) in lines else "no line"
-        text = (
-            f"{int((~complete).sum())} sentence(s) without all {len(rois)} regions; "
-            f"first: sentence '{items[i]}' has no response in '{rois[j]}' ({line_text})"
-        )
+        rois = [roi for roi in self.options.response_columns or sorted(found) if roi in found]
+        wide = own.pivot(on="roi", index="item", values="value").select("item", *rois)
+        ordered = pl.DataFrame({"item": order}).join(wide, on="item", maintain_order="left")
+        complete = ordered.filter(pl.all_horizontal(pl.col(rois).is_finite()))
+        if complete.height == ordered.height:
+            return ordered
+        missing = ordered.join(complete, on="item", how="anti", maintain_order="left")
+        first = missing.row(0, named=True)
+        roi = next(roi for roi in rois if first[roi] is None or np.isnan(first[roi]))
+        text = f"{missing.height} sentence(s) without all {len(rois)} regions; first: sentence '{first['item']}' has "
+        text += f"no response in '{roi}'"
         expected = "a response of every region to every sentence of the subject"
         if self.options.missing == "error":
-            raise RecordingError(
-                "a response is missing",
-                where=f"{self._path}, subject '{subject}'",
-                got=text,
-                expected=expected,
-                remedy='fill the cells, choose regions with the option rois, or set missing = "leave_out"',
+            remedy = (
+                'fill the cells, choose regions with the option rois, or set missing = "leave_out"'
             )
-        finding = excluded(
-            self.options.response_column,
-            Reason.SOURCE_ROWS_LEFT_OUT,
-            f"{self._where}, subject {subject}",
-            text,
-            expected,
-            "those sentences are left out for the subject; fill the cells to keep them",
-        )
-        kept = tuple(item for item, whole in zip(items, complete, strict=True) if whole)
-        return kept, rois, values[complete], (finding,)
+            raise invalid(
+                f"{self._path}, subject '{own['subject'][0]}'", text, expected, remedy=remedy
+            )
+        remedy = "those sentences are left out for the subject; fill the cells to keep them"
+        column = self.options.response_column
+        findings.excluded(column, Reason.SOURCE_ROWS_LEFT_OUT, text, expected, remedy)
+        return complete
 
     def stimulus_ids(self) -> list[str]:
         """Return every set of sentences."""

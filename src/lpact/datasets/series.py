@@ -34,15 +34,15 @@ class StreamedSeries(ABC):
 class _Taken(StreamedSeries):
     """Some units of another series."""
 
-    def __init__(self, source: StreamedSeries, indices: Sequence[int]) -> None:
+    def __init__(self, source: FloatArray | StreamedSeries, indices: Sequence[int]) -> None:
         self._source = source
         self._indices = tuple(indices)
         self.shape = (source.shape[0], len(self._indices))
         self.dtype = source.dtype
-        self.unit_major = source.unit_major
+        self.unit_major = isinstance(source, StreamedSeries) and source.unit_major
 
     def read(self, units: Sequence[int]) -> FloatArray:
-        return self._source.read([self._indices[unit] for unit in units])
+        return read_units(self._source, [self._indices[unit] for unit in units])
 
 
 def read_units(values: FloatArray | StreamedSeries, units: Sequence[int]) -> FloatArray:
@@ -56,8 +56,8 @@ def read_units(values: FloatArray | StreamedSeries, units: Sequence[int]) -> Flo
 def take_units(
     values: FloatArray | StreamedSeries, indices: Sequence[int]
 ) -> FloatArray | StreamedSeries:
-    """Return the series of these units; a streamed one is not read."""
-    if isinstance(values, StreamedSeries):
+    """Return the series of these units; a streamed or very large one is not read."""
+    if isinstance(values, StreamedSeries) or (values.ndim == 2 and values.nbytes > BLOCK_BYTES):
         return _Taken(values, indices)
     picked: FloatArray = values[..., list(indices)]
     return picked

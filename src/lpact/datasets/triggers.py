@@ -10,16 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from lpact.codes import Reason
-from lpact.datasets._finding import Finding
-from lpact.datasets._folder_dataset import note
-from lpact.errors import RecordingError
+from lpact.datasets._files.strict import invalid
+from lpact.datasets._finding import Findings
+from lpact.errors import InputError
 from lpact.math.types import BoolArray, FloatArray, IntArray
 
 Rule = Literal["linear", "nearest", "next"]
 
 
 class Mark(IntFlag):
-    """What happened at a pair of times: a trigger came, the stimulus stopped, it went on; or several of these."""
+    """What a pair of times marks: a trigger, a pause, an unpause, or several of these."""
 
     TRIGGER = 1
     PAUSE = 2
@@ -43,28 +43,19 @@ class TriggerClock:
     With triggers ``(s_k, r_k)``, a time t goes to
 
     - ``linear``: ``r_k + (t − s_k) (r_{k+1} − r_k) / (s_{k+1} − s_k)`` for ``s_k ≤ t < s_{k+1}``, so that drift is
-      followed; before the first and after the last trigger the slope of all of them counts (least squares).
+      followed; before the first and after the last trigger the slope of all of them is used (least squares).
     - ``nearest``: ``r_k + t − s_k`` with the trigger k nearest to t (the earlier of two equally near).
     - ``next``: the same with the first trigger that is not before t; after the last trigger, with the last.
 
-    No rule looks over a break: a time before a pause goes by what came before it, one after it by what came after. Two
+    No rule crosses a break: times before a pause use the triggers before it, later times those after it. Two
     triggers at one stimulus time are a pause whose place is known: times before it take the first of them, others the
     last. So are a pause and the unpause after it. Where the two clocks move apart between two triggers and
     nothing says where (a pause without marks, or a stretch that was skipped), a time between them maps to NaN.
 
-    Parameters
-    ----------
-    stimulus_s, recording_s
-        [n_triggers] each, finite; stimulus times never fall, recording times rise. Seconds on the two clocks.
-    rule
-        See above.
-    max_gap_s
-        A time further than this from its nearest trigger is not in the recording (NaN). None: no limit.
-    marks
-        What each pair of times is; None: all are triggers. Nothing maps to the time from a pause to what follows it, or
-        from what comes before an unpause to it.
-    where, labels
-        File of the triggers, and a name for each of them (``line 17``), for messages.
+    ``stimulus_s`` and ``recording_s`` are [n_triggers] seconds on the two clocks; stimulus times never fall, recording
+    times rise. A time further than ``max_gap_s`` from its nearest trigger is not in the recording (NaN). ``marks`` say
+    what each pair of times is (None: a trigger); nothing maps to the time from a pause to what follows it, or from what
+    comes before an unpause to it. ``where`` and ``labels`` (``line 17``) name the triggers in messages.
     """
 
     def __init__(
@@ -85,8 +76,8 @@ class TriggerClock:
         self._where = where
         self._labels = labels or [f"trigger {k}" for k in range(self.stimulus_s.size)]
         marks = marks or [Mark.TRIGGER] * self.stimulus_s.size
-        self._triggers: IntArray = _marked(marks, Mark.TRIGGER).nonzero()[0]
         self._check()
+        self._triggers: IntArray = _marked(marks, Mark.TRIGGER).nonzero()[0]
         lengths = np.diff(self.stimulus_s)
         stops, starts = _marked(marks, Mark.PAUSE), _marked(marks, Mark.UNPAUSE)
         self._still: BoolArray = stops[:-1] | starts[1:]
@@ -153,7 +144,9 @@ class TriggerClock:
         if self.rule == "next":
             anchor = np.where(stimulus[left] == times, left, right)
         elif self.rule == "linear":
-            slopes = np.append(self._slopes(), self.slope)
+            lengths = np.diff(stimulus)
+            slopes = np.diff(self.recording_s) / np.where(lengths > 0.0, lengths, 1.0)
+            slopes = np.append(slopes, self.slope)
             inside = (after > 0) & (after < stimulus.size)
             anchor = np.where(inside, left, nearest)
             slope = np.where(inside, slopes[np.where(inside, left, -1)], self.slope)
@@ -175,48 +168,37 @@ class TriggerClock:
         after = np.searchsorted(self.stimulus_s, times, side="right")
         return after, np.clip(after - 1, 0, last), np.clip(after, 0, last)
 
-    def _slopes(self) -> FloatArray:
-        lengths = np.diff(self.stimulus_s)
-        slopes: FloatArray = np.diff(self.recording_s) / np.where(lengths > 0.0, lengths, 1.0)
-        return slopes
-
-    def findings(self, where: str) -> tuple[Finding, ...]:
+    def findings(self, where: str) -> Findings:
         """Return notes on drift that matters, pauses, skips, and triggers that are missing."""
-        found = []
+        found = Findings(where)
         span = float(self.stimulus_s[-1] - self.stimulus_s[0])
         apart_s = (self.slope - 1.0) * span
         if abs(apart_s) > _DRIFT_NOTE_S or self.jumps.any():
-            found.append(
-                note(
-                    "triggers",
-                    Reason.CLOCK_DRIFT,
-                    where,
-                    f"{self.drift_ppm:+.1f} ppm, {1000 * apart_s:+.1f} ms over {span:.1f} s"
-                    + self._breaks(),
-                    f"clocks that stay within {1000 * _DRIFT_NOTE_S:g} ms",
-                    f"none is needed: word times follow the triggers (rule '{self.rule}'), and none looks over a pause "
-                    "or a skip",
-                )
+            found.note(
+                "triggers",
+                Reason.CLOCK_DRIFT,
+                f"{self.drift_ppm:+.1f} ppm, {1000 * apart_s:+.1f} ms over {span:.1f} s"
+                + self._breaks(),
+                f"clocks that stay within {1000 * _DRIFT_NOTE_S:g} ms",
+                f"nothing to do: word times follow the triggers (rule '{self.rule}'), never across a pause "
+                "or a skip",
             )
         missing = self.dropped
         if missing.any():
             first = int(self._triggers[np.argmax(missing > 0)])
             period = float(np.median(np.diff(self.stimulus_s[self._triggers])))
-            found.append(
-                note(
-                    "triggers",
-                    Reason.TRIGGERS_DROPPED,
-                    where,
-                    f"{int(missing.sum())} missing, the first after {self._labels[first]} "
-                    f"at {self.stimulus_s[first]:.3f} s",
-                    f"one every {period:g} s",
-                    "check the largest gap; words in it take the triggers around it",
-                )
+            found.note(
+                "triggers",
+                Reason.TRIGGERS_DROPPED,
+                f"{int(missing.sum())} missing, the first after {self._labels[first]} "
+                f"at {self.stimulus_s[first]:.3f} s",
+                f"one every {period:g} s",
+                "check the largest gap; words in it take the triggers around it",
             )
-        return tuple(found)
+        return found
 
     def _breaks(self) -> str:
-        """Return how many pauses and skips there are, and in how many of them words have no time."""
+        """Count pauses and skips, and those in which words have no time."""
         unknown = self.jumps & (np.diff(self.stimulus_s) > 0)
         text = ""
         for name, breaks in (("pause", self.jumps & ~self.skips), ("skip", self.skips)):
@@ -231,28 +213,20 @@ class TriggerClock:
         return text
 
     def _check(self) -> None:
-        shapes = self.stimulus_s.shape, self.recording_s.shape
-        if shapes[0] != shapes[1] or len(shapes[0]) != 1:
-            found = f"{shapes[0]} stimulus and {shapes[1]} recording times"
-            what = "there is not one recording time for every stimulus time"
-            raise self._wrong(what, "", found, "two lists of equal length")
+        if not self.stimulus_s.shape == self.recording_s.shape == (len(self._labels),):
+            found = f"{self.stimulus_s.shape} stimulus and {self.recording_s.shape} recording times"
+            raise self._wrong("", found, "one recording time for every stimulus time")
         if self.stimulus_s.size == 0:
-            raise self._wrong("there are no triggers", "", "none", "at least one")
+            raise self._wrong("", "no triggers", "at least one")
         for name, times in (("stimulus", self.stimulus_s), ("recording", self.recording_s)):
-            finite = np.isfinite(times)
-            if not finite.all():
-                row = int(np.argmin(finite))
-                what = f"a trigger's {name} time is not finite"
-                raise self._wrong(
-                    what, self._labels[row], repr(float(times[row])), "a finite number"
-                )
-            falls = np.diff(times) < 0 if name == "stimulus" else np.diff(times) <= 0
-            if falls.any():
-                row = int(np.argmax(falls)) + 1
-                what = f"triggers are not in order of {name} time"
-                expected = "times that never fall" if name == "stimulus" else "times that rise"
-                found = f"{times[row]:.9g} after {times[row - 1]:.9g}"
-                raise self._wrong(what, self._labels[row], found, expected)
+            steps = np.diff(times)
+            good = np.isfinite(times)
+            good[1:] &= steps >= 0 if name == "stimulus" else steps > 0
+            if not good.all():
+                row = int(np.argmin(good))
+                before = f" after {times[row - 1]:.9g}" if row else ""
+                expected = f"finite {name} times in order"
+                raise self._wrong(f", {self._labels[row]}", f"{times[row]:.9g}{before}", expected)
 
     def _check_rates(self, lengths: FloatArray) -> None:
         """Raise where the clocks differ by more than any drift explains."""
@@ -264,22 +238,14 @@ class TriggerClock:
         rate = float(np.median(slopes)) if mostly_jumps else self.slope
         apart_s = abs(rate - 1.0) * float(lengths.sum())
         if abs(rate - 1.0) > MAX_DRIFT and apart_s > _JUMP_S:
-            raise RecordingError(
-                "the clocks of stimulus and triggers run at different rates",
-                where=self._where,
-                got=f"{rate:.6g} recording seconds in a stimulus second",
-                expected=f"1, within {100 * MAX_DRIFT:g} %",
-                remedy="check the sampling rate, and whether both columns are in the units they should be in",
-            )
+            found = f"{rate:.6g} recording seconds in a stimulus second"
+            remedy = "check the sampling rate, and the units of both columns"
+            expected = f"two clocks that run at the same rate, within {100 * MAX_DRIFT:g} %"
+            raise invalid(self._where, found, expected, remedy=remedy)
 
-    def _wrong(self, what: str, label: str, got: str, expected: str) -> Exception:
-        return RecordingError(
-            what,
-            where=f"{self._where}, {label}" if label else self._where,
-            got=got,
-            expected=expected,
-            remedy="fix the table of triggers, or leave the broken ones out",
-        )
+    def _wrong(self, label: str, got: str, expected: str) -> InputError:
+        remedy = "fix the table of triggers, or leave the broken ones out"
+        return invalid(f"{self._where}{label}", got, expected, remedy=remedy)
 
 
 def _marked(marks: Sequence[Mark], mark: Mark) -> BoolArray:

@@ -6,7 +6,7 @@ What cannot be analysed raises an error; what is left out, or kept with a note, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from lpact.codes import Reason
-from lpact.datasets._finding import Finding
+from lpact.datasets._finding import Finding, Findings
 from lpact.datasets.base import (
     WORD_COLUMNS,
     Envelope,
@@ -26,17 +26,6 @@ from lpact.datasets.base import (
 )
 from lpact.errors import InputError, RecordingError, StimulusError, did_you_mean
 
-__all__ = [
-    "Finding",
-    "UnitScan",
-    "check_recording",
-    "check_recording_ids",
-    "check_stimulus",
-    "check_word_onsets",
-    "overlap_findings",
-    "unit_findings",
-]
-
 OVERLAP_TOLERANCE_S = 1e-6
 """Overlap of words that counts as rounding."""
 
@@ -46,82 +35,54 @@ def check_recording(recording: Recording) -> None:
 
     A time series is [n_samples, n_units], epochs are [n_lags, n_words, n_units]; either may be empty.
     """
-    signal, ids, regions = recording.signal, recording.units.ids, recording.units.regions
+    _raise_first(_recording_problems(recording), recording.where)
+
+
+def _raise_first(problems: Iterable[tuple[str, object, str]], where: str) -> None:
+    """Raise for the first of (what is wrong, found, expected)."""
+    for what, got, expected in problems:
+        raise RecordingError(
+            what, where=where, got=got, expected=expected, remedy="correct the source"
+        )
+
+
+def _recording_problems(recording: Recording) -> Iterator[tuple[str, object, str]]:
+    signal, units = recording.signal, recording.units
     shape, dtype = signal.values.shape, signal.values.dtype
+    n, mm = len(units.ids), units.coordinates_mm
+    for name, count in Counter(units.ids).items():
+        if not name.strip():
+            yield "a unit has no name", f"unit number {units.ids.index(name) + 1}", "a name"
+        if count > 1:
+            yield f"the unit '{name}' is listed more than once", name, "unique ids"
+    if len(units.regions) != n:
+        yield "regions and units do not match", f"{len(units.regions)} regions", f"{n}"
+    if mm is not None and mm.shape != (n, 3):
+        yield "coordinates and units do not match", f"shape {mm.shape}", f"shape ({n}, 3)"
+    if dtype.kind not in "fiu":
+        yield "the neural values are not real numbers", dtype, "real numbers"
     axes = ("samples", "units") if isinstance(signal, TimeSeries) else ("lags", "words", "units")
-    places = recording.units.coordinates_mm
-    unnamed = next((i for i, unit in enumerate(ids) if not unit.strip()), None)
-    repeated = next((unit for unit, n in Counter(ids).items() if n > 1), None)
-    n = len(ids)
-    _check(
-        recording.where,
-        (unnamed is None, "a unit has no name", f"unit number {(unnamed or 0) + 1}", "a name"),
-        (
-            repeated is None,
-            f"the unit '{repeated}' is listed more than once",
-            repeated,
-            "unique ids",
-        ),
-        (len(regions) == n, "regions and units do not match", f"{len(regions)} regions", f"{n}"),
-        (
-            places is None or places.shape == (n, 3),
-            "coordinates and units do not match",
-            f"shape {None if places is None else places.shape}",
-            f"shape ({n}, 3): x, y and z of every unit",
-        ),
-        (dtype.kind in "fiu", "the neural values are not real numbers", dtype, "real numbers"),
-        (
-            len(shape) == len(axes),
-            "the neural values have the wrong number of axes",
-            f"shape {shape}",
-            f"{len(axes)} axes: " + ", ".join(axes),
-        ),
-        (
-            shape[-1:] == (n,),
-            "the neural values and the units do not match",
-            f"{(*shape, 0)[-2]} columns (shape {shape})",
-            f"{n} columns, one per unit, in the same order",
-        ),
-    )
+    if len(shape) != len(axes):
+        expected = f"{len(axes)} axes: {', '.join(axes)}"
+        yield "the neural values have the wrong number of axes", f"shape {shape}", expected
+    if shape[-1] != n:
+        found = f"{shape[-1]} columns (shape {shape})"
+        expected = f"{n} columns, one per unit, in the same order"
+        yield "the neural values and the units do not match", found, expected
     if isinstance(signal, TimeSeries):
         rate, start = signal.sampling_rate_hz, signal.start_s
-        _check(
-            recording.where,
-            (0 < rate < np.inf, "the sampling rate is not positive", f"{rate} Hz", "above 0 Hz"),
-            (
-                np.isfinite(start),
-                "the start of the recording is not finite",
-                f"{start} s",
-                "a time",
-            ),
-        )
-    else:
-        lags = signal.lags_ms
-        bad = [lag for lag in lags if not np.isfinite(lag) or lags.count(lag) > 1]
-        _check(
-            recording.where,
-            (
-                len(lags) == shape[0],
-                "the epochs and their lags do not match",
-                f"{len(lags)} lags, values of shape {shape}",
-                f"{shape[0]} lags, one for each index of the first axis",
-            ),
-            (
-                not bad,
-                "a lag is repeated or not finite",
-                f"{bad[:1] and bad[0]} ms",
-                "distinct, finite lags",
-            ),
-        )
-
-
-def _check(where: str, *checks: tuple[Any, str, object, str]) -> None:
-    """Raise for the first of (holds, what is wrong, found, expected) that does not hold."""
-    for holds, what, got, expected in checks:
-        if not holds:
-            raise RecordingError(
-                what, where=where, got=got, expected=expected, remedy="correct the source"
-            )
+        if not 0 < rate < np.inf:
+            yield "the sampling rate is not positive", f"{rate} Hz", "above 0 Hz"
+        if not np.isfinite(start):
+            yield "the start of the recording is not finite", f"{start} s", "a time"
+        return
+    lags = signal.lags_ms
+    if len(lags) != shape[0]:
+        found, expected = f"{len(lags)} lags, values of shape {shape}", f"{shape[0]} lags"
+        yield "the epochs and their lags do not match", found, expected
+    for lag in lags:
+        if not np.isfinite(lag) or lags.count(lag) > 1:
+            yield "a lag is repeated or not finite", f"{lag} ms", "distinct, finite lags"
 
 
 def check_recording_ids(ids: Iterable[RecordingId], *, where: str) -> None:
@@ -144,22 +105,18 @@ def check_word_onsets(recording: Recording, stimulus: Stimulus) -> None:
         return
     n_words = stimulus.words.height
     known = onsets_s[np.isfinite(onsets_s)]
-    row = int(np.argmax(np.diff(known, prepend=-np.inf) < 0)) if known.size else 0
-    _check(
-        recording.where,
-        (
-            onsets_s.shape == (n_words,) and not isinstance(recording.signal, Epochs),
-            "a recording's word times do not fit the words",
-            f"times of shape {onsets_s.shape} for a {type(recording.signal).__name__}",
-            f"one time for each of {n_words} words of a time series",
-        ),
-        (
-            not np.isinf(onsets_s).any() and row == 0,
-            "a recording's word times decrease or are infinite",
-            f"{known[row]} s after {known[row - 1]} s" if known.size else "no time",
-            "times in the order of the words; NaN for a word that is missing",
-        ),
-    )
+    falls = np.flatnonzero(np.diff(known) < 0)
+    problems = []
+    if onsets_s.shape != (n_words,) or isinstance(recording.signal, Epochs):
+        what = "a recording's word times do not fit the words"
+        found = f"times of shape {onsets_s.shape} for a {type(recording.signal).__name__}"
+        problems.append((what, found, f"one time for each of {n_words} words of a time series"))
+    elif np.isinf(onsets_s).any() or falls.size:
+        what = "a recording's word times decrease or are infinite"
+        found = f"{known[falls[0] + 1]} s after {known[falls[0]]} s" if falls.size else "inf"
+        expected = "times in the order of the words; NaN for a word that is missing"
+        problems.append((what, found, expected))
+    _raise_first(problems, recording.where)
 
 
 def unit_findings(
@@ -187,7 +144,7 @@ class UnitScan:
         self._recording = recording
         self._gaps_allowed = gaps_allowed
         self._usable: dict[int, bool] = {}
-        self._findings: list[Finding] = []
+        self._findings = Findings(recording.where)
 
     def add(self, indices: range, block: npt.NDArray[Any]) -> None:
         """Scan a block of units, [..., n_indices]."""
@@ -207,18 +164,13 @@ class UnitScan:
             constant = finite and smallest == largest
             self._usable[index] = finite and not constant
             if not self._usable[index]:
-                self._findings.append(self._finding(index, values, constant=constant))
-
-    def _finding(self, index: int, values: npt.NDArray[Any], *, constant: bool) -> Finding:
-        return Finding(
-            field=self._recording.units.ids[index],
-            reason=Reason.CONSTANT_UNIT if constant else Reason.NON_FINITE_NEURAL,
-            severity="excluded",
-            where=self._recording.where,
-            found=_describe(values),
-            expected="a signal that varies" if constant else "finite values",
-            remedy="the unit is left out; fix it in the source to keep it",
-        )
+                self._findings.excluded(
+                    self._recording.units.ids[index],
+                    Reason.CONSTANT_UNIT if constant else Reason.NON_FINITE_NEURAL,
+                    _describe(values),
+                    "a signal that varies" if constant else "finite values",
+                    "the unit is left out; fix it in the source to keep it",
+                )
 
     def usable_in(self, indices: range) -> npt.NDArray[np.bool_]:
         """Whether each unit of a scanned block is usable."""
@@ -287,17 +239,15 @@ def overlap_findings(stimulus: Stimulus) -> list[Finding]:
         f"row {row + 1}, {words['word'][row]!r} starts at {onset_s[row]:g} s, "
         f"{words['word'][row - 1]!r} ends at {offset_s[row - 1]:g} s"
     )
-    return [
-        Finding(
-            field="offset_s",
-            reason=Reason.WORDS_OVERLAP,
-            severity="note",
-            where=stimulus.where,
-            found=f"{int(overlapping.sum())} overlapping word(s); first: {example}",
-            expected="every word starts after the previous one has ended",
-            remedy="check the alignment; the words are kept as they are",
-        )
-    ]
+    findings = Findings(stimulus.where)
+    findings.note(
+        "offset_s",
+        Reason.WORDS_OVERLAP,
+        f"{int(overlapping.sum())} overlapping word(s); first: {example}",
+        "every word starts after the previous one has ended",
+        "check the alignment; the words are kept as they are",
+    )
+    return findings
 
 
 def _check_columns(stimulus: Stimulus) -> None:
@@ -335,12 +285,7 @@ def _check_rows(stimulus: Stimulus) -> None:
     for column, problem, bad, got in (
         ("onset_s", time, ~((onset >= 0) & (onset < np.inf)), "{onset} s"),
         ("offset_s", time, ~((offset >= 0) & (offset < np.inf)), "{offset} s"),
-        (
-            "offset_s",
-            "is before its onset",
-            offset < onset,
-            "offset {offset} s, onset {onset} s",
-        ),
+        ("offset_s", "is before its onset", offset < onset, "offset {offset} s, onset {onset} s"),
         (
             "onset_s",
             "breaks the order of their onsets",

@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
 
-from lpact.datasets._files.strict import (
-    MISSING,
-    NUMBER_PATTERN,
-    CsvFile,
-    ErrorType,
-    TsvFile,
-    read_text,
-)
+from lpact.datasets._files.strict import TsvFile, read_text, typed_column
 from lpact.datasets.base import ITEM, WORD_COLUMNS
 from lpact.errors import StimulusError
-
-
-def read_delimited(path: Path, error: ErrorType) -> TsvFile:
-    """Open a table by its suffix: ``.tsv`` has tabs and no quotes, ``.csv`` commas and quotes."""
-    if path.suffix.lower() not in (".tsv", ".csv"):
-        raise error(
-            "the format of a table is unknown",
-            where=str(path),
-            got=f"the suffix '{path.suffix}'",
-            expected=".tsv (tabs) or .csv (commas)",
-            remedy="rename the file, or save it as one of the two",
-        )
-    return (TsvFile if path.suffix.lower() == ".tsv" else CsvFile)(path, error)
 
 
 def word_columns(
@@ -50,20 +29,8 @@ def word_columns(
         else:
             columns[ours] = pl.Series(table.text(theirs), dtype=pl.String)
     used = set(names.values())
-    columns |= {name: _other_column(table, name) for name in table.columns if name not in used}
+    columns |= {name: typed_column(table.cells(name)) for name in table.columns if name not in used}
     return pl.DataFrame(columns)
-
-
-def _other_column(table: TsvFile, column: str) -> pl.Series:
-    """A column of whole numbers, of numbers (null if missing), or else of texts."""
-    cells = table.cells(column)
-    given = [cell for cell in cells if cell not in MISSING]
-    if not given or not all(map(NUMBER_PATTERN.fullmatch, given)):
-        return pl.Series(cells, dtype=pl.String)
-    if len(given) == len(cells) and all(cell.lstrip("+-").isdigit() for cell in cells):
-        return pl.Series(table.integers(column), dtype=pl.Int64)
-    numbers = table.numbers_or_nan(column)
-    return pl.Series([None if math.isnan(x) else x for x in numbers], dtype=pl.Float64)
 
 
 def read_words_file(path: Path, required: tuple[str, ...] = ("word",)) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Readouts with the manners of scikit-learn: ``fit``, ``predict``, ``score``, in pipelines and searches.
+"""Ridge readouts with scikit-learn's interface: ``fit``, ``predict`` and ``score``, for pipelines and searches.
 
 They need scikit-learn: ``pip install 'lpact[sklearn]'``.
 """
@@ -12,7 +12,6 @@ except ImportError as error:
         name="sklearn",
     ) from error
 
-from lpact.estimators.banded_ridge import BandedRidge
-from lpact.estimators.nested_ridge import NestedRidge
+from lpact.estimators._ridge import BandedRidge, NestedRidge
 
 __all__ = ["BandedRidge", "NestedRidge"]

@@ -1,1 +1,1 @@
-"""FEATURES: language models, nuisance and mechanisms, on words and on the event grid."""
+"""Features: language models, nuisance and mechanisms, on words and on the event grid."""

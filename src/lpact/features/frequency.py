@@ -11,9 +11,6 @@ import numpy as np
 from lpact.errors import ConfigError, did_you_mean
 from lpact.math.types import BoolArray, FloatArray
 
-_TOKENIZERS = {"jieba": "wordfreq[jieba]", "mecab": "wordfreq[mecab]"}
-"""Packages of tokenizers that lists of some languages need, and how to install them."""
-
 
 def list_log_frequency(words: Sequence[str], language: str) -> tuple[FloatArray, BoolArray]:
     """Return the natural log of each word's probability, and which words the list does not have.
@@ -43,18 +40,20 @@ def list_floor(language: str) -> float:
     """
     try:
         import wordfreq
-        from wordfreq.language_info import get_language_info
         from wordfreq.tokens import tokenize
-    except ImportError:
+
+        known = sorted(wordfreq.available_languages())
+        # The package itself would quietly take the nearest language: Dutch for Afrikaans.
+        if language in known:
+            tokenize("0", language)  # Chinese, Japanese and Korean need more packages
+    except ImportError as problem:
         raise ConfigError(
             "word frequencies need a package that is not installed",
             where="option 'nuisance.language'",
-            got=f"'{language}', and no package wordfreq",
+            got=f"'{language}': {problem}",
             expected="the package wordfreq, or a column 'log_frequency' in the words table",
-            remedy="pip install 'lpact[lm]'",
+            remedy="pip install 'lpact[lm]', and 'wordfreq[cjk]' for Chinese, Japanese and Korean",
         ) from None
-    known = sorted(wordfreq.available_languages())
-    # The package itself would quietly take the nearest language: Dutch for Afrikaans.
     if language not in known:
         raise ConfigError(
             "there is no list of word frequencies for this language",
@@ -63,17 +62,6 @@ def list_floor(language: str) -> float:
             expected="one of " + ", ".join(known),
             remedy=f"{did_you_mean(language, known)}; or add a column 'log_frequency' to the words table",
         )
-    try:
-        tokenize("0", language)
-    except ImportError as problem:
-        tokenizer = str(get_language_info(language)["tokenizer"])
-        raise ConfigError(
-            "word frequencies of this language need a tokenizer that is not installed",
-            where="option 'nuisance.language'",
-            got=f"'{language}': {problem}",
-            expected=f"the tokenizer '{tokenizer}'",
-            remedy=f"pip install '{_TOKENIZERS.get(tokenizer, 'wordfreq[cjk]')}'",
-        ) from None
     centibels = wordfreq.get_frequency_list(language)
     rarest = max(index for index, tokens in enumerate(centibels) if tokens)
     return math.pow(10.0, -rarest / 100.0)

@@ -13,9 +13,17 @@ import numpy as np
 from lpact.codes import Reason
 from lpact.datasets.base import Stimulus
 from lpact.errors import StimulusError
-from lpact.features.availability import Missing
-from lpact.math.types import FloatArray, IntArray
+from lpact.grid.words import slices
+from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.registry import Plugin, Registry
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Why a nuisance feature, mechanism, control or strip cannot be made here."""
+
+    reason: Reason
+    detail: str
 
 
 class WordValues(Protocol):
@@ -44,32 +52,18 @@ class WordValues(Protocol):
         ...
 
 
-class Parse(Protocol):
-    """Universal Dependencies of a stimulus' words.
+@dataclass(frozen=True)
+class Parse:
+    """Universal Dependencies of the words of a stimulus, [n_words] each.
 
-    ``head`` is the row of each word's head in the words table, −1 for the root of a sentence; ``relation`` and
-    ``upos`` are the labels of UD. All are [n_words].
+    ``head`` is the row of each word's head in the words table, −1 for the root of a sentence; ``upos`` is None if
+    parts of speech are unknown; ``where`` names the columns or the pipeline.
     """
 
-    @property
-    def head(self) -> IntArray:
-        """Row of each word's head."""
-        ...
-
-    @property
-    def relation(self) -> tuple[str, ...]:
-        """Relation of each word to its head."""
-        ...
-
-    @property
-    def upos(self) -> tuple[str, ...] | None:
-        """Part of speech of each word, if it is known."""
-        ...
-
-    @property
-    def where(self) -> str:
-        """File or parser that it comes from."""
-        ...
+    head: IntArray
+    relation: tuple[str, ...]
+    upos: tuple[str, ...] | None
+    where: str
 
 
 NO_LANGUAGE = Missing(Reason.MECHANISM_NOT_OFFERED, "no model of the study reads text")
@@ -91,7 +85,7 @@ class MechanismInputs:
 class Mechanism(Plugin, ABC):
     """A registered mechanism. ``summary`` says what the quantity is.
 
-    ``reads_language`` and ``reads_parse`` say what it looks at beside the stimulus; nothing else is made for it.
+    ``reads_language`` and ``reads_parse`` say what it needs beyond the stimulus; nothing else is computed for it.
     """
 
     reads_language: ClassVar[bool] = True
@@ -102,11 +96,45 @@ class Mechanism(Plugin, ABC):
         """Return one finite value per word, [n_words], or why there is none."""
 
 
+class ComputedMechanism(Mechanism):
+    """The dataset's own values where it offers them, computed ones otherwise.
+
+    ``needs`` names what they are computed from, for messages.
+    """
+
+    needs: ClassVar[str]
+
+    def compute(self, inputs: MechanismInputs) -> FloatArray | Missing:
+        """Return the dataset's own values or computed ones, [n_words], or what is needed."""
+        stimulus = inputs.stimulus
+        if self.name in stimulus.mechanisms:
+            return np.asarray(stimulus.mechanisms[self.name], dtype=np.float64)
+        values = self.from_inputs(inputs)
+        if not isinstance(values, Missing):
+            return values
+        return Missing(
+            values.reason,
+            f"stimulus '{stimulus.id}' ({stimulus.where}) has no values of '{self.name}'; needed: one "
+            f"value per word, or {self.needs}; but: {values.detail}",
+        )
+
+    @abstractmethod
+    def from_inputs(self, inputs: MechanismInputs) -> FloatArray | Missing:
+        """Compute the values, [n_words], or return what is missing."""
+
+
 MECHANISMS: Registry[Mechanism] = Registry(
     "mechanism",
     "lpact.features.mechanisms:Mechanism",
     package="lpact.features.mechanism",
 )
+
+
+def begins(stimulus: Stimulus, column: str) -> BoolArray:
+    """Return at which words a new story or sentence begins, [n_words]."""
+    starts = np.zeros(stimulus.words.height, dtype=np.bool_)
+    starts[slices(stimulus.words, column)[0]] = True
+    return starts
 
 
 def mechanism_matrix(
@@ -119,7 +147,7 @@ def mechanism_matrix(
     Returns
     -------
     values
-        [n_words, n_available]; zero columns where no mechanism can be had.
+        [n_words, n_available]; zero columns if no mechanism is available.
     available
         Name of each column.
     missing
@@ -142,9 +170,8 @@ def mechanism_matrix(
         else:
             _check(name, values, stimulus)
             columns[name] = values
-    matrix = np.empty((stimulus.words.height, len(columns)))
-    for column, values in enumerate(columns.values()):
-        matrix[:, column] = values
+    empty = np.empty((stimulus.words.height, 0))
+    matrix = np.column_stack([empty, *columns.values()])
     return matrix, tuple(columns), missing
 
 

@@ -10,12 +10,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from lpact.datasets._finding import Finding
 from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
 from lpact.datasets.fetch import Progress
-from lpact.datasets.validate import Finding
 from lpact.errors import FeatureError
-from lpact.features.availability import Missing
-from lpact.features.mechanisms import NO_LANGUAGE, WordValues
+from lpact.features.mechanisms import NO_LANGUAGE, Missing, WordValues
 from lpact.math.types import FloatArray
 from lpact.registry import Plugin, Registry
 
@@ -158,20 +157,12 @@ def check_features(values: FloatArray, key: FeatureKey, stimulus: Stimulus, *, w
     """Raise `FeatureError` unless ``values`` is a finite matrix with one row per word."""
     n_words = stimulus.words.height
     what = f"features of model '{key.model}', layer {key.layer}, context '{key.context}'"
-    if values.ndim != 2 or values.shape[1] == 0:
+    if values.ndim != 2 or values.shape[0] != n_words or values.shape[1] == 0:
         raise FeatureError(
-            f"{what} are not a matrix",
+            f"{what} do not have one row per word",
             where=where,
             got=f"shape {values.shape}",
-            expected=f"shape ({n_words}, columns)",
-            remedy="give one row per word, one column per feature",
-        )
-    if values.shape[0] != n_words:
-        raise FeatureError(
-            f"{what} have {'fewer' if values.shape[0] < n_words else 'more'} rows than there are words",
-            where=where,
-            got=f"{values.shape[0]} rows",
-            expected=f"{n_words} rows, one per word of stimulus '{stimulus.id}' ({stimulus.where})",
+            expected=f"shape ({n_words}, columns), one row per word of stimulus '{stimulus.id}' ({stimulus.where})",
             remedy="give one row per word of this table; if the words have changed, extract the features again",
         )
     bad = ~np.isfinite(values)

@@ -13,12 +13,13 @@ import polars as pl
 
 from lpact.codes import Reason
 from lpact.config import NuisanceConfig
+from lpact.datasets._finding import Finding
 from lpact.datasets.base import Stimulus
-from lpact.datasets.validate import Finding, check_stimulus
-from lpact.errors import ConfigError, did_you_mean
+from lpact.datasets.validate import check_stimulus
+from lpact.errors import ConfigError, require_known
 from lpact.features.acoustics import EnvelopeSettings, stimulus_envelope, why_no_envelope
-from lpact.features.availability import Missing
 from lpact.features.frequency import list_log_frequency
+from lpact.features.mechanisms import Missing
 from lpact.grid.words import slices, times_s
 from lpact.math.types import BoolArray, FloatArray
 from lpact.math.windows import mean_slices, nearest_sample, window_samples
@@ -38,7 +39,7 @@ def build_nuisance(
     Returns
     -------
     values
-        [n_words, n_columns]; zero columns where nothing can be had.
+        [n_words, n_columns]; zero columns if none is available.
     columns
         Column names: the feature's name, with ``_0``, ``_1`` … if it has several columns.
     missing
@@ -241,14 +242,8 @@ READS: dict[str, tuple[str, ...]] = {
 
 def nuisance_builder(name: str) -> Builder:
     """Return the builder of a nuisance feature; an unknown name is a `ConfigError`."""
-    if name not in NUISANCE:
-        raise ConfigError(
-            f"there is no nuisance feature named '{name}'",
-            where="option 'nuisance.include'",
-            got=name,
-            expected=", ".join(NUISANCE),
-            remedy=did_you_mean(name, NUISANCE),
-        )
+    where = "option 'nuisance.include'"
+    require_known(name, NUISANCE, "nuisance feature", where=where, error=ConfigError)
     return NUISANCE[name]
 
 

@@ -1,7 +1,6 @@
-"""GRID: the rows that features and neural responses share."""
+"""The rows that features and neural responses share."""
 
-from lpact.grid.build import ReadGrid, build_grid, read_grid
+from lpact.grid.build import ReadGrid, Rejection, build_grid, read_grid
 from lpact.grid.event_grid import EventGrid, Exclusion
-from lpact.grid.responses import Rejection
 
 __all__ = ["EventGrid", "Exclusion", "ReadGrid", "Rejection", "build_grid", "read_grid"]

@@ -8,26 +8,35 @@ import numpy as np
 
 from lpact.codes import Reason
 from lpact.config import GridConfig
+from lpact.datasets._finding import Finding
 from lpact.datasets.base import Epochs, Recording, Stimulus, TimeSeries
 from lpact.datasets.validate import (
-    Finding,
+    UnitScan,
     check_recording,
     check_stimulus,
     check_word_onsets,
     unit_findings,
 )
 from lpact.errors import RecordingError
-from lpact.grid.candidates import (
-    Candidates,
-    candidates,
-    check_pace,
-    fir_delays,
-    with_all_words,
-)
+from lpact.grid.candidates import Candidates, fir_delays, usable_events
 from lpact.grid.event_grid import EventGrid, Exclusion
-from lpact.grid.responses import Rejection, read_responses, without_bad_spans
 from lpact.grid.words import slices, story_codes, times_s
-from lpact.math.types import BoolArray
+from lpact.math.types import BoolArray, FloatArray, IntArray
+from lpact.math.windows import mean_slices, touches
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """Which events are rejected because of their signal.
+
+    An event is left out if more than ``units`` of the usable units exceed ``threshold`` (absolute value, in the
+    signal's physical unit) in one of its windows. With ``missing_events``, a unit with missing samples stays usable,
+    and events whose windows include such a sample in any unit are left out; otherwise the unit is.
+    """
+
+    threshold: float | None = None
+    units: float = 0.1
+    missing_events: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,21 +103,15 @@ def _series_grid(
     rejection: Rejection,
 ) -> ReadGrid:
     words = stimulus.words
-    events = candidates(recording, signal, words, config)
-    check_pace(recording, signal, events, config)
-    events = with_all_words(events, recording, words)
-    stop_sample = events.first_sample + events.n_samples
-    covered = (events.first_sample >= 0) & (stop_sample <= signal.n_samples)
-    events = _covered(events, covered, signal, config.lags_ms)
-    events = without_bad_spans(events, recording.bad_spans, signal)
-    read = read_responses(recording, signal, events, rejection)
-    events = read.events
+    events = usable_events(recording, signal, words, config)
+    events, responses, scan = _read_responses(recording, signal, events, rejection)
+    usable, findings = scan.result()
     grid = EventGrid(
         onset_s=events.onset_s,
         offset_s=events.offset_s,
         sentence=words["sentence_id"].to_numpy()[events.first_word],
         story=story_codes(words)[events.first_word],
-        responses=np.ascontiguousarray(read.values),
+        responses=responses,
         lags_ms=config.lags_ms,
         reference_lag=_reference_lag(config.lags_ms, config.reference_lag_ms),
         units=recording.units,
@@ -121,7 +124,47 @@ def _series_grid(
         weights=events.weights,
         fir_delays=fir_delays(signal, config),
     )
-    return ReadGrid(grid, read.usable, tuple(read.findings))
+    return ReadGrid(grid, usable, tuple(findings))
+
+
+def _read_responses(
+    recording: Recording, signal: TimeSeries, events: Candidates, rejection: Rejection
+) -> tuple[Candidates, FloatArray, UnitScan]:
+    """Read a signal once, a few units at a time: events that are not rejected, and their responses.
+
+    A response is the mean over an event's window, [n_lags, n_events, n_units].
+    """
+    scan = UnitScan(recording, gaps_allowed=rejection.missing_events)
+    n_lags, n_events = events.first_sample.shape
+    values = np.empty((n_lags, n_events, signal.values.shape[1]))
+    beyond = np.zeros((n_lags, n_events), dtype=np.int64)
+    for units, block in signal.blocks():
+        scan.add(units, block)
+        for lag, starts in enumerate(events.first_sample):
+            values[lag][:, units.start : units.stop] = mean_slices(block, starts, events.n_samples)
+        if rejection.threshold is not None:
+            beyond += _beyond(block, rejection.threshold, scan.usable_in(units), events)
+    usable, _ = scan.result()
+    if rejection.threshold is not None:
+        kept = np.asarray((beyond <= rejection.units * len(usable)).all(axis=0))
+        detail = f"more than {rejection.units:.0%} of the units beyond {rejection.threshold:g}"
+        events, values = events.without(kept, Reason.BAD_SPAN, detail), values[:, kept]
+    if rejection.missing_events:
+        kept = np.asarray(np.isfinite(values[..., usable]).all(axis=(0, 2)))
+        detail = "values that are not finite"
+        events, values = events.without(kept, Reason.MISSING_SAMPLES, detail), values[:, kept]
+    return events, np.ascontiguousarray(values), scan
+
+
+def _beyond(block: FloatArray, threshold: float, usable: BoolArray, events: Candidates) -> IntArray:
+    """Usable units of a block that exceed the threshold, by lag and event."""
+    counts = np.zeros(events.first_sample.shape, dtype=np.int64)
+    for column in np.flatnonzero(usable):
+        with np.errstate(invalid="ignore"):
+            flags = np.abs(block[:, column]) > threshold
+        for lag, starts in enumerate(events.first_sample):
+            counts[lag] += touches(flags, starts, events.n_samples)
+    return counts
 
 
 def _epoch_grid(
@@ -189,20 +232,3 @@ def _without_gaps(grid: EventGrid, usable: list[int]) -> EventGrid:
 def _reference_lag(lags_ms: tuple[float, ...], wanted_ms: float | None) -> int:
     """Index of the reference lag; of the middle one if there is none or epochs do not have it."""
     return lags_ms.index(wanted_ms) if wanted_ms in lags_ms else len(lags_ms) // 2
-
-
-def _covered(
-    events: Candidates, covered: BoolArray, signal: TimeSeries, lags_ms: tuple[float, ...]
-) -> Candidates:
-    """Leave out events with a window outside the recording; ``covered`` is [n_lags, n_events]."""
-    kept = np.asarray(covered.all(axis=0))
-    if kept.all():
-        return events
-    event = int(np.argmin(kept))
-    lag = int(np.argmin(covered[:, event]))
-    first = int(events.first_sample[lag, event])
-    detail = (
-        f"at lag {lags_ms[lag]:g} ms it needs samples {first} to {first + int(events.n_samples[event]) - 1}; "
-        f"the recording has {signal.n_samples}, from {signal.start_s:.3f} s on"
-    )
-    return events.without(kept, Reason.WORDS_OUTSIDE_RECORDING, detail)

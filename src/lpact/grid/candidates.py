@@ -10,13 +10,13 @@ from scipy import sparse
 
 from lpact.codes import Reason
 from lpact.config import GridConfig
-from lpact.datasets.base import Recording, TimeSeries
+from lpact.datasets.base import Recording, Span, TimeSeries
 from lpact.errors import RecordingError
 from lpact.grid.event_grid import Exclusion
 from lpact.grid.words import slices, times_s
 from lpact.math.resample import HRFS, hrf_weights, lanczos_weights
 from lpact.math.types import BoolArray, FloatArray, IntArray
-from lpact.math.windows import nearest_sample, window_samples
+from lpact.math.windows import nearest_sample, touches, window_samples
 
 FASTEST_TR_HZ = 5.0
 """No scanner acquires volumes faster than this."""
@@ -72,30 +72,32 @@ class Candidates:
         return replace(self.take(kept), exclusions=(*self.exclusions, exclusion))
 
 
-def candidates(
+def usable_events(
     recording: Recording, signal: TimeSeries, words: pl.DataFrame, config: GridConfig
 ) -> Candidates:
-    """Return the events of a time series, as the study defines them.
+    """Return the events of a time series, as the study defines them, whose windows the recording covers.
 
     Words answer in the window ``[onset + lag, onset + lag + window)``, sentences in ``[first onset + lag, last offset +
-    lag)``.
+    lag)``. Events whose words the recording lacks or interrupts, and those in spans that the source marks as bad, are
+    left out. Raises `RecordingError` if the configured events do not fit the sampling rate.
     """
     if config.events == "trs":
         _check_tr_lags(recording, signal, config)
-        make = tr_candidates if config.tr_features == "pool" else filtered_tr_candidates
-        return make(signal, words, config)
-    if config.events == "sentences":
-        return _windowed(
-            "sentence", signal, words, slices(words, "sentence_id"), None, config, recording
-        )
-    word = np.arange(words.height)
-    window_s = config.window_ms / 1000.0
-    return _windowed("word", signal, words, (word, word + 1), window_s, config, recording)
+        make = _pooled_trs if config.tr_features == "pool" else _filtered_trs
+        events = make(signal, words, config)
+    elif config.events == "sentences":
+        events = _windowed(recording, signal, words, slices(words, "sentence_id"), None, config)
+    else:
+        word = np.arange(words.height)
+        window_s = config.window_ms / 1000.0
+        events = _windowed(recording, signal, words, (word, word + 1), window_s, config)
+    _check_pace(recording, signal, events, config)
+    events = _with_all_words(events, recording, words)
+    events = _covered(events, signal, config.lags_ms)
+    return _without_bad_spans(events, recording.bad_spans, signal)
 
 
-def filtered_tr_candidates(
-    signal: TimeSeries, words: pl.DataFrame, config: GridConfig
-) -> Candidates:
+def _filtered_trs(signal: TimeSeries, words: pl.DataFrame, config: GridConfig) -> Candidates:
     """One event per TR from the first word's onset to the last one's offset, with filtered word features.
 
     Features of TR k are evaluated at ``start_s + k / fs``; with delays of a finite impulse response, at
@@ -104,16 +106,11 @@ def filtered_tr_candidates(
     """
     rate_hz, start_s = signal.sampling_rate_hz, signal.start_s
     onset_s, offset_s = times_s(words)
-    n_trs = 0
-    first = 0
+    tr = np.arange(0)
     if onset_s.size:
-        first, last = (
-            int(np.floor((time_s - start_s) * rate_hz + _TR_EDGE_TOLERANCE))
-            for time_s in (onset_s[0], offset_s.max())
-        )
-        n_trs = last - first + 1
-    tr = first + np.arange(n_trs)
-    tr_s = start_s + tr / rate_hz
+        edges = (np.array([onset_s[0], offset_s.max()]) - start_s) * rate_hz + _TR_EDGE_TOLERANCE
+        first, last = np.floor(edges).astype(np.int64).tolist()
+        tr = np.arange(first, last + 1)
     delays = np.array(fir_delays(signal, config) or (0,))
     seen_s = (start_s + (tr[:, None] - delays) / rate_hz).ravel()
     if config.tr_features == "hrf":
@@ -127,62 +124,68 @@ def filtered_tr_candidates(
             cutoff_hz=config.lanczos_cutoff * rate_hz,
             lobes=config.lanczos_lobes,
         )[:, np.argsort(in_time)]
-    begun = np.searchsorted(onset_s, tr_s + 1.0 / rate_hz, side="left")
-    word = np.maximum(begun - 1, 0)
-    return Candidates(
-        noun="TR",
-        onset_s=tr_s,
-        offset_s=tr_s + 1.0 / rate_hz,
-        first_word=word,
-        stop_word=word + 1,
-        first_sample=_nearest_delays(signal, config.lags_ms)[:, None] + tr,
-        n_samples=np.ones(n_trs, dtype=np.int64),
-        exclusions=(),
-        n_events=n_trs,
-        weights=weights,
-        n_delays=delays.size,
-    )
+    ends_s = start_s + tr / rate_hz + 1.0 / rate_hz
+    word = np.maximum(np.searchsorted(onset_s, ends_s, side="left") - 1, 0)
+    events = _trs(signal, config, tr, word, word + 1)
+    return replace(events, weights=weights, n_delays=delays.size)
 
 
-def tr_candidates(signal: TimeSeries, words: pl.DataFrame, config: GridConfig) -> Candidates:
+def _pooled_trs(signal: TimeSeries, words: pl.DataFrame, config: GridConfig) -> Candidates:
     """One event per TR with words; its response is the sample ``lag · fs`` later.
 
     A word belongs to TR ``k = floor((onset − start_s) · fs)``. An onset less than a millionth of
     a TR before an edge counts as on it, since rates such as 1 / 1.1 s have no exact binary form.
     """
     rate_hz = signal.sampling_rate_hz
-    delays = _nearest_delays(signal, config.lags_ms)
     onset_s, _ = times_s(words)
     word_tr = np.floor((onset_s - signal.start_s) * rate_hz + _TR_EDGE_TOLERANCE).astype(np.int64)
     tr, first_word = np.unique(word_tr, return_index=True)
-    n_candidates = int(tr[-1] - tr[0]) + 1 if tr.size else 0
-    tr_onset_s = signal.start_s + tr / rate_hz
+    stop_word = np.append(first_word[1:], words.height)[: tr.size]
+    events = _trs(signal, config, tr, first_word, stop_word)
+    n_wordless = int(tr[-1] - tr[0]) + 1 - tr.size if tr.size else 0
+    if n_wordless == 0:
+        return events
+    wordless = int(tr[np.argmax(np.diff(tr) > 1)]) + 1
+    time_s = signal.start_s + wordless / rate_hz
+    detail = f"TR {wordless} at {time_s:.3f} s: no word begins in it"
+    exclusion = Exclusion(Reason.NO_WORDS_IN_TR, n_wordless, detail)
+    return replace(events, exclusions=(exclusion,), n_events=tr.size + n_wordless)
+
+
+def _trs(
+    signal: TimeSeries,
+    config: GridConfig,
+    tr: IntArray,
+    first_word: IntArray,
+    stop_word: IntArray,
+) -> Candidates:
+    """Events at these TRs; the response is the sample ``lag · fs`` later."""
+    onset_s = signal.start_s + tr / signal.sampling_rate_hz
     return Candidates(
         noun="TR",
-        onset_s=tr_onset_s,
-        offset_s=tr_onset_s + 1.0 / rate_hz,
+        onset_s=onset_s,
+        offset_s=onset_s + 1.0 / signal.sampling_rate_hz,
         first_word=first_word,
-        stop_word=np.append(first_word[1:], words.height)[: tr.size],
-        first_sample=delays[:, None] + tr,
+        stop_word=stop_word,
+        first_sample=_nearest_delays(signal, config.lags_ms)[:, None] + tr,
         n_samples=np.ones(tr.size, dtype=np.int64),
-        exclusions=_wordless_trs(tr, n_candidates - tr.size, signal),
-        n_events=n_candidates,
+        exclusions=(),
+        n_events=tr.size,
     )
 
 
 def _windowed(
-    noun: str,
+    recording: Recording,
     signal: TimeSeries,
     words: pl.DataFrame,
     event_words: tuple[IntArray, IntArray],
     window_s: float | None,
     config: GridConfig,
-    recording: Recording,
 ) -> Candidates:
     """Events with a response window of ``window_s``; None: as long as the event.
 
     Words are timed by the recording's own clock where it has one; an event without a time gets sample 0, and
-    `with_all_words` removes it.
+    `_with_all_words` removes it.
     """
     first_word, stop_word = event_words
     word_onset_s, word_offset_s = times_s(words)
@@ -198,7 +201,7 @@ def _windowed(
         heard_s, ended_s = (np.where(timed, t, signal.start_s) for t in (heard_s, ended_s))
     length_s = ended_s - heard_s if window_s is None else np.full(onset_s.size, window_s)
     return Candidates(
-        noun=noun,
+        noun=config.events.removesuffix("s"),
         onset_s=onset_s,
         offset_s=offset_s,
         first_word=first_word,
@@ -247,16 +250,7 @@ def _nearest_delays(signal: TimeSeries, lags_ms: tuple[float, ...]) -> IntArray:
     return np.rint(np.array(lags_ms) / 1000.0 * signal.sampling_rate_hz).astype(np.int64)
 
 
-def _wordless_trs(tr: IntArray, n_wordless: int, signal: TimeSeries) -> tuple[Exclusion, ...]:
-    if n_wordless == 0:
-        return ()
-    wordless = int(tr[np.argmax(np.diff(tr) > 1)]) + 1
-    time_s = signal.start_s + wordless / signal.sampling_rate_hz
-    detail = f"TR {wordless} at {time_s:.3f} s: no word begins in it"
-    return (Exclusion(Reason.NO_WORDS_IN_TR, n_wordless, detail),)
-
-
-def with_all_words(events: Candidates, recording: Recording, words: pl.DataFrame) -> Candidates:
+def _with_all_words(events: Candidates, recording: Recording, words: pl.DataFrame) -> Candidates:
     """Leave out events with a word that has no time in the recording, or that the recording interrupts."""
     heard_s = recording.word_onsets_s
     if heard_s is None:
@@ -276,7 +270,7 @@ def with_all_words(events: Candidates, recording: Recording, words: pl.DataFrame
     return events.without(whole, Reason.BAD_SPAN, detail)
 
 
-def check_pace(
+def _check_pace(
     recording: Recording, signal: TimeSeries, events: Candidates, config: GridConfig
 ) -> None:
     """Raise `RecordingError` if samples are too fast to be TRs, or if several events would share one slow sample."""
@@ -304,3 +298,39 @@ def check_pace(
             remedy="set events = 'trs' for this dataset, with tr_features = 'hrf' or 'lanczos' and "
             "lags that suit the haemodynamic response",
         )
+
+
+def _covered(events: Candidates, signal: TimeSeries, lags_ms: tuple[float, ...]) -> Candidates:
+    """Leave out events with a window outside the recording."""
+    stop_sample = events.first_sample + events.n_samples
+    covered = (events.first_sample >= 0) & (stop_sample <= signal.n_samples)
+    kept = np.asarray(covered.all(axis=0))
+    if kept.all():
+        return events
+    event = int(np.argmin(kept))
+    lag = int(np.argmin(covered[:, event]))
+    first = int(events.first_sample[lag, event])
+    detail = (
+        f"at lag {lags_ms[lag]:g} ms it needs samples {first} to {first + int(events.n_samples[event]) - 1}; "
+        f"the recording has {signal.n_samples}, from {signal.start_s:.3f} s on"
+    )
+    return events.without(kept, Reason.WORDS_OUTSIDE_RECORDING, detail)
+
+
+def _without_bad_spans(
+    events: Candidates, spans: tuple[Span, ...], signal: TimeSeries
+) -> Candidates:
+    """Leave out events with a window, at any lag, that overlaps a span marked as unusable in the source."""
+    if not spans or not events.onset_s.size:
+        return events
+    flags = np.zeros(signal.n_samples, dtype=np.bool_)
+    edges = np.array([(span.start_s, span.stop_s) for span in spans])
+    rate_hz = signal.sampling_rate_hz
+    samples = nearest_sample(edges, start_s=signal.start_s, sampling_rate_hz=rate_hz)
+    for first, stop in samples.tolist():
+        # A span touches at least the sample nearest to its start, if the recording holds it.
+        flags[max(0, first) : max(0, stop, first + 1)] = True
+    hits = [touches(flags, starts, events.n_samples) for starts in events.first_sample]
+    bad: BoolArray = np.logical_or.reduce(hits)
+    labels = ", ".join(sorted({span.label for span in spans}))
+    return events.without(~bad, Reason.BAD_SPAN, f"marked in the source: {labels}")

@@ -26,52 +26,37 @@ class Exclusion:
 
 @dataclass(frozen=True, eq=False)
 class EventGrid:
-    """Events of one recording, in order of time; every array has the same rows.
-
-    Attributes
-    ----------
-    onset_s, offset_s
-        Begin and end of each event on the recording's clock, [n_events].
-    sentence, story
-        Sentence id and story code (0, 1, … in order of appearance) of the event's first word,
-        [n_events].
-    responses
-        Neural response of every event at every lag, [n_lags, n_events, n_units], C-contiguous.
-    lags_ms, reference_lag
-        Lag of each array of ``responses``, and the index of the lag for measures without a fit.
-    units
-        Brain units, in the recording's order.
-    first_word, stop_word
-        Event i holds the rows ``first_word[i] : stop_word[i]`` of the words table, [n_events].
-    n_words
-        Rows of the words table.
-    pooling
-        How an event's words become one feature row.
-    weights
-        [n_events · n_delays, n_words], sparse: feature rows are ``weights @ word features`` (haemodynamic responses,
-        Lanczos filters). Row ``i · n_delays + j`` is event i at delay j. None: words are pooled.
-    fir_delays
-        Delays of a finite impulse response, in TRs; features at each of them are side by side. Empty: no delays.
-    exclusions, n_candidate_events
-        Events left out, with reasons; and how many events there were before.
-    """
+    """Events of one recording, in order of time; every array has the same rows."""
 
     onset_s: FloatArray
     offset_s: FloatArray
+    """Begin and end of each event on the recording's clock, [n_events]."""
     sentence: IntArray
     story: IntArray
+    """Sentence id and story code (0, 1, … in order of appearance) of the event's first word, [n_events]."""
     responses: FloatArray
+    """Neural response of every event at every lag, [n_lags, n_events, n_units], C-contiguous."""
     lags_ms: tuple[float, ...]
     reference_lag: int
+    """Lag of each array of ``responses``, and the index of the lag for measures without a fit."""
     units: Units
+    """Brain units, in the recording's order."""
     first_word: IntArray
     stop_word: IntArray
+    """Event i holds the rows ``first_word[i] : stop_word[i]`` of the words table, [n_events]."""
     n_words: int
+    """Rows of the words table."""
     pooling: Pooling
+    """How an event's words become one feature row."""
     exclusions: tuple[Exclusion, ...]
     n_candidate_events: int
+    """Events left out, with reasons; and how many events there were before."""
     weights: sparse.csr_array | None = None
+    """[n_events · n_delays, n_words], sparse: feature rows are ``weights @ word features`` (haemodynamic responses,
+    Lanczos filters). Row ``i · n_delays + j`` is event i at delay j. None: words are pooled.
+    """
     fir_delays: tuple[int, ...] = ()
+    """Delays of a finite impulse response, in TRs; features at each of them are side by side. Empty: no delays."""
 
     @property
     def n_events(self) -> int:

@@ -21,7 +21,6 @@ from lpact.datasets.base import (
     DATASETS,
     Dataset,
     DatasetInfo,
-    DatasetReader,
     Epochs,
     Recording,
     RecordingId,
@@ -35,9 +34,8 @@ from lpact.datasets.validate import (
     check_word_onsets,
 )
 from lpact.errors import InputError, LPactError
-from lpact.features.parsing.parse import read_parse
-from lpact.grid.candidates import candidates, check_pace, with_all_words
-from lpact.grid.responses import without_bad_spans
+from lpact.features.parsing import read_parse
+from lpact.grid.candidates import usable_events
 from lpact.grid.words import slices, story_codes, times_s
 from lpact.inputs.media import StimulusMedia, media_of
 from lpact.inputs.prepare import inspect, make_folds
@@ -177,7 +175,9 @@ def check_dataset(
     if dataset is None:
         return found
     found.info = dataset.info
-    for recording_id in each(found.attempt(_recording_ids, dataset, name) or []):
+    ids = found.attempt(dataset.recording_ids) or []
+    found.attempt(lambda: check_recording_ids(ids, where=f"dataset '{name}'"))
+    for recording_id in each(ids):
         stimulus = _stimulus(found, dataset, recording_id.stimulus)
         recording = found.attempt(_check_recording, dataset, recording_id, stimulus, deep)
         found.recordings += [] if recording is None else [recording]
@@ -186,15 +186,19 @@ def check_dataset(
         if stimulus_id not in found.stimuli:
             stimulus = _stimulus(found, dataset, stimulus_id)
             found.findings += [] if stimulus is None else stimulus.findings
-    if not found.problems and reader.role in ("primary", "secondary"):
-        found.attempt(_expect_evidence, reader, found)
+    evidence = reader.role in ("primary", "secondary")
+    if evidence and not found.problems and not found.usable_recordings:
+        first = [f"{r.id}: {r.reason.value}, {r.n_events} events" for r in found.recordings[:1]]
+        error = InputError(
+            "no recording can be used",
+            where=str(found.folder or reader.name),
+            got="".join(first) or "0 recordings",
+            expected="at least one recording with units, words and enough events for the folds",
+            remedy="compare the folder with the layout above; see the findings; or study it with fewer folds and lower "
+            "minima ([readout])",
+        )
+        found.problems.append(error)
     return found
-
-
-def _recording_ids(dataset: Dataset, name: str) -> list[RecordingId]:
-    ids = dataset.recording_ids()
-    check_recording_ids(ids, where=f"dataset '{name}'")
-    return ids
 
 
 def _stimulus(found: DatasetCheck, dataset: Dataset, stimulus_id: str) -> Stimulus | None:
@@ -282,12 +286,7 @@ def _events(recording: Recording, stimulus: Stimulus) -> Events:
         first_word = first_word[: signal.values.shape[1]]
         onset_s = times_s(words)[0][first_word]
     elif words.height:
-        found = candidates(recording, signal, words, config)
-        check_pace(recording, signal, found, config)
-        found = with_all_words(found, recording, words)
-        stop = found.first_sample + found.n_samples
-        covered = ((found.first_sample >= 0) & (stop <= signal.n_samples)).all(axis=0)
-        found = without_bad_spans(found.take(np.asarray(covered)), recording.bad_spans, signal)
+        found = usable_events(recording, signal, words, config)
         first_word, onset_s = found.first_word, found.onset_s
     else:
         first_word, onset_s = np.zeros(0, dtype=np.int64), np.zeros(0)
@@ -349,21 +348,3 @@ def _words_beyond_end(recording: Recording, stimulus: Stimulus) -> tuple[Finding
         "covers only a part of the stimulus",
     )
     return (note,)
-
-
-def _expect_evidence(reader: DatasetReader, found: DatasetCheck) -> None:
-    """Raise unless a dataset whose role is evidence has a usable recording."""
-    if found.usable_recordings:
-        return
-    first = next(iter(found.recordings), None)
-    raise InputError(
-        "no recording can be used" if first else "there is no recording",
-        where=str(found.folder) if found.folder else reader.name,
-        got=f"{first.id}: {first.reason.value}, {first.n_events} events"
-        if first
-        else "0 recordings",
-        expected="at least one recording with units, words and enough events for the folds",
-        remedy="see its findings, or study it with fewer folds and lower minima ([readout])"
-        if first
-        else "compare the folder with the layout above",
-    )

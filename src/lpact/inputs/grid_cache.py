@@ -24,8 +24,9 @@ from scipy import sparse
 
 from lpact.codes import Reason
 from lpact.config import DatasetConfig
+from lpact.datasets._finding import Finding
 from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus, Units
-from lpact.datasets.validate import Finding, check_recording
+from lpact.datasets.validate import check_recording
 from lpact.errors import RunError
 from lpact.grid import EventGrid, Exclusion, Rejection, read_grid
 from lpact.preprocess import preprocess
@@ -156,7 +157,7 @@ def _digest(value: Mapping[str, object]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-# --- On disk: a tree of records as JSON, with its arrays beside it ---------------------------------
+# --- On disk: a tree of records as JSON, and its arrays ---------------------------------
 
 _RECORDS = {record.__name__: record for record in (OnGrid, EventGrid, Units, Exclusion, Finding)}
 

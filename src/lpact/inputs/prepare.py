@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 
 import numpy as np
 
 from lpact.codes import Reason
 from lpact.config import ReadoutConfig, SharedConfig
+from lpact.datasets._finding import Finding
 from lpact.datasets.base import Dataset, FeatureKey, RecordingId, Stimulus, Units
-from lpact.datasets.validate import Finding, check_stimulus, overlap_findings
+from lpact.datasets.validate import check_stimulus, overlap_findings
 from lpact.errors import FeatureError
-from lpact.features.availability import Missing
 from lpact.features.mechanisms import (
     MECHANISMS,
     NO_LANGUAGE,
     NO_PARSE,
     MechanismInputs,
+    Missing,
     WordValues,
     mechanism_matrix,
 )
 from lpact.features.models import FULL, ModelSource, check_features
 from lpact.features.nuisance import build_nuisance, nuisance_findings
-from lpact.features.parsing.parse import read_parse
+from lpact.features.parsing import read_parse
 from lpact.grid import EventGrid, Exclusion
 from lpact.inputs.grid_cache import OnGrid, Place, put_on_grid
 from lpact.math.ridge import PER_TARGET, SHARED, Compute, RidgeGrid, Selection
@@ -67,12 +67,7 @@ class Prepared:
     @property
     def key(self) -> dict[str, str]:
         """Recording columns of every table."""
-        return {
-            "dataset": self.dataset,
-            "subject": self.id.subject,
-            "session": self.id.session,
-            "run": self.id.run,
-        }
+        return self.id.key(self.dataset)
 
     @property
     def reference(self) -> FloatArray:
@@ -374,7 +369,7 @@ class ModelOnGrid:
         self.model = model
         self._source = source
         self._prepared = prepared
-        self._cache: OrderedDict[FeatureKey, FloatArray] = OrderedDict()
+        self._cached = lru_cache(KEPT_FEATURE_SETS)(self._load)
 
     @cached_property
     def offered(self) -> dict[tuple[int, str], int]:
@@ -414,16 +409,13 @@ class ModelOnGrid:
 
     def load(self, layer: int, context: str = FULL, draw: int = 0) -> FloatArray:
         """Features on the event grid, [n_events, n_delays · columns]."""
-        key = FeatureKey(self.model, layer, context, draw)
-        if key not in self._cache:
-            stimulus = self._prepared.stimulus
-            values = self._source.load(key, stimulus)
-            check_features(values, key, stimulus, where=f"model source '{self._source.name}'")
-            self._cache[key] = self._prepared.grid.pool(values)
-            while len(self._cache) > KEPT_FEATURE_SETS:
-                self._cache.popitem(last=False)
-        self._cache.move_to_end(key)
-        return self._cache[key]
+        return self._cached(FeatureKey(self.model, layer, context, draw))
+
+    def _load(self, key: FeatureKey) -> FloatArray:
+        stimulus = self._prepared.stimulus
+        values = self._source.load(key, stimulus)
+        check_features(values, key, stimulus, where=f"model source '{self._source.name}'")
+        return self._prepared.grid.pool(values)
 
     def require_layer(self, layer: int) -> None:
         """Raise `FeatureError` unless the model offers ``layer``."""

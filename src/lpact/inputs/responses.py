@@ -63,7 +63,16 @@ def read_responses(
     units = _all_units([grid.units for _, grid, _ in found])
     runs = [pl.DataFrame(values, schema=list(grid.units.ids)) for _, grid, values in found]
     rows = pl.concat(runs, how="diagonal").to_numpy()
-    events = pl.concat([_events(stimulus, grid, entry.grid) for stimulus, grid, _ in found])
+    events = pl.concat(
+        pl.DataFrame(
+            {
+                STIMULUS: _event_ids(stimulus, grid, entry.grid),
+                "onset_s": grid.onset_s,
+                "group": stimulus.words["story_id"].gather(grid.first_word),
+            }
+        )
+        for stimulus, grid, _ in found
+    )
     values, first = stack_presentations(rows, list(events[STIMULUS]), where=f"subject '{subject}'")
     kept = events[first]
     sessions = sorted({recording_id.session for recording_id in ids})
@@ -155,12 +164,6 @@ def _event_ids(stimulus: Stimulus, grid: EventGrid, config: GridConfig) -> list[
     if ITEM in stimulus.words.columns:
         return stimulus.words[ITEM].gather(grid.first_word).to_list()
     return [f"{stimulus.id}/word{word}" for word in grid.first_word]
-
-
-def _events(stimulus: Stimulus, grid: EventGrid, config: GridConfig) -> pl.DataFrame:
-    names = _event_ids(stimulus, grid, config)
-    stories = stimulus.words["story_id"].gather(grid.first_word)
-    return pl.DataFrame({STIMULUS: names, "onset_s": grid.onset_s, "group": stories})
 
 
 def _rows(stimulus: Stimulus, grid: EventGrid, event: int) -> IntArray:

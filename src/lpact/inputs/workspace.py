@@ -11,8 +11,7 @@ from typing import Any, TypeVar, cast
 from lpact.config import LanguageModelConfig, RunConfig, StudyConfig
 from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus
 from lpact.errors import ConfigError, LPactError
-from lpact.features.availability import Missing
-from lpact.features.mechanisms import NO_LANGUAGE, WordValues
+from lpact.features.mechanisms import NO_LANGUAGE, Missing, WordValues
 from lpact.features.models import MODELS, ModelPlace, ModelSource
 from lpact.inputs.grid_cache import GridCache, fingerprint, put_on_grid
 from lpact.inputs.prepare import Inspection, ModelOnGrid, Prepared, inspect

@@ -34,6 +34,14 @@ def varying_columns(x: FloatArray) -> BoolArray:
     return varying
 
 
+def mean_of_finite(values: FloatArray, axis: int = 0, *, keepdims: bool = False) -> FloatArray:
+    """Mean over one axis of the finite values; NaN if there are none."""
+    finite = np.isfinite(values)
+    count = finite.sum(axis=axis, keepdims=keepdims)
+    total = np.where(finite, values, 0.0).sum(axis=axis, keepdims=keepdims)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
 def power_of_two_scale(peak: FloatArray) -> FloatArray:
     """Return powers of two that bring ``peak`` (finite, ≥ 0) near 1; they multiply exactly."""
     exponent = np.clip(np.frexp(peak)[1], -_EXPONENT_LIMIT, _EXPONENT_LIMIT)

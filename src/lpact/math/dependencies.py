@@ -6,22 +6,12 @@ at once, level by level.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from lpact.math.types import BoolArray, FloatArray, IntArray
 
 ROOT = -1
 """Head of a word that has none."""
-
-
-class Subtrees(NamedTuple):
-    """Smallest row, largest row and number of words of the subtree under every word, [n] each."""
-
-    first: IntArray
-    last: IntArray
-    size: IntArray
 
 
 def unrooted(head: IntArray) -> BoolArray:
@@ -46,22 +36,6 @@ def depths(head: IntArray) -> IntArray:
     return depth
 
 
-def subtrees(head: IntArray) -> Subtrees:
-    """Return the extent of the subtree under every word, the word included; ValueError on a cycle.
-
-    A subtree of a non-projective tree has gaps; its first and last row are those of its outermost words.
-    """
-    depth = depths(head)
-    first, last = np.arange(head.size), np.arange(head.size)
-    size = np.ones(head.size, dtype=np.int64)
-    for level in range(int(depth.max(initial=0)), 0, -1):
-        rows = np.flatnonzero(depth == level)
-        np.minimum.at(first, head[rows], first[rows])
-        np.maximum.at(last, head[rows], last[rows])
-        np.add.at(size, head[rows], size[rows])
-    return Subtrees(first, last, size)
-
-
 def integration_cost(head: IntArray, counted: BoolArray) -> FloatArray:
     """Return the summed length of the dependencies that each word completes, [n].
 
@@ -77,28 +51,30 @@ def integration_cost(head: IntArray, counted: BoolArray) -> FloatArray:
 
 
 def closing_subtrees(head: IntArray) -> IntArray:
-    """Return the number of subtrees of two or more words whose last row is this word, [n]."""
-    extent = subtrees(head)
-    return np.bincount(extent.last[extent.size >= 2], minlength=head.size).astype(np.int64)
+    """Return the number of subtrees of two or more words whose last row is this word, [n]; ValueError on a cycle.
 
-
-def owners(head: IntArray, is_owner: BoolArray) -> IntArray:
-    """Return the nearest owner at or above every word, −1 where there is none, [n]; ValueError on a cycle."""
-    if unrooted(head).any():
-        raise ValueError("the heads form a cycle")
-    owner = np.arange(head.size)
-    while (searching := (owner != ROOT) & ~is_owner[owner]).any():
-        owner = np.where(searching, head[owner], owner)
-    return owner
+    A subtree of a non-projective tree has gaps; its last row is that of its outermost word.
+    """
+    depth, last = depths(head), np.arange(head.size)
+    for level in range(int(depth.max(initial=0)), 0, -1):
+        rows = np.flatnonzero(depth == level)
+        np.maximum.at(last, head[rows], last[rows])
+    has_dependents = np.isin(np.arange(head.size), head)
+    return np.bincount(last[has_dependents], minlength=head.size).astype(np.int64)
 
 
 def clause_starts(head: IntArray, is_clause: BoolArray) -> BoolArray:
     """Return at which words a clause begins, [n].
 
     Every word belongs to the nearest clause at or above it (``is_clause`` marks the heads of clauses), and to no other.
-    A clause begins at the first word that belongs to it, so that no two clauses begin at the same word.
+    A clause begins at the first word that belongs to it, so that no two clauses begin at the same word. ValueError on
+    a cycle.
     """
-    owner = owners(head, is_clause)
+    if unrooted(head).any():
+        raise ValueError("the heads form a cycle")
+    owner = np.arange(head.size)
+    while (searching := (owner != ROOT) & ~is_clause[owner]).any():
+        owner = np.where(searching, head[owner], owner)
     owned = np.flatnonzero(owner != ROOT)
     starts = np.zeros(head.size, dtype=np.bool_)
     starts[owned[np.unique(owner[owned], return_index=True)[1]]] = True

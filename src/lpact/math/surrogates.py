@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 from scipy import fft
 
-from lpact.math.columns import as_finite_matrix, varying_columns
+from lpact.math.columns import as_finite_matrix, standard_columns, varying_columns
 from lpact.math.types import FloatArray, IntArray
 
-_FFT_COLUMNS = 256
+_FFT_COLUMNS = 64
 """Columns transformed at a time, so that memory does not grow with the number of features."""
 
 
@@ -63,24 +63,27 @@ def autocorrelation_time(x: FloatArray) -> int:
     ρ(l) = mean over columns of c_j(l) / c_j(0), with c_j(l) = Σ_i x_ij x_{i+l,j} / (n − l) of the centred columns of
     ``x`` [n, p]. All varying columns have the same weight. The lag is 1 to n − 1; 1 if no column varies.
     """
-    x = as_finite_matrix(x, "x")
-    n = len(x)
-    varies = varying_columns(x)
+    z, varies = standard_columns(as_finite_matrix(x, "x"))
     if not varies.any():
         return 1
-    x = x[:, varies] / np.abs(x[:, varies]).max(axis=0)
-    x -= x.mean(axis=0)
-    x -= x.mean(axis=0)  # what rounding left of a mean ≫ spread
-    x /= np.sqrt(np.mean(x * x, axis=0))
-    padded = fft.next_fast_len(2 * n, real=True)
-    power = np.zeros(padded // 2 + 1)
-    for start in range(0, x.shape[1], _FFT_COLUMNS):
-        spectrum = fft.rfft(x[:, start : start + _FFT_COLUMNS], n=padded, axis=0)
-        power += np.einsum("ij,ij->i", spectrum.real, spectrum.real)
-        power += np.einsum("ij,ij->i", spectrum.imag, spectrum.imag)
-    covariance = fft.irfft(power, n=padded)[:n] / np.arange(n, 0, -1)
+    n = len(z)
+    covariance = lagged_sums(z[:, varies], n - 1).sum(axis=1) / np.arange(n, 0, -1)
     # A centred series has Σ_l (n − l) c(l) = −n c(0) / 2 over l ≥ 1: some lag is below zero.
     return int(np.argmax(covariance[1:] < covariance[0] / np.e)) + 1
+
+
+def lagged_sums(x: FloatArray, max_lag: int) -> FloatArray:
+    """Return Σ_i x_i x_{i+k} of every column of ``x`` [n, p] for k = 0 … max_lag: [max_lag + 1, p]."""
+    n, n_columns = x.shape
+    padded = fft.next_fast_len(2 * n, real=True)
+    sums = np.zeros((max_lag + 1, n_columns))
+    for start in range(0, n_columns, _FFT_COLUMNS):
+        columns = slice(start, start + _FFT_COLUMNS)
+        spectrum = fft.rfft(x[:, columns], n=padded, axis=0)
+        power = spectrum.real**2 + spectrum.imag**2
+        found = fft.irfft(power, n=padded, axis=0)[: max_lag + 1]
+        sums[: min(n, max_lag + 1), columns] = found[:n]
+    return sums
 
 
 def circular_shift_order(n: int, min_shift: int, rng: np.random.Generator) -> IntArray:

@@ -6,9 +6,8 @@ import numpy as np
 
 from lpact.math.types import BoolArray, FloatArray, IntArray
 
-_TABLE_WIDTH = 128
-_TABLE_ENTRIES = 1 << 16
-"""Slices, and samples of slices, summed side by side: half a megabyte, which fits into the cache."""
+_COLUMNS = 64
+"""Columns summed at a time; they are copied where they are not contiguous in memory."""
 
 
 def nearest_sample(time_s: FloatArray, *, start_s: float, sampling_rate_hz: float) -> IntArray:
@@ -33,70 +32,19 @@ def sum_slices(values: FloatArray, starts: IntArray, lengths: IntArray) -> Float
     change the result.
     """
     totals = np.zeros((starts.size, values.shape[1]))
+    if not starts.size:
+        return totals
     longest_first = np.argsort(-lengths, kind="stable")
-    if values.strides[0] == values.itemsize or values.shape[1] == 1:
-        for column in range(values.shape[1]):
-            _sum_column(values[:, column], starts, lengths, longest_first, totals[:, column])
-    else:
-        _sum_rows(values, starts, lengths, longest_first, totals)
-    return totals
-
-
-def _sum_rows(
-    values: FloatArray,
-    starts: IntArray,
-    lengths: IntArray,
-    longest_first: IntArray,
-    totals: FloatArray,
-) -> None:
-    """All slices add their next row at the same time: fast where a row is contiguous."""
-    sorted_lengths = lengths[longest_first]
-    rows = starts[longest_first]
-    sums = np.zeros(totals.shape)
-    n_long = int(lengths.max()) if starts.size else 0
     # Slices that have more than j rows, for every j.
-    active = np.searchsorted(-sorted_lengths, -np.arange(n_long), side="left")
-    for n_active in active.tolist():
-        sums[:n_active] += values.take(rows[:n_active], axis=0)
-        rows[:n_active] += 1
-    totals[longest_first] = sums
-
-
-def _sum_column(
-    column: FloatArray,
-    starts: IntArray,
-    lengths: IntArray,
-    longest_first: IntArray,
-    totals: FloatArray,
-) -> None:
-    """Slices side by side in a table that stays in the processor's cache, summed along its columns.
-
-    Twice as fast as a copy in row order (64 columns, 3,000 slices of 100 rows). Shorter slices end in zeros. There are
-    at least two columns: NumPy adds a single one in another order.
-    """
-    windows, done = _windows(column, 1), 0
-    while done < longest_first.size:
-        longest = int(lengths[longest_first[done]])
-        width = min(_TABLE_WIDTH, max(2, _TABLE_ENTRIES // max(1, longest)))
-        block = longest_first[done : done + width]
-        done += block.size
-        if block.size > 1 and lengths[block[-1]] == longest:
-            if windows.shape[1] != longest:
-                windows = _windows(column, longest)
-            table = np.empty((longest, block.size))
-            table[...] = windows[starts[block]].T
-        else:
-            table = np.zeros((longest, max(2, block.size)))
-            for place, i in enumerate(block.tolist()):
-                table[: lengths[i], place] = column[starts[i] : starts[i] + lengths[i]]
-        totals[block] = np.add.reduce(table, axis=0)[: block.size]
-
-
-def _windows(column: FloatArray, length: int) -> FloatArray:
-    """Return all windows of a length, [n_rows − length + 1, length], without a copy."""
-    step = column.strides[0]
-    shape = (max(0, column.size - length + 1), length)
-    return np.lib.stride_tricks.as_strided(column, shape, (step, step), writeable=False)
+    active = np.searchsorted(-lengths[longest_first], -np.arange(lengths.max()), side="left")
+    for first in range(0, values.shape[1], _COLUMNS):
+        part = np.ascontiguousarray(values[:, first : first + _COLUMNS])
+        rows, sums = starts[longest_first], np.zeros((starts.size, part.shape[1]))
+        for n_active in active.tolist():  # all slices add their next row at the same time
+            sums[:n_active] += part.take(rows[:n_active], axis=0)
+            rows[:n_active] += 1
+        totals[longest_first, first : first + _COLUMNS] = sums
+    return totals
 
 
 def mean_slices(values: FloatArray, starts: IntArray, lengths: IntArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 A measure is fitted on training stimuli and scored on held-out ones. The source is a model's features or a brain's
 units, the target a population of units. Measures of scope ``"unit"`` give one number per target unit, those of scope
-``"population"`` one number. A value that is undefined is NaN, with the reason beside it.
+``"population"`` one number. A value that is undefined is NaN, with its reason.
 
 >>> import numpy as np
 >>> from lpact import measures, splits
@@ -27,10 +27,16 @@ from typing import TYPE_CHECKING, Any
 from lpact.measures.base import MEASURES, Measure, Score
 
 if TYPE_CHECKING:
-    from lpact.measures.cka import CKA, RBFCKA, DebiasedCKA, DebiasedRBFCKA
-    from lpact.measures.correlation import EventResponse, Pearson
     from lpact.measures.predictivity import LinearPredictivity
-    from lpact.measures.rsa import RSA
+    from lpact.measures.similarity import (
+        CKA,
+        RBFCKA,
+        RSA,
+        DebiasedCKA,
+        DebiasedRBFCKA,
+        EventResponse,
+        Pearson,
+    )
 
 __all__ = [
     "CKA",
@@ -47,14 +53,14 @@ __all__ = [
 ]
 
 BUILT_IN = {
-    "cka": "cka:CKA",
-    "cka_debiased": "cka:DebiasedCKA",
-    "cka_rbf": "cka:RBFCKA",
-    "cka_rbf_debiased": "cka:DebiasedRBFCKA",
-    "event_response": "correlation:EventResponse",
+    "cka": "similarity:CKA",
+    "cka_debiased": "similarity:DebiasedCKA",
+    "cka_rbf": "similarity:RBFCKA",
+    "cka_rbf_debiased": "similarity:DebiasedRBFCKA",
+    "event_response": "similarity:EventResponse",
     "linear": "predictivity:LinearPredictivity",
-    "pearson": "correlation:Pearson",
-    "rsa": "rsa:RSA",
+    "pearson": "similarity:Pearson",
+    "rsa": "similarity:RSA",
 }
 
 

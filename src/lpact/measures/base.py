@@ -169,12 +169,8 @@ class Measure(Plugin, ABC):
         if not self.needs_fit:
             return np.stack([self.to_units(column, Y) for column in columns])
         if split is None:
-            raise InputError(
-                f"the measure '{self.name}' must be fitted",
-                where="Measure.pairwise",
-                expected="a split",
-                remedy="pass one of lpact.splits",
-            )
+            what, expected = f"the measure '{self.name}' must be fitted", "a split of lpact.splits"
+            raise InputError(what, where="Measure.pairwise", got="no split", expected=expected)
         target = lagged if self.from_readout and lagged is not None else Y
         return np.stack([self.cross_validate(column, target, split).value for column in columns])
 
@@ -224,40 +220,34 @@ def matrices(X: npt.ArrayLike, Y: npt.ArrayLike) -> tuple[FloatArray, FloatArray
         matrix = np.asarray(given, dtype=np.float64)
         matrix = matrix[:, None] if matrix.ndim == 1 else matrix
         if matrix.ndim != 2 or 0 in matrix.shape:
-            raise InputError(
-                f"{name} is not a matrix of stimuli × columns",
-                where="measure",
-                got=f"shape {matrix.shape}",
-                expected="at least one row and one column",
-            )
+            what, got = f"{name} is not a matrix of stimuli × columns", f"shape {matrix.shape}"
+            expected = "at least one row and one column"
+            raise InputError(what, where="measure", got=got, expected=expected)
         made.append(matrix)
-    if len(made[0]) != len(made[1]):
-        raise InputError(
-            "X and Y have different numbers of stimuli",
-            where="measure",
-            got=f"{len(made[0])} and {len(made[1])} rows",
-            expected="one row per stimulus in both, in the same order",
-        )
-    return made[0], made[1]
+    x, y = made
+    if len(x) != len(y):
+        what, got = "X and Y have different numbers of stimuli", f"{len(x)} and {len(y)} rows"
+        expected = "one row per stimulus in both, in the same order"
+        raise InputError(what, where="measure", got=got, expected=expected)
+    return x, y
 
 
 def check_rows(x: FloatArray, split: Split) -> None:
-    """Raise where a split is none, is for another number of rows, or fails its own check."""
+    """Raise `InputError` where a split is of another type or number of rows; check the split itself."""
+    where = "Measure.cross_validate"
     if not isinstance(split, Split):
-        raise InputError(
+        what, got, expected = (
             "the split is not a Split",
-            where="Measure.cross_validate",
-            got=type(split).__name__,
-            expected="a Split of lpact.splits",
-            remedy="use lpact.splits: contiguous(n, k) is KFold(k), grouped(groups) is LeaveOneGroupOut()",
+            type(split).__name__,
+            "a Split of lpact.splits",
         )
+        remedy = (
+            "use lpact.splits: contiguous(n, k) is KFold(k), grouped(groups) is LeaveOneGroupOut()"
+        )
+        raise InputError(what, where=where, got=got, expected=expected, remedy=remedy)
     if split.n_rows != len(x):
-        raise InputError(
-            "the split is for another number of stimuli",
-            where="Measure.cross_validate",
-            got=f"{split.n_rows} rows in the split, {len(x)} in X",
-            expected="as many",
-        )
+        got = f"{split.n_rows} rows in the split, {len(x)} in X"
+        raise InputError("the split is for another number of stimuli", where=where, got=got)
     split.check()
 
 

@@ -10,8 +10,9 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from lpact.errors import InputError, did_you_mean
+from lpact.errors import InputError, require_known
 from lpact.math.ridge import (
+    METRICS,
     Compute,
     RidgeFit,
     RidgeGrid,
@@ -24,7 +25,6 @@ from lpact.math.types import FloatArray
 from lpact.measures.base import SOURCE_MISSING, Measure, Score, check_rows, matrices
 from lpact.splits import Split, contiguous
 
-_METRICS = ("pearson", "spearman", "r2")
 MISSING_IN_TRAINING = "the target has missing values in training"
 DEFAULT_GRID = RidgeGrid(tuple(float(a) for a in 10.0 ** np.arange(-1, 7)))
 
@@ -74,14 +74,7 @@ class LinearPredictivity(Measure):
         compute: Compute | None = None,
     ) -> None:
         super().__init__(options)
-        if metric not in _METRICS:
-            raise InputError(
-                f"unknown metric '{metric}'",
-                where="LinearPredictivity, parameter 'metric'",
-                got=metric,
-                expected=", ".join(_METRICS),
-                remedy=did_you_mean(metric, _METRICS),
-            )
+        require_known(metric, METRICS, "metric", where="LinearPredictivity, parameter 'metric'")
         if alphas is not None:
             grid = replace(grid, alphas=alphas)  # type: ignore[arg-type]  # the grid makes a tuple
         self.grid, self.metric, self.n_blocks, self.gap = grid, metric, n_blocks, gap
@@ -103,23 +96,16 @@ class LinearPredictivity(Measure):
         """
         x, y = matrices(X, Y)
         if not np.isfinite(x).all():
-            raise InputError(
-                SOURCE_MISSING,
-                where="measure 'linear': fit",
-                got=f"{int((~np.isfinite(x)).sum())} values that are not finite",
-                expected="finite features",
-                remedy="leave these stimuli or columns out",
-            )
+            got = f"{int((~np.isfinite(x)).sum())} values that are not finite"
+            remedy = "leave these stimuli or columns out"
+            raise InputError(SOURCE_MISSING, where="measure 'linear'", got=got, remedy=remedy)
         inner = contiguous(len(x), self.n_blocks, gap=self.gap)
         inner.check()
         missing = ~np.isfinite(y).all(axis=0)
         self._mean = y.mean(axis=0)
+        responses = np.where(missing, 0.0, y)[None]
         self._fit = cross_validated_ridge(
-            x,
-            np.where(missing, 0.0, y)[None],
-            inner.folds,
-            self.grid,
-            compute=self.compute,
+            x, responses, inner.folds, self.grid, compute=self.compute
         )
         return self
 
@@ -132,11 +118,8 @@ class LinearPredictivity(Measure):
     def _trained(self) -> tuple[RidgeFit, FloatArray]:
         """The fit and the mean of the training responses [t]."""
         if self._fit is None or self._mean is None:
-            raise InputError(
-                "the measure is not fitted",
-                where="measure 'linear'",
-                remedy="call fit with training stimuli first, or cross_validate with a split",
-            )
+            remedy = "call fit with training stimuli first, or cross_validate with a split"
+            raise InputError("the measure is not fitted", where="measure 'linear'", remedy=remedy)
         return self._fit, self._mean
 
     def score(self, X: npt.ArrayLike, Y: npt.ArrayLike) -> Score:
@@ -150,12 +133,9 @@ class LinearPredictivity(Measure):
         """Score of the predictions for every unit, [t]."""
         predicted = self.predict(X)
         if predicted.shape != Y.shape:
-            raise InputError(
-                "the target has another number of units than the fitted one",
-                where="measure 'linear'",
-                got=Y.shape[1],
-                expected=predicted.shape[1],
-            )
+            what = "the target has another number of units than the fitted one"
+            got, expected = Y.shape[1], predicted.shape[1]
+            raise InputError(what, where="measure 'linear'", got=got, expected=expected)
         if self.metric == "r2":
             return r2_columns(Y, predicted, np.broadcast_to(self._trained()[1], Y.shape))
         return (pearson_columns if self.metric == "pearson" else spearman_columns)(predicted, Y)

@@ -1,4 +1,4 @@
-"""PREPROCESS: from a recording as it was stored to the signal that a study analyses."""
+"""From a recording as it was stored to the signal that a study analyses."""
 
 from lpact.preprocess.apply import preprocess
 

@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 import numpy as np
 
+from lpact.codes import Reason
 from lpact.config import PreprocessConfig
+from lpact.datasets import series
+from lpact.datasets._finding import Findings
 from lpact.datasets.base import Recording, TimeSeries
-from lpact.datasets.series import BLOCK_BYTES, StreamedSeries, read_units, take_units
+from lpact.datasets.series import StreamedSeries, read_units, take_units
 from lpact.datasets.validate import check_recording
+from lpact.errors import MOST_LISTED, RecordingError, did_you_mean
 from lpact.math.types import FloatArray
-from lpact.preprocess.checks import (
-    check_epochs,
-    check_frequencies,
-    check_length,
-    confound_names,
-    continuous_steps,
-    select_channels,
-)
-from lpact.preprocess.filters import Chain, zscored
+from lpact.preprocess.filters import MIN_FREQUENCY_SHARE, RESAMPLING_REACH, Chain, zscored
 from lpact.preprocess.fmri import Cleaning
 from lpact.preprocess.reference import rereference
+from lpact.wording import listed
 
-
-class Columns(StreamedSeries):
-    """An array that is too large to be copied, usually one that is mapped from a file."""
-
-    def __init__(self, values: FloatArray) -> None:
-        self._values = values
-        self.shape = (values.shape[0], values.shape[1])
-        self.dtype = values.dtype
-
-    def read(self, units: Sequence[int]) -> FloatArray:
-        """Return the units at these indices, [n_samples, len(units)]."""
-        return read_units(self._values, units)
+_FOR_CONTINUOUS = (
+    "notch_hz",
+    "reference",
+    "highpass_hz",
+    "lowpass_hz",
+    "envelope",
+    "resample_hz",
+    "detrend",
+    "highpass_s",
+    "confounds",
+    "zscore",
+)
 
 
 class Preprocessed(StreamedSeries):
@@ -48,7 +46,7 @@ class Preprocessed(StreamedSeries):
         cleaning: Cleaning | None = None,
         *,
         zscore: bool = False,
-        block_bytes: int = BLOCK_BYTES,
+        block_bytes: int | None = None,
     ) -> None:
         self._source = source
         self._chain = chain
@@ -58,7 +56,8 @@ class Preprocessed(StreamedSeries):
         self.dtype = np.dtype(np.float64)
         self.unit_major = isinstance(source, StreamedSeries) and source.unit_major
         # A source is often far longer than the result: its size decides how many units are read at a time.
-        self._width = 1 if self.unit_major else max(1, block_bytes // max(1, 8 * source.shape[0]))
+        fitting = (block_bytes or series.BLOCK_BYTES) // max(1, 8 * source.shape[0])
+        self._width = 1 if self.unit_major else max(1, fitting)
 
     def read(self, units: Sequence[int]) -> FloatArray:
         """Return the units at these indices, [n_samples, len(units)]."""
@@ -79,35 +78,41 @@ def preprocess(recording: Recording, config: PreprocessConfig) -> Recording:
     """Return the preprocessed recording; the same object if no option is set.
 
     In this order: selection of channels, notch and reference (both linear, so that their order does not matter),
-    band-pass, envelope, new sampling rate, cleaning (fMRI), z-scores. The signal of the result is computed when it is
-    read, a few units at a time. Only a reference reads the recording beforehand, once, to find channels that cannot
-    serve. Times stay the same: ``start_s`` is that of the recording, and no filter delays. Units that are left out are
-    in the findings. The definitions are in ``docs/explanation/preprocessing.md``.
-
-    ``artefact_threshold`` and ``artefact_units`` are rules of the event grid, as is ``missing``; here the latter
-    decides whether filters work between missing samples.
-
-    Raises
-    ------
-    RecordingError
-        If the recording is malformed, is epoched and more than a selection of channels is set, has no channel or
-        confound that the study names, is too short or sampled too slowly for a filter, or has too little left after
-        cleaning.
+    band-pass, envelope, new sampling rate, cleaning (fMRI), z-scores; ``docs/explanation/preprocessing.md`` defines
+    them. The signal is computed when it is read, a few units at a time; only a reference reads the recording
+    beforehand, once. Times stay the same: no filter delays. Units that are left out are in the findings.
+    ``artefact_threshold``, ``artefact_units`` and ``missing`` are rules of the event grid; here the last decides
+    whether filters work between missing samples. Raises `RecordingError` if the options do not fit the recording.
     """
-    steps = continuous_steps(config)
+    unset = PreprocessConfig()
+    steps = [name for name in _FOR_CONTINUOUS if getattr(config, name) != getattr(unset, name)]
     if not (steps or config.channels or config.drop_channels or config.regions):
         return recording
     check_recording(recording)
     signal = recording.signal
     if isinstance(signal, TimeSeries):
-        check_frequencies(recording, signal, config)
-    else:
-        check_epochs(recording, steps)
+        _check_frequencies(recording, signal, config)
+    elif steps:
+        raise RecordingError(
+            "epoched data cannot be preprocessed like a continuous recording",
+            where=f"{recording.where}, option 'preprocess.{steps[0]}'",
+            got="epochs, with " + ", ".join(f"preprocess.{step}" for step in steps),
+            expected="a continuous time series; of epochs, only channels can be selected",
+            remedy="unset these options, or provide the continuous recording",
+        )
     recording = _selected(recording, config)
     if not steps or not isinstance(signal, TimeSeries) or 0 in recording.signal.values.shape:
         return recording
     chain = Chain.of(config, signal.sampling_rate_hz)
-    check_length(recording, signal, chain)
+    if signal.n_samples <= (settling := chain.settling):
+        rate_hz = signal.sampling_rate_hz
+        raise RecordingError(
+            "the recording is too short for the filters",
+            where=f"{recording.where}, table 'preprocess'",
+            got=f"{signal.n_samples} samples ({signal.n_samples / rate_hz:g} s)",
+            expected=f"more than {settling} samples ({settling / rate_hz:g} s), in which the slowest filter settles",
+            remedy="raise highpass_hz, widen the band, or leave the recording out",
+        )
     cleaning = _cleaning(recording, signal, config, chain)
     if config.reference != "none":
         gaps_allowed = config.missing == "drop_events"
@@ -130,19 +135,108 @@ def preprocess(recording: Recording, config: PreprocessConfig) -> Recording:
     )
 
 
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    """Whether a name equals or matches one of the patterns (``*``, ``?``, ``[abc]``; case-sensitive)."""
+    return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
+
+
 def _selected(recording: Recording, config: PreprocessConfig) -> Recording:
-    kept, findings = select_channels(recording, config)
-    if len(kept) < len(recording.units.ids):
-        signal = recording.signal
-        if isinstance(signal, TimeSeries):
-            values = signal.values
-            if not isinstance(values, StreamedSeries) and values.nbytes > BLOCK_BYTES:
-                values = Columns(values)
-            signal = replace(signal, values=take_units(values, kept))
-        else:
-            signal = replace(signal, values=signal.values[..., kept])
-        recording = replace(recording, signal=signal, units=recording.units.take(kept))
-    return replace(recording, findings=(*recording.findings, *findings)) if findings else recording
+    """Keep the units that the study selects, with findings about the selection.
+
+    A unit is kept if its id matches one of ``channels``, its region one of ``regions`` (if these are set), and its id
+    none of ``drop_channels``. A pattern that matches nothing in this recording is a note, since electrodes differ
+    between subjects; if none of ``channels`` matches anything, `RecordingError` is raised.
+    """
+    ids, regions = recording.units.ids, recording.units.regions
+    notes = Findings(recording.where)
+    notes += recording.findings
+    for option, patterns, names in (
+        ("channels", config.channels, ids),
+        ("drop_channels", config.drop_channels, ids),
+        ("regions", config.regions, regions),
+    ):
+        idle = [p for p in patterns if not any(_matches(name, (p,)) for name in names)]
+        if option == "channels" and idle and len(idle) == len(patterns):
+            raise RecordingError(
+                "no unit of the recording is among the channels that the study selects",
+                where=f"{recording.where}, option 'preprocess.channels'",
+                got=listed(idle, MOST_LISTED),
+                expected="ids of units, or patterns that match some of them",
+                remedy=did_you_mean(idle[0], ids),
+            )
+        for pattern in idle:
+            notes.note(
+                pattern,
+                Reason.CHANNEL_NOT_SELECTED,
+                f"no unit of this recording matches '{pattern}' (preprocess.{option})",
+                "a name or pattern that matches",
+                f"none needed if other recordings have it; {did_you_mean(pattern, set(names))}",
+            )
+    kept = [
+        index
+        for index, (unit, region) in enumerate(zip(ids, regions, strict=True))
+        if (not config.channels or _matches(unit, config.channels))
+        and (not config.regions or _matches(region, config.regions))
+        and not _matches(unit, config.drop_channels)
+    ]
+    left_out = [ids[index] for index in sorted(set(range(len(ids))) - set(kept))]
+    if left_out:
+        notes.excluded(
+            "channels",
+            Reason.CHANNEL_NOT_SELECTED,
+            f"{len(left_out)} of {len(ids)} units: {listed(left_out, MOST_LISTED)}",
+            "units that preprocess.channels, drop_channels and regions keep",
+            "none needed; widen the selection to keep them",
+        )
+        taken = replace(recording.signal, values=take_units(recording.signal.values, kept))  # type: ignore[arg-type]
+        recording = replace(recording, signal=taken, units=recording.units.take(kept))
+    return replace(recording, findings=tuple(notes))
+
+
+def _check_frequencies(recording: Recording, signal: TimeSeries, config: PreprocessConfig) -> None:
+    """Raise `RecordingError` if a filter or the new rate does not fit the recording's sampling rate.
+
+    A filter must lie below half the sampling rate, and not below 1e-6 of it. The new rate is at most the old one, and
+    leaves the recording as many samples as its low-pass spans.
+    """
+    rate_hz, n_samples = signal.sampling_rate_hz, signal.n_samples
+    if signal.envelope and config.envelope != "none":
+        raise RecordingError(
+            "the signal is an envelope already",
+            where=f"{recording.where}, option 'preprocess.envelope'",
+            got=f'envelope = "{config.envelope}" of a band\'s amplitude',
+            expected='the voltage, or envelope = "none"',
+            remedy="unset the option, or let the reader return the raw signal",
+        )
+    cutoffs = {"highpass_hz": config.highpass_hz, "lowpass_hz": config.lowpass_hz}
+    bands = config.envelope_bands_hz if config.envelope == "high_gamma" else ()
+    filters = [
+        *(("notch_hz", frequency) for frequency in config.notch_hz),
+        *((option, value) for option, value in cutoffs.items() if value is not None),
+        *(("envelope_bands_hz", edge) for edge in bands),
+    ]
+    lowest_hz = MIN_FREQUENCY_SHARE * rate_hz
+    for option, frequency in filters:
+        if not lowest_hz <= frequency < rate_hz / 2:
+            raise RecordingError(
+                "a filter does not fit the sampling rate",
+                where=f"{recording.where}, option 'preprocess.{option}'",
+                got=f"{frequency:g} Hz, with a sampling rate of {rate_hz:g} Hz",
+                expected=f"from {lowest_hz:g} Hz to below {rate_hz / 2:g} Hz",
+                remedy="choose another frequency, or unset the option for this dataset",
+            )
+    new_hz = config.resample_hz
+    if new_hz is None or not n_samples or new_hz == rate_hz:
+        return
+    lowest_hz = 2 * RESAMPLING_REACH * rate_hz / n_samples
+    if not lowest_hz <= new_hz <= rate_hz:
+        raise RecordingError(
+            "the new sampling rate does not fit the recording",
+            where=f"{recording.where}, option 'preprocess.resample_hz'",
+            got=f"{new_hz:g} Hz for {n_samples} samples at {rate_hz:g} Hz",
+            expected=f"from {lowest_hz:g} Hz (the low-pass spans {2 * RESAMPLING_REACH} new samples) to {rate_hz:g} Hz",
+            remedy="choose another rate, unset it for this dataset, or leave the recording out",
+        )
 
 
 def _cleaning(
@@ -150,8 +244,18 @@ def _cleaning(
 ) -> Cleaning | None:
     if not (config.detrend or config.highpass_s is not None or config.confounds):
         return None
-    names = confound_names(recording, config.confounds)
     table = recording.confounds
+    known = [] if table is None else table.columns
+    for pattern in config.confounds:
+        if not any(_matches(name, (pattern,)) for name in known):
+            raise RecordingError(
+                f"the recording has no confound '{pattern}'",
+                where=f"{recording.where}, option 'preprocess.confounds'",
+                got=f"{len(known)} confounds",
+                expected="names of its confounds, or patterns that match some of them",
+                remedy=did_you_mean(pattern, known),
+            )
+    names = [name for name in known if _matches(name, config.confounds)]
     return Cleaning.of(
         chain.n_samples(signal.n_samples),
         tr_s=1.0 / (signal.sampling_rate_hz * float(chain.ratio)),

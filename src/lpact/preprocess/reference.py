@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from lpact.codes import Reason
-from lpact.datasets._finding import Finding
+from lpact.datasets._finding import Findings
 from lpact.datasets.base import Recording, TimeSeries, Units
 from lpact.datasets.series import StreamedSeries, UnitBlocks, read_units
 from lpact.errors import MOST_LISTED, RecordingError
@@ -88,13 +88,12 @@ def rereference(
     signal, units = recording.signal, recording.units
     assert isinstance(signal, TimeSeries)
     found = survey(signal.values, gaps_allowed=gaps_allowed, add_up=kind == "average")
-    if kind == "average":
+    sound, average = found.sound, None
+    alone: list[int] = []
+    if found.total is not None:
         terms: list[Terms] = [((i, 1.0),) for i in range(len(units.ids))]
-        n_sound = int(found.sound.sum())
-        assert found.total is not None
+        n_sound = int(sound.sum())
         average = found.total / n_sound if n_sound else np.full(signal.n_samples, np.nan)
-        values = Rereferenced(signal.values, terms, average, found.varies)
-        findings = _not_sound(recording, found.constant, found.sound, severity="note")
     else:
         after = next_contacts(units)
         if not after:
@@ -105,15 +104,32 @@ def rereference(
                 expected="contacts of a shaft or strip, named by letters and rising numbers (LA1, LA2 …)",
                 remedy='choose reference = "average" or "none", or widen the selection of channels',
             )
-        derive = _bipolar if kind == "bipolar" else _laplacian
-        terms, units, findings = derive(recording, after, found, gaps_allowed=gaps_allowed)
-        values = Rereferenced(signal.values, terms)
-    return replace(
-        recording,
-        signal=replace(signal, values=values),
-        units=units,
-        findings=(*recording.findings, *findings),
-    )
+        if kind == "bipolar":
+            # A gap in one contact is a gap in its pairs: with gaps allowed it costs events, not the pair.
+            sound = found.varies if gaps_allowed else sound
+            terms, units, alone = _bipolar(units, after, sound)
+        else:
+            terms, units, alone = _laplacian(units, after, sound, found.varies)
+    fix = "no other channel is referenced to them; fix them in the source to keep them"
+    left_out = 'the channels are left out; choose reference = "average" or "none" to keep them'
+    neighbour = "a usable contact with the next or the previous number on the same shaft"
+    broken = np.flatnonzero(~found.constant & ~sound)
+    ids, findings = recording.units.ids, Findings(recording.where)
+    findings += recording.findings
+    for reason, channels, expected, remedy in (
+        (Reason.CONSTANT_UNIT, np.flatnonzero(found.constant), "signals that vary", fix),
+        (Reason.NON_FINITE_NEURAL, broken, "finite values", fix),
+        (Reason.CHANNEL_WITHOUT_REFERENCE, alone, neighbour, left_out),
+    ):
+        if len(channels):
+            names = listed([ids[i] for i in channels], MOST_LISTED)
+            text = f"{len(channels)} of {len(ids)} channels: {names}"
+            left = kind == "bipolar" or remedy is left_out
+            add = findings.excluded if left else findings.note
+            add("reference", reason, text, expected, remedy)
+    values = Rereferenced(signal.values, terms, average, found.varies)
+    signal = replace(signal, values=values)
+    return replace(recording, signal=signal, units=units, findings=tuple(findings))
 
 
 def next_contacts(units: Units) -> dict[int, int]:
@@ -141,106 +157,40 @@ def next_contacts(units: Units) -> dict[int, int]:
     return dict(sorted(after.items()))
 
 
-_Derived = tuple[list[Terms], Units, tuple[Finding, ...]]
-
-
 def _bipolar(
-    recording: Recording, after: dict[int, int], found: Survey, *, gaps_allowed: bool
-) -> _Derived:
-    units, mm = recording.units, recording.units.coordinates_mm
-    # A gap in one contact is a gap in its pairs: with gaps allowed it costs events, not the pair.
-    usable = found.varies if gaps_allowed else found.sound
-    pairs = [(a, b) for a, b in after.items() if usable[a] and usable[b]]
+    units: Units, after: dict[int, int], sound: BoolArray
+) -> tuple[list[Terms], Units, list[int]]:
+    """Pairs of sound neighbours, as units between them; and sound channels without a pair."""
+    pairs = [(a, b) for a, b in after.items() if sound[a] and sound[b]]
     paired = {index for pair in pairs for index in pair}
-    alone = [i for i in range(len(units.ids)) if usable[i] and i not in paired]
-    first, second = [a for a, _ in pairs], [b for _, b in pairs]
-    regions = units.regions
+    alone = [index for index in np.flatnonzero(sound).tolist() if index not in paired]
+    regions, mm = units.regions, units.coordinates_mm
     derived = Units(
         tuple(f"{units.ids[a]}-{units.ids[b]}" for a, b in pairs),
         tuple(regions[b] if regions[a] == "unknown" else regions[a] for a, b in pairs),
-        None if mm is None else (mm[first] + mm[second]) / 2,
+        None if mm is None else (mm[[a for a, _ in pairs]] + mm[[b for _, b in pairs]]) / 2,
         units.coordinate_frame,
     )
-    findings = (
-        *_not_sound(recording, found.constant, usable, severity="excluded"),
-        *_without_neighbour(recording, alone),
-    )
-    return [((a, 1.0), (b, -1.0)) for a, b in pairs], derived, findings
+    return [((a, 1.0), (b, -1.0)) for a, b in pairs], derived, alone
 
 
 def _laplacian(
-    recording: Recording,
-    after: dict[int, int],
-    found: Survey,
-    *,
-    gaps_allowed: bool,  # noqa: ARG001
-) -> _Derived:
+    units: Units, after: dict[int, int], sound: BoolArray, varies: BoolArray
+) -> tuple[list[Terms], Units, list[int]]:
+    """Channels minus the mean of their sound neighbours; and channels without such a neighbour."""
     before = {b: a for a, b in after.items()}
     terms: list[Terms] = []
     kept, alone = [], []
-    for index in range(len(recording.units.ids)):
-        around = [n[index] for n in (before, after) if index in n and found.sound[n[index]]]
-        if not found.varies[index]:
-            around = []  # stays constant, so that the check of units finds it
-        elif not around:
+    for index in range(len(units.ids)):
+        around = [n[index] for n in (before, after) if index in n and sound[n[index]]]
+        if varies[index] and not around:
             alone.append(index)
             continue
+        if not varies[index]:
+            around = []  # stays constant, so that the check of units finds it
         kept.append(index)
         terms.append(((index, 1.0), *((n, -1.0 / len(around)) for n in around)))
-    findings = (
-        *_not_sound(recording, found.constant, found.sound, severity="note"),
-        *_without_neighbour(recording, alone),
-    )
-    return terms, recording.units.take(kept), findings
-
-
-def _not_sound(
-    recording: Recording,
-    constant: BoolArray,
-    sound: BoolArray,
-    *,
-    severity: Literal["excluded", "note"],
-) -> tuple[Finding, ...]:
-    """Findings on channels that others are not referenced to, one for each of two reasons."""
-    reasons = (
-        (Reason.CONSTANT_UNIT, constant, "signals that vary"),
-        (Reason.NON_FINITE_NEURAL, ~constant & ~sound, "finite values"),
-    )
-    remedy = "no other channel is referenced to them; fix them in the source to keep them"
-    return tuple(
-        _finding(recording, reason, severity, np.flatnonzero(flags).tolist(), expected, remedy)
-        for reason, flags, expected in reasons
-        if flags.any()
-    )
-
-
-def _without_neighbour(recording: Recording, alone: list[int]) -> tuple[Finding, ...]:
-    expected = "a usable contact with the next or the previous number on the same shaft"
-    remedy = 'the channels are left out; choose reference = "average" or "none" to keep them'
-    reason = Reason.CHANNEL_WITHOUT_REFERENCE
-    if not alone:
-        return ()
-    return (_finding(recording, reason, "excluded", alone, expected, remedy),)
-
-
-def _finding(
-    recording: Recording,
-    reason: Reason,
-    severity: Literal["excluded", "note"],
-    channels: list[int],
-    expected: str,
-    remedy: str,
-) -> Finding:
-    ids = recording.units.ids
-    return Finding(
-        field="reference",
-        reason=reason,
-        severity=severity,
-        where=recording.where,
-        found=f"{len(channels)} of {len(ids)} channels: {listed([ids[i] for i in channels], MOST_LISTED)}",
-        expected=expected,
-        remedy=remedy,
-    )
+    return terms, units.take(kept), alone
 
 
 @dataclass(frozen=True)

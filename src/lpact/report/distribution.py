@@ -43,7 +43,7 @@ def distribution_svg(shown: Distribution) -> Markup:
     text = escape(description(shown))
     size = f"0 0 {WIDTH} {BASE + AXIS}"
     opening = f'<svg class="strip" viewBox="{size}" role="img" aria-label="{text}">'
-    # Every text of a part went through `escape`; all else in it is a number of ours.
+    # All text was escaped with `escape`; everything else is a number computed here.
     return Markup(f"{opening}<title>{text}</title>{''.join(parts)}</svg>")  # noqa: S704
 
 

@@ -75,8 +75,10 @@ class Missing:
 
 
 MakeFigure = Callable[[Material], Figure | Missing]
-Drawing: TypeAlias = "tuple[Chart, Sequence[str], str]"
-"""Chart, sentences of the caption (empty ones are left out), and summary."""
+Caption = Sequence[str] | Mapping[str, object]
+"""Sentences (empty ones are left out), or sentences with whether they hold."""
+Drawing: TypeAlias = "tuple[Chart, Caption, str]"
+"""Chart, caption and summary."""
 
 
 def figure(
@@ -109,6 +111,8 @@ def finished(name: str, title: str, drawn: Drawing | str) -> Figure | Missing:
     if isinstance(drawn, str):
         return Missing(name, title, drawn)
     chart, caption, summary = drawn
+    if isinstance(caption, Mapping):
+        caption = [sentence for sentence, holds in caption.items() if holds]
     return Figure(name, title, " ".join(filter(None, caption)), summary, chart)
 
 

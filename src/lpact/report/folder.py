@@ -60,7 +60,7 @@ def refuse_foreign(folder: Path) -> None:
 
 @contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
-    """A folder that takes the place of ``target`` when the block ends well, and vanishes when it does not."""
+    """A folder that replaces ``target`` if the block succeeds and is removed if it fails."""
     target = Path(os.path.abspath(target))
     work = _work(target)
     with storage_errors(target, "the report cannot be written"):
@@ -77,7 +77,7 @@ def new_folder(target: Path) -> Iterator[Path]:
                 if path.is_file()
             }
             (made / CONTENTS).write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
-            # Somebody may have put a file there meanwhile.
+            # A file may have been put there in the meantime.
             refuse_foreign(target)
             _exchange(made, target)
         finally:

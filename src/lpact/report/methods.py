@@ -34,6 +34,7 @@ from lpact.report.references import (
     source_keys,
 )
 from lpact.store import Manifest
+from lpact.wording import counted
 
 OPEN, CLOSE = "\ue000", "\ue001"
 """Around the keys of a citation, until a text is written out; no string from data keeps them."""
@@ -43,7 +44,6 @@ METRICS: Mapping[str, str] = {
     "spearman": "Spearman correlation",
     "r2": "out-of-sample R²",
 }
-_POOLING = {"mean": "mean", "sum": "sum", "first": "first", "last": "last"}
 _PACKAGES = {
     "python": "Python",
     "numpy": "NumPy",
@@ -188,12 +188,8 @@ def _preprocessing(steps: PreprocessConfig) -> str:
         f"confounds regressed out: {names(steps.confounds)}": steps.confounds,
         "units scaled to mean 0 and standard deviation 1": steps.zscore,
     }
-    done = [step for step, used in parts.items() if used]
-    text = (
-        "; ".join(done)
-        if done
-        else "recordings were taken as they are, without further preprocessing"
-    )
+    done = "; ".join(step for step, used in parts.items() if used)
+    text = done or "recordings were taken as they are, without further preprocessing"
     lost = "the unit" if steps.missing == "drop_units" else "the events whose windows touched them"
     text += f". Samples that are not finite cost {lost}."
     if steps.artefact_threshold is not None:
@@ -206,27 +202,22 @@ def _preprocessing(steps: PreprocessConfig) -> str:
 
 def _grid(grid: GridConfig, uses: frozenset[str]) -> str:
     one = {"words": "word", "sentences": "sentence", "trs": "volume"}[grid.events]
-    text = f"one event per {one}; "
-    if grid.events == "words":
-        text += (
-            f"the response is the mean over a window of {number(grid.window_ms)} ms that begins "
-            f"{numbers(grid.lags_ms, 'ms')} after word onset"
-        )
-    elif grid.events == "sentences":
-        text += (
-            f"the response is the mean from the first word's onset to the last word's offset, "
-            f"{numbers(grid.lags_ms, 'ms')} later"
-        )
-    else:
-        text += f"the response is the volume {numbers(grid.lags_ms, 'ms')} later"
+    lags = numbers(grid.lags_ms, "ms")
+    text = (
+        f"one event per {one}; the response is "
+        + {
+            "words": f"the mean over a window of {number(grid.window_ms)} ms that begins {lags} after word onset",
+            "sentences": f"the mean from the first word's onset to the last word's offset, {lags} later",
+            "trs": f"the volume {lags} later",
+        }[grid.events]
+    )
     if len(grid.lags_ms) > 1 and "readout" in uses:
         text += " (candidate lags, chosen on training rows)"
     text += _features_of_events(grid)
     one_lag = "measures without a readout use" if "readout" in uses else "the reference lag is"
-    if grid.reference_lag_ms is not None:
-        text += f"; {one_lag} the lag of {number(grid.reference_lag_ms)} ms"
-    else:
-        text += f"; {one_lag} the middle lag"
+    middle = grid.reference_lag_ms is None
+    lag = "the middle lag" if middle else f"the lag of {number(grid.reference_lag_ms or 0)} ms"
+    text += f"; {one_lag} {lag}"
     of = (
         "means over regions"
         if grid.units == "regions"
@@ -249,13 +240,13 @@ def _features_of_events(grid: GridConfig) -> str:
     if grid.tr_features == "lanczos":
         text = (
             f"; features of words were resampled to the volumes with a Lanczos filter of "
-            f"{amount(grid.lanczos_lobes, 'lobe')} and a cut-off of {number(grid.lanczos_cutoff)} / TR"
+            f"{counted(grid.lanczos_lobes, 'lobe')} and a cut-off of {number(grid.lanczos_cutoff)} / TR"
             f"{cite(*filter_keys(grid.model_dump()))}"
         )
         if grid.fir_ms:
             text += f", with delays of {numbers(grid.fir_ms, 'ms')} side by side"
         return text
-    return f"; features of an event are the {_POOLING[grid.pooling]} over its words"
+    return f"; features of an event are the {grid.pooling} over its words"
 
 
 def _model(model: LanguageModelConfig) -> str:
@@ -291,7 +282,7 @@ def readout(config: StudyConfig) -> list[str]:
     return [
         f"Responses were predicted from features by ridge regression{cite(*READOUT)} in nested, blocked "
         f"cross-validation with {blocks}{cite(*CONTIGUOUS)}. On both sides of every held-out block "
-        f"{amount(chosen.gap_events, 'event')} were left out of training.",
+        f"{counted(chosen.gap_events, 'event')} were left out of training.",
         "Each remaining block served once as validation. Lag, penalty and components were chosen by the mean "
         f"validation {METRICS[chosen.selection_metric]}, {scope}; the ridge {noun} on offer: {penalties}. {components}",
         "Features were centred and scaled, and components fitted, on training rows alone. Predictions of all outer "
@@ -322,8 +313,8 @@ def software(manifest: Manifest, seed: int) -> list[str]:
         f"{cite(*PACKAGE)} on {listed(versions)}. Figures are Vega-Lite specifications{cite(*FIGURES)}.",
         f"Every random draw derives from the seed {seed} and the key of its row. The configuration has the "
         f"SHA-256 {plain(manifest.config_digest)}; the run was made from "
-        f"{amount(len(manifest.inputs), 'source file')} and wrote {amount(len(manifest.outputs), 'table file')}, whose "
-        "checksums its manifest lists.",
+        f"{counted(len(manifest.inputs), 'source file')} and wrote {counted(len(manifest.outputs), 'table file')}; its "
+        "manifest lists their checksums.",
     ]
     if manifest.plugins:
         sentences.append(f"Packages that extend lpact: {names(manifest.plugins)}.")
@@ -393,18 +384,13 @@ def names(items: Iterable[object], last: str = "and") -> str:
     return listed([plain(item) for item in items], last)
 
 
-def amount(n: int, noun: str) -> str:
-    """``1 unit``, ``16 units``."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
 def spread(values: pl.Series, noun: str) -> str:
     """``401 events`` or ``392 to 435 events``."""
     counts = sorted(int(value) for value in values.drop_nulls().unique())
     if not counts:
         return f"no {noun}s"
     if len(counts) == 1:
-        return amount(counts[0], noun)
+        return counted(counts[0], noun)
     return f"{counts[0]} to {counts[-1]} {noun}s"
 
 

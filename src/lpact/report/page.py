@@ -17,10 +17,10 @@ from lpact.analyses.base import Analysis
 from lpact.analyses.explanation import ClaimTable, Conclusion, Explanation
 from lpact.report.explanation import environment, explanation_html, read_file
 from lpact.report.figure import Figure, Missing, drawable
-from lpact.report.preregistration import followed
 from lpact.report.theme import following_page, variables
 from lpact.report.values import number
 from lpact.store import Manifest
+from lpact.tables import AFTER_THE_FACT, BEFORE_RESULTS, BEFORE_RUN, DIGEST
 from lpact.wording import size
 
 SECTIONS = ("verdict", "why", "how sure", "how it was made")
@@ -173,6 +173,36 @@ def options(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
             yield from options(own, f"{path}[{own.get('name', place)}]")
     else:
         yield path, json.dumps(value, ensure_ascii=False)
+
+
+# -- preregistration ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Followed:
+    """How far a run followed its preregistration, in a sentence; followed and registered items of each group."""
+
+    sentence: str
+    groups: tuple[tuple[str, int, int], ...]
+    deviations: list[dict[str, Any]]
+
+
+def followed(items: pl.DataFrame) -> Followed:
+    """Summarise the table `PREREGISTRATION_ITEMS`."""
+    registration = items.filter(item_group="registration")
+    own = {row["item"]: row for row in registration.iter_rows(named=True)}
+    late = own[BEFORE_RESULTS]["found"] == AFTER_THE_FACT
+    text = (
+        f"{'Registered after results existed' if late else 'Preregistered'} (digest {own[DIGEST]['registered']}): "
+        f"{items['followed'].sum()} of {items.height} items were followed"
+    )
+    if not own[BEFORE_RUN]["followed"]:
+        text += "; that it was made before the run is not shown"
+    if not own[DIGEST]["followed"]:
+        text += "; the registration was edited after it was made"
+    counts = items.group_by("item_group").agg(pl.col("followed").sum(), pl.len()).sort("item_group")
+    deviations = items.filter(~pl.col("followed")).sort("item_group", "item").to_dicts()
+    return Followed(f"{text}.", tuple(counts.iter_rows()), deviations)
 
 
 # -- claims ------------------------------------------------------------------------------------------------------------

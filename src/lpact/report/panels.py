@@ -168,9 +168,9 @@ def pixels(field: str) -> Spec:
     return {"field": field, "type": "quantitative", "scale": None, "axis": None}
 
 
-def own(field: str, kind: str = "nominal") -> Spec:
+def own(field: str) -> Spec:
     """A channel whose values the rows bring along, such as colours or symbols."""
-    return {"field": field, "type": kind, "scale": None, "legend": None}
+    return {"field": field, "scale": None, "legend": None}
 
 
 def domain(*columns: pl.Series | Iterable[float | None]) -> tuple[float, float]:
@@ -211,8 +211,8 @@ class Look:
         }
 
 
-_LOOK = {"shape": pl.String, "fill": pl.String, "stroke": pl.String}
-_LOOK_SCHEMA = _LOOK | {"size": pl.Float64, "opacity": pl.Float64}
+_LOOK: Spec = dict.fromkeys(("shape", "fill", "stroke"), pl.String)
+_LOOK |= dict.fromkeys(("size", "opacity"), pl.Float64)
 
 
 def points(
@@ -234,18 +234,12 @@ def points(
         looks = [look] * rows.height
     else:
         looks = [look[kind] for kind in rows[by]] if isinstance(look, Mapping) else list(look)
-    rows = rows.select(pl.exclude(list(_LOOK_SCHEMA))).hstack(
-        pl.DataFrame([own.columns() for own in looks], schema=_LOOK_SCHEMA)
-    )
-    kinds = {
-        name: "nominal" if kind == pl.String else "quantitative"
-        for name, kind in _LOOK_SCHEMA.items()
-    }
+    drawn = pl.DataFrame([look.columns() for look in looks], schema=_LOOK)
+    rows = rows.select(pl.exclude(list(_LOOK))).hstack(drawn)
     style = {"strokeWidth": thick, "strokeCap": "round"}
     if any(shift):
         style |= {"xOffset": shift[0], "yOffset": shift[1]}
-    channels = {name: own(name, kind) for name, kind in kinds.items()}
-    return layer(rows, "point", style, x=x, y=y, **channels, **more)
+    return layer(rows, "point", style, x=x, y=y, **{name: own(name) for name in _LOOK}, **more)
 
 
 def dots(

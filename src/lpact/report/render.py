@@ -19,10 +19,9 @@ from typing import Any
 
 from lpact.errors import RunError
 from lpact.report.figure import VEGA_LITE, Figure, Missing, drawable
-from lpact.report.theme import dark, following_viewer
+from lpact.report.theme import following_viewer
 
 SYSTEM_FONTS = "LPACT_SYSTEM_FONTS"
-DARK = "dark"
 PNG_SCALE = 2.0
 _FONTCONFIG = "FONTCONFIG_FILE"
 _EMPTY_SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"><text>.</text></svg>'
@@ -51,10 +50,7 @@ def converter() -> Any:
 
 
 def write_pictures(folder: Path, figure: Figure) -> str:
-    """Draw a figure, write it in all formats, and return its SVG.
-
-    The SVG in the file follows the viewer's light or dark scheme; ``dark/`` is always dark.
-    """
+    """Draw a figure, write it in all formats, and return its SVG; the file follows the viewer's colour scheme."""
     try:
         svg = to_svg(figure)
         pdf, png = to_pdf(svg), to_png(svg)
@@ -66,14 +62,9 @@ def write_pictures(folder: Path, figure: Figure) -> str:
             expected="a picture",
             remedy="please report it, with the table that the figure is made from",
         ) from error
-    (folder / DARK).mkdir(parents=True, exist_ok=True)
-    for path, data in (
-        (f"{figure.name}.svg", following_viewer(svg).encode()),
-        (f"{DARK}/{figure.name}.svg", dark(svg).encode()),
-        (f"{figure.name}.pdf", pdf),
-        (f"{figure.name}.png", png),
-    ):
-        (folder / path).write_bytes(data)
+    folder.mkdir(parents=True, exist_ok=True)
+    for suffix, data in (("svg", following_viewer(svg).encode()), ("pdf", pdf), ("png", png)):
+        (folder / f"{figure.name}.{suffix}").write_bytes(data)
     return svg
 
 

@@ -1,7 +1,7 @@
 """The look of every figure: palette roles with a light and a dark colour, and the Vega-Lite configuration.
 
-Figures are drawn in light colours, all of them from the palette, so exchanging colours gives the dark picture and the
-one that follows the page. Categorical colours also differ in lightness, for all common kinds of colour vision; ramps
+Figures are drawn in light colours, all of them from the palette, so exchanging colours gives the picture that follows
+the page or the viewer. Categorical colours also differ in lightness, for all common kinds of colour vision; ramps
 change steadily in lightness, so they read in grey. Text over a cell is ``on_strong`` from ``ramp4``, ``below2`` and
 ``above2`` on, and ``on_light`` on weaker ones.
 """
@@ -9,7 +9,6 @@ change steadily in lightness, so they read in grey. Text over a cell is ``on_str
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 PALETTE: dict[str, tuple[str, str]] = {
@@ -66,14 +65,15 @@ def colour(role: str) -> str:
     return PALETTE[role][0]
 
 
-def dark(svg: str) -> str:
-    """The same picture in dark colours."""
-    return _painted(svg, lambda own: PALETTE[_ROLES[own]][1] if own in _ROLES else own)
-
-
 def following_page(svg: str) -> str:
     """The same picture with style-sheet variables for colours, so that it follows the page's theme."""
-    return _painted(svg, lambda own: f"var(--{_ROLES.get(own, '')}, {own})")
+
+    def painted(found: re.Match[str]) -> str:
+        own = found["colour"]
+        follows = f"var(--{_ROLES.get(own, '')}, {own})" if own.startswith("#") else own
+        return f' {found["what"]}="{follows}"'
+
+    return _PAINT.sub(painted, svg)
 
 
 def following_viewer(svg: str) -> str:
@@ -89,25 +89,6 @@ def following_viewer(svg: str) -> str:
     )
     style = f"<style>@media(prefers-color-scheme:dark){{{rules}}}</style>"
     return re.sub(r"<svg\b[^>]*>", lambda found: found[0] + style, svg, count=1)
-
-
-def grey(svg: str) -> str:
-    """The same picture without colour, by luminance: what a grey print shows."""
-    return _painted(svg, _grey)
-
-
-def _painted(svg: str, change: Callable[[str], str]) -> str:
-    def painted(found: re.Match[str]) -> str:
-        own = found["colour"]
-        return f' {found["what"]}="{change(own)}"' if own.startswith("#") else found[0]
-
-    return _PAINT.sub(painted, svg)
-
-
-def _grey(colour: str) -> str:
-    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
-    level = round(0.2126 * red + 0.7152 * green + 0.0722 * blue)
-    return f"#{level:02x}{level:02x}{level:02x}"
 
 
 def unknown_colours(svg: str) -> list[str]:

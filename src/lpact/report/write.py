@@ -2,24 +2,19 @@
 
 ::
 
-    report.html          the page, which needs nothing beside it
+    report.html          the page, complete in one file
     methods.md, .tex     a Methods section with this run's parameters
     references.bib       what it cites
-    figures/             every figure as SVG, PDF and PNG; dark/ holds dark SVGs; one folder per analysis if several
-    tables/              every table as CSV and LaTeX
+    figures/             every figure as SVG, PDF and PNG; one folder per analysis if there are several
+    tables/              every table as CSV, and as LaTeX up to 10,000 rows
     contents.json        what was written, with checksums
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +22,9 @@ import polars as pl
 
 from lpact.analyses.base import Analysis, Material, analyses_of
 from lpact.config import StudyConfig
-from lpact.errors import RunError
-from lpact.report.export_tables import SUFFIXES, export_tables
 from lpact.report.figure import Figure, Missing
 from lpact.report.folder import REPORT_PAGE, new_folder, refuse_foreign
+from lpact.report.latex import latex_table
 from lpact.report.methods import (
     cited_keys,
     methods_latex,
@@ -40,13 +34,16 @@ from lpact.report.methods import (
 )
 from lpact.report.page import AnalysisPart, Drawn, page_html, strongest
 from lpact.report.references import bibtex
-from lpact.report.render import write_pictures
-from lpact.store import RunTables, StoredRun, write_table
+from lpact.report.render import converter, write_pictures
+from lpact.store import RunTables, StoredRun, table_path, write_table
+from lpact.store.files import write_csv
 from lpact.store.manifest import REPORT_FOLDER
-from lpact.tables import PREREGISTRATION_ITEMS, find_table
+from lpact.tables import PREREGISTRATION_ITEMS, Table, find_table
+
+MOST_LATEX_ROWS = 10_000
+"""Tables with more rows are written as CSV only."""
 
 Tell = Callable[[str], None]
-Start = Callable[..., Future[Any]]
 Drawing = tuple[str, Figure | Missing, Future[str] | None]
 """Section, figure, and its picture, which may still be under way."""
 
@@ -84,16 +81,16 @@ def write_report(
     with_tables
         Whether every table is written as CSV and LaTeX beside the page.
     workers
-        Processes that draw and write meanwhile; with more than none, a script must guard its entry point.
+        Threads that draw and write meanwhile.
     tell
         Called with a few words on each step.
     """
     folder = run.root / REPORT_FOLDER if out is None else Path(out)
     refuse_foreign(folder)
     analyses = analyses_of(config)
-    with new_folder(folder) as made, _background(workers) as start:
-        if with_tables:
-            start(export_tables, run.root, run.tables(), made / "tables")
+    converter()  # before threads use it
+    with new_folder(folder) as made, ThreadPoolExecutor(max(1, workers)) as pool:
+        exported = pool.submit(export_tables, run.root, made / "tables") if with_tables else None
         material = Material(RunTables(run), config)
         more: dict[str, pl.DataFrame] = {}
         for analysis in analyses.values():
@@ -101,12 +98,13 @@ def write_report(
         material = Material(material.tables, config, more)
         tell("drawing figures")
         drawings = {
-            name: _draw(
-                own, material, made / "figures" / (name if len(analyses) > 1 else ""), start
-            )
+            name: _draw(own, material, made / "figures" / (name if len(analyses) > 1 else ""), pool)
             for name, own in analyses.items()
         }
-        files = _write_tables(run, more, made / "tables", start) if with_tables else []
+        files = []
+        if exported is not None:
+            files = _listed(run, more, made / "tables")
+            exported.result()
         tell("drawing figures and writing tables")
         drawn = {
             name: [
@@ -141,7 +139,9 @@ def write_report(
     )
 
 
-def _draw(analysis: Analysis, material: Material, folder: Path, start: Start) -> list[Drawing]:
+def _draw(
+    analysis: Analysis, material: Material, folder: Path, pool: ThreadPoolExecutor
+) -> list[Drawing]:
     """Make all figures of an analysis and have them drawn."""
     made: list[Drawing] = []
     for section, names in analysis.figures.items():
@@ -149,7 +149,7 @@ def _draw(analysis: Analysis, material: Material, folder: Path, start: Start) ->
             figure = analysis.figure(name, material)
             picture = None
             if isinstance(figure, Figure):
-                picture = start(write_pictures, folder, figure)
+                picture = pool.submit(write_pictures, folder, figure)
             made.append((section, figure, picture))
     return made
 
@@ -176,62 +176,44 @@ def _part(analysis: Analysis, material: Material, drawn: list[Drawn]) -> Analysi
     )
 
 
-def _write_tables(
-    run: StoredRun, more: Mapping[str, pl.DataFrame], folder: Path, start: Start
+def export_tables(root: Path, folder: Path) -> None:
+    """Write every table of a run as CSV and LaTeX; a table that has changed since the run is refused."""
+    for table in StoredRun(root).tables():
+        _export(StoredRun(root).table(table.name), table, folder)
+
+
+def _export(frame: pl.DataFrame, table: Table, folder: Path) -> None:
+    for suffix in _suffixes(frame.height).values():
+        path = table_path(folder, table, suffix)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as handle:
+            if suffix == ".csv":
+                write_csv(frame, table, handle)
+            else:
+                handle.write(latex_table(frame, table).encode())
+
+
+def _suffixes(n_rows: int) -> dict[str, str]:
+    """Formats of a table with so many rows, and how their files end."""
+    return {"csv": ".csv", "latex": ".tex"} if n_rows <= MOST_LATEX_ROWS else {"csv": ".csv"}
+
+
+def _listed(
+    run: StoredRun, more: Mapping[str, pl.DataFrame], folder: Path
 ) -> list[tuple[str, str, int, dict[str, str]]]:
     """Add tables that are not the run's own, as Parquet too; return the list of all."""
-    added = [find_table(name) for name in sorted(more)]
-    for table in added:
-        write_table(more[table.name], table, folder)
-    start(export_tables, folder, added, folder, ("latex",))
     counts = [(table, run.n_rows(table.name)) for table in run.tables()]
-    counts += [(table, more[table.name].height) for table in added]
+    for name in sorted(more):
+        table, frame = find_table(name), more[name]
+        write_table(frame, table, folder)
+        _export(frame, table, folder)
+        counts.append((table, frame.height))
     return [
         (
             table.name,
             table.meaning,
-            n_rows,
-            {name: f"tables/{table.name}{suffix}" for name, suffix in SUFFIXES.items()},
+            n,
+            {form: f"tables/{table.name}{suffix}" for form, suffix in _suffixes(n).items()},
         )
-        for table, n_rows in counts
+        for table, n in counts
     ]
-
-
-@contextmanager
-def _background(workers: int) -> Iterator[Start]:
-    """A function that starts jobs in background processes, or does them at once where there are none.
-
-    Leaving the block waits for all of them, and raises what one of them raised.
-    """
-    if not workers:
-
-        def do(job: Callable[..., Any], *args: Any) -> Future[Any]:
-            done: Future[Any] = Future()
-            done.set_result(job(*args))
-            return done
-
-        yield do
-        return
-    jobs: list[Future[Any]] = []
-    # The main process has most to do and comes first.
-    nice = partial(os.nice, 5) if hasattr(os, "nice") else None
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=nice)
-
-    def submit(job: Callable[..., Any], *args: Any) -> Future[Any]:
-        jobs.append(pool.submit(job, *args))
-        return jobs[-1]
-
-    try:
-        yield submit
-        for job in jobs:
-            job.result()
-    except BrokenProcessPool as broken:
-        raise RunError(
-            "a background process of the report died",
-            where="report",
-            got=str(broken),
-            expected="processes that finish their work",
-            remedy="in a script, guard the entry point (if __name__ == '__main__'), or use workers=0",
-        ) from broken
-    finally:
-        pool.shutdown(cancel_futures=True)

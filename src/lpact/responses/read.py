@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from lpact.errors import InputError, did_you_mean
+from lpact.errors import InputError, did_you_mean, require_known
 from lpact.math.types import FloatArray, IntArray
 from lpact.math.windows import mean_slices, nearest_sample, window_samples
 
@@ -58,13 +58,7 @@ def _plain_column(series: Any) -> Any:
 def require(table: pl.DataFrame, columns: Sequence[str], where: str) -> None:
     """Raise `InputError` unless the table has these columns."""
     for column in columns:
-        if column not in table.columns:
-            raise InputError(
-                f"the table has no column '{column}'",
-                where=where,
-                got="columns " + ", ".join(table.columns),
-                remedy=f"name an existing column; {did_you_mean(column, table.columns)}",
-            )
+        require_known(column, table.columns, "column", where=where)
 
 
 def numbers(values: npt.ArrayLike, where: str, name: str) -> FloatArray:

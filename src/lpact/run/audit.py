@@ -18,7 +18,7 @@ from lpact.errors import ConfigError, InputError, StudyInputError
 from lpact.features.mechanisms import MECHANISMS
 from lpact.features.models import FEATURE_SETS, MODELS
 from lpact.features.nuisance import nuisance_builder
-from lpact.features.parsing.parse import parser_files
+from lpact.features.parsing import parser_files
 from lpact.inputs.prepare import compute_settings
 from lpact.inputs.sources import Owner, Seen
 from lpact.inputs.workspace import Workspace, build_source
@@ -36,32 +36,22 @@ S = TypeVar("S", bound=Section)
 
 @dataclass(frozen=True)
 class StudyAudit:
-    """What the sources allow, for every analysis of a study.
-
-    Attributes
-    ----------
-    of
-        What each analysis found, by name.
-    tables
-        All tables of the audit.
-    n_recordings
-        Recordings that were read.
-    seconds, peak_bytes
-        Time that it took, and the most memory that this process had used by its end.
-    seen, fingerprints
-        Source files as they were, to notice later changes.
-    sets_to_come
-        Sets of features that are not extracted yet, and so not among the model files.
-    """
+    """What the sources allow, for every analysis of a study."""
 
     of: Mapping[str, Audit]
+    """What each analysis found, by name."""
     tables: Mapping[str, pl.DataFrame]
+    """All tables of the audit."""
     n_recordings: int = 0
+    """Recordings that were read."""
     seconds: float = field(default=0.0, compare=False)
     peak_bytes: int = field(default=0, compare=False)
+    """Time that it took, and the most memory that this process had used by its end."""
     seen: Mapping[Owner, tuple[Seen, ...]] = field(default_factory=dict, compare=False, repr=False)
     fingerprints: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """Source files as they were, to notice later changes."""
     sets_to_come: int = field(default=0, compare=False)
+    """Sets of features that are not extracted yet, and so not among the model files."""
 
 
 def audit_study(workspace: Workspace, reporter: Reporter) -> StudyAudit:
@@ -170,12 +160,12 @@ def study_keys(config: StudyConfig, audit: StudyAudit, analysis: str) -> Keys:
 
 
 def check_device(config: SharedConfig) -> None:
-    """Raise `ConfigError` where the readouts' device is not there."""
+    """Raise `ConfigError` if the readouts' device is not available."""
     try:
         compute_settings(config.readout).open()
     except (ImportError, ValueError) as error:
         raise ConfigError(
-            "the readouts cannot be computed where the study asks",
+            "the readouts cannot be computed on this device",
             where="option 'readout.device'",
             got=f"'{config.readout.device}': {error}",
             expected="a device of this machine",

@@ -12,7 +12,6 @@ import polars as pl
 
 from lpact.analyses.base import Frames, Task, analyses_of, decided
 from lpact.config import RunConfig, StudyConfig
-from lpact.errors import LPactError
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, check_device, provenance
 from lpact.run.executors.local import open_executor
@@ -22,7 +21,7 @@ from lpact.run.measure import Conductor, Measuring
 from lpact.run.progress import Reporter, Several
 from lpact.run.stages import AUDIT, DECISION, TABLES
 from lpact.run.status import LOG_NAME, read_status
-from lpact.store import FolderShelf, LazyTables, RunWriter, StoredRun, TaskStore, open_shelf
+from lpact.store import LazyTables, RunWriter, StoredRun, TaskStore
 from lpact.tables import PREREGISTRATION_ITEMS
 
 if TYPE_CHECKING:
@@ -52,14 +51,17 @@ def execute(
             audit = audit_study(workspace, Several(reporter, journal))
     else:
         workspace.hold(audit.seen, audit.fingerprints)
-    tasks = TaskStore(open_shelf(settings.tasks)) if settings.tasks else None
+    tasks = TaskStore(Path(settings.tasks)) if settings.tasks else None
     with (
         RunWriter(out, provenance(config, audit), tasks) as writer,
         _journal(config, writer, reporter, workers, expected, settings.cluster) as journal,
     ):
         journal.known(AUDIT, audit.n_recordings, audit.seconds, audit.peak_bytes)
         if registration is not None:
-            _mark(registration, writer, journal)
+            # Every result that is made now says under which registration that was.
+            digest = registration.found_digest
+            writer.tasks = replace(writer.tasks, mark=digest)
+            journal.note("preregistration", digest=digest, registered_at=registration.registered_at)
         if extract_features(workspace, journal) or audit.sets_to_come:
             # What features offer is known only now; they are inputs like any other.
             workspace = Workspace(config, settings)
@@ -109,7 +111,7 @@ def _make(
     journal: Journal,
     registration: Registration | None,
 ) -> StoredRun:
-    """Measure, decide and publish: every analysis that the study asks for."""
+    """Measure, decide and publish: every analysis of the study."""
     config = workspace.config
 
     def lost(tasks: list[Task]) -> None:
@@ -117,30 +119,23 @@ def _make(
         what = f"a worker was lost; its tasks are run again: {names or 'none'}"
         journal.note("worker_lost", tasks=names, what=what)
 
-    asked = [Measuring(config, audit, analysis) for analysis in analyses_of(config).values()]
-    tasks = [task for measuring in asked for stage in measuring.stages for task in stage.tasks]
-    # A listing of an object store may take minutes; there the stages count what they reuse.
-    local = isinstance(writer.tasks.shelf, FolderShelf)
-    if n := sum(writer.tasks.has(task.key) for task in tasks) if local else 0:
+    measurings = [Measuring(config, audit, analysis) for analysis in analyses_of(config).values()]
+    tasks = [task for measuring in measurings for stage in measuring.stages for task in stage.tasks]
+    if n := sum(writer.tasks.has(task.key) for task in tasks):
         results = "1 finished result" if n == 1 else f"{n:,} finished results"
         journal.note("resuming", n_results=n, what=f"Resuming: reusing {results}")
-    if workspace.run.tasks:
+    if workspace.run.tasks and not all(writer.tasks.has(task.key) for task in tasks):
         from lpact.run.preregistration import leave_note
 
-        try:
-            leave_note(writer.tasks, config, audit, writer.provenance)
-        except LPactError:
-            # A store that cannot be written is no problem if it has all results.
-            if not all(writer.tasks.has(task.key) for task in tasks):
-                raise
+        leave_note(writer.tasks, config, audit)
     with open_executor(workspace, writer.tasks, workers, lost=lost, note=journal.note) as executor:
         conductor = Conductor(writer.tasks, executor, journal)
-        for measuring in asked:
+        for measuring in measurings:
             measuring.run(conductor)
         conductor.check()
-    journal.stage(DECISION, len(asked))
+    journal.stage(DECISION, len(measurings))
     layers: list[Mapping[str, pl.DataFrame]] = []
-    for measuring in asked:
+    for measuring in measurings:
         tables = measuring.tables(writer.tasks)
         layers += (decided(measuring.analysis, config, tables), tables)
         journal.advance()
@@ -153,13 +148,6 @@ def _make(
         then=lambda n_rows: _followed(registration, writer, tasks, published, n_rows, journal),
         last=lambda: _records(journal, writer, registration),
     )
-
-
-def _mark(registration: Registration, writer: RunWriter, journal: Journal) -> None:
-    """Let every result that is made now say under which registration that was."""
-    digest = registration.found_digest
-    writer.tasks = replace(writer.tasks, mark=digest)
-    journal.note("preregistration", digest=digest, registered_at=registration.registered_at)
 
 
 def _followed(

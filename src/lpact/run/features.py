@@ -21,7 +21,7 @@ def wanted_contexts(config: StudyConfig) -> tuple[str, ...]:
 
 
 def extract_features(workspace: Workspace, reporter: Reporter) -> bool:
-    """Extract what is not there yet; says whether anything was done."""
+    """Extract missing feature sets; return whether anything was done."""
     wanted = wanted_contexts(workspace.config)
     worked = False
     for model, source, stimulus in unready(workspace):

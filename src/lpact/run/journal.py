@@ -22,7 +22,7 @@ from typing import Any, Literal
 from lpact.config import StudyConfig
 from lpact.errors import RunError
 from lpact.run.executors.base import TaskFailure, TaskRecord
-from lpact.run.machine import StageMemory
+from lpact.run.machine import peak_bytes
 from lpact.run.progress import Estimate, Reporter, RunProgress, StageProgress
 from lpact.run.status import (
     ALWAYS_LOGGED,
@@ -33,7 +33,7 @@ from lpact.run.status import (
     read_status,
 )
 from lpact.store import FolderLock, atomic_write_bytes, partial_folder, refuse_foreign
-from lpact.store.folder_lock import LOCK_NAME
+from lpact.store.disk import LOCK_NAME
 from lpact.store.manifest import library_versions, lpact_version
 
 Outcome = Literal["finished", "failed", "interrupted"]
@@ -52,37 +52,16 @@ def utc_now() -> str:
 
 
 class LogFile:
-    """Appends lines to a log. A full disk costs lines, never the run: ``lost`` is called once, ``n_lost`` counts."""
+    """Appends events to a log. A full disk costs lines, never the run: ``say`` is called with the first error."""
 
-    def __init__(self, path: Path, lost: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, say: Callable[[str], None]) -> None:
         self._path = path
-        self._lost = lost
+        self._say = say
         self._handle: int | None = None
-        self._torn = False
-        self._unlogged = 0
-        self.n_lost = 0
+        self._torn = self._lost = False
 
     def write(self, event: str, stage: str, fields: Mapping[str, object]) -> None:
-        """Append one event."""
-        if self._unlogged and self._append("log_lines_lost", stage, {"n": self._unlogged}) is None:
-            self._unlogged = 0
-        if (problem := self._append(event, stage, fields)) is not None:
-            self._unlogged += 1
-            self.n_lost += 1
-            if self.n_lost == 1:
-                self._lost(
-                    f"the log {self._path} cannot be written ({problem.strerror or problem}): "
-                    "the run continues, and lines of its log are lost"
-                )
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
-
-    def _append(self, event: str, stage: str, fields: Mapping[str, object]) -> OSError | None:
-        """Write a line in one call; returns the error if it was not written completely."""
+        """Append one event, in one call."""
         values: dict[str, object] = {"time": utc_now(), "event": event, "stage": stage}
         for name, value in fields.items():
             values[f"given_{name}" if name in ALWAYS_LOGGED else name] = _plain(value)
@@ -92,11 +71,21 @@ class LogFile:
                 size = os.fstat(self._handle).st_size
                 self._torn = size > 0 and os.pread(self._handle, 1, size - 1) != b"\n"
             content = b"\n" * self._torn + json.dumps(values).encode() + b"\n"
-            written = os.write(self._handle, content)
+            self._torn = os.write(self._handle, content) < len(content)
+            problem = "a line was cut short" if self._torn else ""
         except OSError as error:
-            return error
-        self._torn = written < len(content)
-        return OSError(f"{written} of {len(content)} bytes were written") if self._torn else None
+            problem = error.strerror or str(error)
+        if problem and not self._lost:
+            self._lost = True
+            self._say(
+                f"the log {self._path} cannot be written ({problem}): the run continues, and lines of its log are lost"
+            )
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
 
 
 def _plain(value: object) -> object:
@@ -118,14 +107,12 @@ def logged_stage(path: Path, stage: str) -> Iterator[None]:
     if not path.is_file():
         yield
         return
-    log, memory, began = LogFile(path, lambda _: None), StageMemory(), time.perf_counter()
+    log, began = LogFile(path, lambda _: None), time.perf_counter()
     log.write("stage_started", stage, {"total": 1})
-    memory.begin(stage)
     try:
         yield
-        memory.look()
         seconds = round(time.perf_counter() - began, 3)
-        counts = {"total": 1, "done": 1, "seconds": seconds, "own_peak_bytes": memory.peaks[stage]}
+        counts = {"total": 1, "done": 1, "seconds": seconds, "own_peak_bytes": peak_bytes()}
         log.write("stage_finished", stage, counts)
     finally:
         log.close()
@@ -161,7 +148,7 @@ class Journal(Reporter):
         self._failures: list[dict[str, str]] = []
         self._n_failed = self._n_results = 0
         self._worker_peaks: dict[str, int] = {}
-        self._own = StageMemory()
+        self._own_peaks: dict[str, int] = {}
         self._status_at = -SECONDS_BETWEEN_STATUS
         self._status_lost = self._pending = False
         self._about: dict[str, Any] = {
@@ -192,17 +179,11 @@ class Journal(Reporter):
         """Tasks that ended with an error."""
         return self._n_failed
 
-    @property
-    def lost_lines(self) -> int:
-        """Lines of the log that could not be written."""
-        return 0 if self._log is None else self._log.n_lost
-
     def stage(self, name: str, total: int) -> None:
         """A stage of ``total`` tasks begins, and the one before ends."""
         with self._lock:
             self._end_stage()
             self._progress.stage(name, total)
-            self._own.begin(name)
             fields = {"total": total, "expected_seconds": self._progress.expected.get(name)}
             self._write("stage_started", name, fields)
             self._reporter.stage(name, total)
@@ -299,18 +280,20 @@ class Journal(Reporter):
         if (stage := self._progress.current) is not None:
             stage.advance(steps, self._progress.clock())
             show = show or stage.done == stage.total
-        self._tick(
-            now=show
-        )  # first, so that the line about the end of a stage has the new estimate
+        # First the estimate, so that the line about the end of a stage has the new one.
+        self._tick(now=show)
         self._reporter.advance(steps)
 
     def _end_stage(self) -> None:
         if (stage := self._progress.current) is not None:
-            self._own.look()
+            counts = self._counts(stage)
             self._progress.end_stage()
-            self._write("stage_finished", stage.name, self._counts(stage))
+            self._write("stage_finished", stage.name, counts)
 
     def _counts(self, stage: StageProgress) -> dict[str, object]:
+        """What log and status say of a stage; this process' memory peak is that until the end of the stage."""
+        if stage is self._progress.current:
+            self._own_peaks[stage.name] = peak_bytes()
         return {
             "total": stage.total,
             "done": stage.done,
@@ -318,13 +301,12 @@ class Journal(Reporter):
             "failed": stage.failed,
             "seconds": round(stage.seconds(self._progress.clock()), 3),
             "peak_bytes": self._worker_peaks.get(stage.name, 0),
-            "own_peak_bytes": self._own.peaks.get(stage.name, 0),
+            "own_peak_bytes": self._own_peaks.get(stage.name, 0),
         }
 
     def _beat(self) -> None:
         while not self._closed.wait(SECONDS_BETWEEN_STATUS):
             with self._lock:
-                self._own.look()
                 waited = self._progress.clock() - self._status_at
                 if waited >= (SECONDS_BETWEEN_STATUS if self._pending else HEARTBEAT_S):
                     self._tick(now=True)
@@ -342,7 +324,6 @@ class Journal(Reporter):
     def _write_status(self, state: str, problem: str) -> Estimate:
         progress = self._progress
         estimate = Estimate(1.0, 0.0) if state == "finished" else progress.estimate()
-        self._own.look()
         values = self._about | {
             "state": state,
             "problem": _shortened(problem, LONGEST_MESSAGE),
@@ -359,7 +340,6 @@ class Journal(Reporter):
             "n_results": self._n_results,
             "n_failed": self._n_failed,
             "failures": self._failures,
-            "lost_log_lines": self.lost_lines,
             "updated_at": utc_now(),
         }
         path = self._folder / STATUS_NAME

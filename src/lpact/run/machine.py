@@ -112,28 +112,3 @@ def held_bytes() -> int:
         return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return peak_bytes()
-
-
-class StageMemory:
-    """Memory peaks of this process by stage.
-
-    The system reports one peak for the life of a process. If it rises during a stage, it is the stage's; otherwise the
-    largest value seen at `look` counts.
-    """
-
-    def __init__(self) -> None:
-        self.peaks: dict[str, int] = {}
-        self._stage = ""
-        self._before = 0
-
-    def begin(self, stage: str) -> None:
-        """A stage begins."""
-        self._stage, self._before = stage, peak_bytes()
-        self.look()
-
-    def look(self) -> None:
-        """Note the memory of this process."""
-        if self._stage:
-            peak = peak_bytes()
-            seen = peak if peak > self._before else held_bytes()
-            self.peaks[self._stage] = max(self.peaks.get(self._stage, 0), seen)

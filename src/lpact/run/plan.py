@@ -1,5 +1,7 @@
 """What a run will compute, before it computes anything: claims, tasks and rows, what they cost, and whether that fits.
 
+An outline is what can be said of a study whose data or models are missing: what it needs, and where that comes from.
+
 Work is counted by analyses and divided by the speed of this machine. That is a first estimate; progress corrects it by
 the pace of the first tasks.
 """
@@ -7,6 +9,7 @@ the pace of the first tasks.
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,10 +21,23 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from lpact.analyses.base import StageWork, analyses_of
-from lpact.config import StudyConfig
+from lpact.analyses.explanation import Block
+from lpact.config import (
+    DatasetConfig,
+    LanguageModelConfig,
+    Role,
+    RunConfig,
+    SharedConfig,
+    StudyConfig,
+)
+from lpact.controls.base import CONTROLS
+from lpact.datasets.base import DATASETS, role_of
+from lpact.datasets.catalogue import Download
 from lpact.errors import RunError
-from lpact.features.models import NO_COST, ExtractionCost
+from lpact.features.models import NO_COST, ExtractionCost, ModelPlace
+from lpact.inputs.workspace import build_source
 from lpact.run.audit import StudyAudit, check_device
+from lpact.run.features import wanted_contexts
 from lpact.run.machine import Limits, held_bytes, machine_limits
 from lpact.run.measure import Measuring
 from lpact.run.stages import AUDIT, DECISION, FEATURES, REPORT, TABLES
@@ -135,32 +151,22 @@ def memory_with(stages: Sequence[StageCost], workers: int) -> int:
 
 @dataclass(frozen=True)
 class Plan:
-    """Sizes and costs of a study.
-
-    Attributes
-    ----------
-    config, audit
-        The study, and what its sources allow.
-    rows
-        Rows of every table; names in ``at_most`` are bounds, because the number depends on results.
-    claims
-        Ids of the claims of each analysis.
-    tasks
-        Number of tasks of each stage, in their order.
-    stages
-        Cost of each stage with one worker.
-    extraction
-        Features that must be extracted from language models first.
-    """
+    """Sizes and costs of a study."""
 
     config: StudyConfig
     audit: StudyAudit
+    """The study, and what its sources allow."""
     rows: Mapping[str, int]
+    """Rows of every table; names in ``at_most`` are bounds, because the number depends on results."""
     at_most: frozenset[str]
     claims: Mapping[str, tuple[str, ...]]
+    """Ids of the claims of each analysis."""
     tasks: Mapping[str, int]
+    """Number of tasks of each stage, in their order."""
     stages: tuple[StageCost, ...]
+    """Cost of each stage with one worker."""
     extraction: ExtractionCost = NO_COST
+    """Features that must be extracted from language models first."""
 
     @property
     def n_claims(self) -> int:
@@ -369,3 +375,85 @@ def _disk_problem(
         f"at most the {size(free)} that are free",
         advice,
     )
+
+
+@dataclass(frozen=True)
+class DatasetOutline:
+    """One dataset of the study. ``missing`` says what is missing, if anything."""
+
+    name: str
+    reader: str
+    role: Role
+    folder: Path | None
+    missing: str
+    extra: str
+    download: Download | None
+
+
+@dataclass(frozen=True)
+class ModelOutline:
+    """One model of the study. ``missing`` says what is missing, if anything."""
+
+    name: str
+    source: str
+    layers: tuple[int, ...]
+    contexts: tuple[str, ...]
+    missing: str
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What a study needs: ``controls`` with their draws, and ``blocks`` that each analysis shows, by name."""
+
+    datasets: tuple[DatasetOutline, ...]
+    models: tuple[ModelOutline, ...]
+    controls: Mapping[str, int]
+    blocks: Mapping[str, list[Block]]
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing, so that the study can be planned in full."""
+        return self.n_missing == 0
+
+    @property
+    def n_missing(self) -> int:
+        """Number of datasets and models that are missing."""
+        datasets = sum(bool(d.missing) for d in self.datasets)
+        return datasets + sum(bool(m.missing) for m in self.models)
+
+
+def outline_study(config: StudyConfig, run: RunConfig) -> Outline:
+    """Look for datasets and models without opening them."""
+    return Outline(
+        datasets=tuple(_dataset(entry, run.paths.get(entry.name)) for entry in config.datasets),
+        models=tuple(_model(model, run, wanted_contexts(config)) for model in config.models),
+        controls=control_draws(config),
+        blocks={name: own.outline(config) for name, own in analyses_of(config).items()},
+    )
+
+
+def _dataset(entry: DatasetConfig, path: str | None) -> DatasetOutline:
+    reader = DATASETS.get(entry.reader, where=f"dataset '{entry.name}'")
+    folder = None if path is None else Path(os.path.normpath(path))
+    missing = ""
+    if reader.needs_path and folder is None:
+        missing = f"no folder is given: [run.paths] {entry.name}"
+    elif reader.needs_path and folder is not None and not folder.is_dir():
+        missing = f"{folder} does not exist"
+    about = (folder, missing, reader.extra, reader.download)
+    return DatasetOutline(entry.name, entry.reader, role_of(entry), *about)
+
+
+def _model(model: LanguageModelConfig, run: RunConfig, contexts: tuple[str, ...]) -> ModelOutline:
+    source, folder = build_source(model), run.models.get(model.name)
+    source.at(ModelPlace(None if folder is None else Path(folder), Path(run.features)))
+    missing = source.absent(model.name)
+    return ModelOutline(model.name, model.source, model.layers, contexts, missing)
+
+
+def control_draws(config: SharedConfig) -> dict[str, int]:
+    """Draws of every control, if the dataset and the model allow it."""
+    return {
+        name: config.controls.draws if CONTROLS.get(name).random else 1
+        for name in config.controls.include
+    }

@@ -16,7 +16,7 @@ from rich.table import Column
 from rich.text import Text
 
 from lpact.run.stages import FEATURES, FIRST, LAST
-from lpact.wording import plain
+from lpact.wording import about, plain
 
 if TYPE_CHECKING:
     from lpact.run.executors.base import TaskFailure, TaskRecord
@@ -223,11 +223,7 @@ class RunProgress:
 
 def time_left(seconds: float) -> str:
     """``about 12 s left``, in a readable unit."""
-    if seconds < 120:
-        return f"about {seconds:.0f} s left"
-    if seconds < 7200:
-        return f"about {seconds / 60:.0f} min left"
-    return f"about {seconds / 3600:.1f} h left"
+    return f"{about(seconds)} left"
 
 
 def clock_time(seconds_left: float, now: datetime | None = None) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from lpact.errors import RunError
-from lpact.store.folder_lock import LOCK_NAME, holder
+from lpact.store.disk import LOCK_NAME, holder
 from lpact.store.manifest import MANIFEST_NAME
 
 STATUS_NAME = "status.json"
@@ -77,7 +77,6 @@ class StatusFile(_Part):
     n_results: int = 0
     n_failed: int
     failures: tuple[FailedTask, ...]
-    lost_log_lines: int
     started_at: AwareDatetime
     expected: dict[str, float] = {}
     updated_at: AwareDatetime

@@ -32,18 +32,16 @@ from lpact.stats.intervals import (
     expanded_tail,
     wilson_interval,
 )
-from lpact.stats.multiple_testing import (
-    benjamini_hochberg,
-    intersection_union,
-    partial_conjunction,
-)
 from lpact.stats.randomization import (
     MAX_EXACT,
+    benjamini_hochberg,
     block_permutation_p_value,
     bootstrap_p_value,
     draw_p_value,
     equivalence_p_value,
+    intersection_union,
     one_sample_p_value,
+    partial_conjunction,
     random_signs,
     rank_p_values,
     sign_flip_p_value,

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import fft, integrate, special
+from scipy import integrate, special
 
 from lpact.math.columns import as_finite_matrix, standard_columns
+from lpact.math.surrogates import lagged_sums
 from lpact.math.types import FloatArray, IntArray
 
 LARGEST_LAG = 0.25
 """Share of the longest segment up to which autocorrelations are looked at; beyond it they are mostly noise."""
 
-_FFT_COLUMNS = 64
 _NORMAL_GRID = 4001
 _NORMAL_SPAN = 9.0
 
@@ -74,28 +74,13 @@ def autocorrelation(
         max_lag = max(1, int(LARGEST_LAG * lengths.max(initial=0)))
     if not x.shape[1]:
         return np.ones((max_lag + 1, 0))
-    sums = np.zeros((max_lag + 1, x.shape[1]))
-    stops = np.cumsum(lengths)
-    for start, stop in zip(stops - lengths, stops, strict=True):
-        for first in range(0, x.shape[1], _FFT_COLUMNS):
-            columns = slice(first, first + _FFT_COLUMNS)
-            sums[:, columns] += _lagged_sums(x[start:stop, columns], max_lag)
+    parts = np.split(x, np.cumsum(lengths)[:-1])
+    start = np.zeros((max_lag + 1, x.shape[1]))
+    sums = sum((lagged_sums(part, max_lag) for part in parts), start)
     counts = pair_counts(lengths, max_lag)
     rho: FloatArray = np.where(counts > 0, 1.0, 0.0)[:, None] * sums
     rho /= np.maximum(counts, 1.0)[:, None] * (sums[0] / counts[0])
     return rho
-
-
-def _lagged_sums(x: FloatArray, max_lag: int) -> FloatArray:
-    """Σ_i x_i x_{i+k} of every column, [max_lag + 1, p]."""
-    n = len(x)
-    padded = fft.next_fast_len(2 * n, real=True)
-    spectrum = fft.rfft(x, n=padded, axis=0)
-    power = spectrum.real**2 + spectrum.imag**2
-    found = fft.irfft(power, n=padded, axis=0)[: min(n, max_lag + 1)]
-    sums = np.zeros((max_lag + 1, x.shape[1]))
-    sums[: len(found)] = found
-    return sums
 
 
 def variance_inflation(rho_x: npt.ArrayLike, rho_y: npt.ArrayLike, lengths: npt.ArrayLike) -> float:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from lpact.store.code import code_digest
-from lpact.store.disk import atomic_write, atomic_write_bytes, sha256_file, storage_errors
+from lpact.store.disk import (
+    FolderLock,
+    atomic_write,
+    atomic_write_bytes,
+    holder,
+    refuse_held,
+    sha256_file,
+    storage_errors,
+)
 from lpact.store.files import csv_rows, read_table, table_path, write_table
-from lpact.store.folder_lock import FolderLock, holder, refuse_held
 from lpact.store.frames import (
     concat,
     empty,
@@ -27,19 +34,20 @@ from lpact.store.manifest import (
     write_manifest,
 )
 from lpact.store.rundir import (
+    LazyTables,
+    RunTables,
     RunWriter,
+    StoredRun,
     clear_leftovers,
+    existing_run,
     partial_folder,
     refuse_foreign,
 )
-from lpact.store.shelves import FolderShelf, Shelf, open_shelf
-from lpact.store.stored import LazyTables, RunState, RunTables, StoredRun, existing_run
 from lpact.store.tasks import MemoryTasks, Results, TaskStore
 
 __all__ = [
     "SIGNAL_LIBRARIES",
     "FolderLock",
-    "FolderShelf",
     "InputFile",
     "LazyTables",
     "Manifest",
@@ -47,10 +55,8 @@ __all__ = [
     "OutputFile",
     "Provenance",
     "Results",
-    "RunState",
     "RunTables",
     "RunWriter",
-    "Shelf",
     "StoredRun",
     "TaskStore",
     "atomic_write",
@@ -67,7 +73,6 @@ __all__ = [
     "frame_from_columns",
     "holder",
     "library_versions",
-    "open_shelf",
     "partial_folder",
     "polars_schema",
     "read_manifest",

@@ -1,4 +1,4 @@
-"""A table on disk: a Parquet file and its CSV twin, the same bytes for the same rows.
+"""A table on disk: a Parquet file and its CSV copy, the same bytes for the same rows.
 
 Rows are written in the order of the key, with fixed compression and row groups, so that neither
 the order of the work nor the chunks of a frame show in the bytes.
@@ -33,7 +33,7 @@ _ARROW_TYPES = {
 
 
 def table_path(root: Path, table: Table, suffix: str = ".parquet") -> Path:
-    """Return where a table's Parquet file (or its ``.csv`` twin) lies under ``root``."""
+    """Return where a table's Parquet file (or its ``.csv`` copy) lies under ``root``."""
     return root / f"{table.name}{suffix}"
 
 
@@ -48,8 +48,9 @@ def write_table(frame: pl.DataFrame, table: Table, root: Path) -> list[Path]:
 
 def write_parquet(valid: pl.DataFrame, table: Table, handle: BinaryIO) -> None:
     """Write a frame that `validate` gave as the bytes of a table's Parquet file."""
+    plain = valid.to_arrow(compat_level=pl.CompatLevel.oldest()).combine_chunks()
     pq.write_table(
-        _arrow_table(valid, table),
+        pa.Table.from_arrays(plain.columns, schema=arrow_schema(table)),
         handle,
         version="2.6",
         compression="zstd",
@@ -60,8 +61,10 @@ def write_parquet(valid: pl.DataFrame, table: Table, handle: BinaryIO) -> None:
 
 
 def write_csv(valid: pl.DataFrame, table: Table, handle: BinaryIO) -> None:
-    """Write a frame that `validate` gave as the bytes of a table's CSV twin."""
-    for text in _csv_slices(valid, table):
+    """Write a frame that `validate` gave as the bytes of a table's CSV copy."""
+    header = valid.clear().select(pl.col(table.column_names).cast(pl.String)).write_csv()
+    handle.write(header.encode())
+    for text in csv_rows(valid, table):
         handle.write(text.encode())
 
 
@@ -79,8 +82,10 @@ def read_table(root: Path, table: Table) -> pl.DataFrame:
     with storage_errors(path, "a table cannot be read"), path.open("rb") as handle:
         try:
             stored = pq.ParquetFile(handle, page_checksum_verification=True)
-            # Before the data are read: columns of other types can end the process.
-            columns = cast(pl.DataFrame, pl.from_arrow(stored.schema_arrow.empty_table()))
+            # Before the data are read: columns of other types can end the process. (`empty_table` would import pandas.)
+            columns = cast(
+                pl.DataFrame, pl.from_arrow(pa.Table.from_batches([], stored.schema_arrow))
+            )
             check_types(columns, table, str(path))
             frame = cast(pl.DataFrame, pl.from_arrow(stored.read()))
         except (pa.ArrowException, PolarsError, PanicException, OSError, ValueError) as error:
@@ -95,30 +100,15 @@ def read_table(root: Path, table: Table) -> pl.DataFrame:
 
 
 def arrow_schema(table: Table) -> pa.Schema:
-    """Return the schema of the Parquet file, with meanings, units and the key as metadata."""
+    """The schema of the Parquet file, with meanings, units and the key as metadata."""
+    fields = []
+    for column in table.columns:
+        element = _ARROW_TYPES[element_kind(column)]
+        dtype = pa.large_list(element) if is_list(column) else element
+        about = {"meaning": column.meaning, "unit": column.unit}
+        fields.append(pa.field(column.name, dtype, nullable=column.nullable, metadata=about))
     metadata = {"table": table.name, "meaning": table.meaning, "key": json.dumps(table.key)}
-    return pa.schema([_arrow_field(column) for column in table.columns], metadata=metadata)
-
-
-def _arrow_field(column: Column) -> pa.Field:
-    element = _ARROW_TYPES[element_kind(column)]
-    return pa.field(
-        column.name,
-        pa.large_list(element) if is_list(column) else element,
-        nullable=column.nullable,
-        metadata={"meaning": column.meaning, "unit": column.unit},
-    )
-
-
-def _arrow_table(frame: pl.DataFrame, table: Table) -> pa.Table:
-    plain = frame.to_arrow(compat_level=pl.CompatLevel.oldest()).combine_chunks()
-    return pa.Table.from_arrays(plain.columns, schema=arrow_schema(table))
-
-
-def _csv_slices(frame: pl.DataFrame, table: Table) -> Iterator[str]:
-    """CSV text: the header, then the rows."""
-    yield frame.clear().select(pl.col(table.column_names).cast(pl.String)).write_csv()
-    yield from csv_rows(frame, table)
+    return pa.schema(fields, metadata=metadata)
 
 
 def csv_rows(frame: pl.DataFrame, table: Table) -> Iterator[str]:

@@ -179,15 +179,12 @@ def _scalar_series(
             value = None
         if value is None and not nullable:
             raise _Rejected(index, None, f"a {kind} in every row", "fill the value in")
-        expected, fits, remedy = _KINDS[kind]
+        python, expected, fits, remedy = _KINDS[kind]
         if value is not None and not fits(value):
             raise _Rejected(index, value, expected, remedy)
-        out.append(value if value is None else _PYTHON[kind](value))
+        convert = str.__str__ if python is str else python  # the text of an enum, not its name
+        out.append(value if value is None else convert(value))
     return pl.Series(name, out, dtype=dtype)
-
-
-def _fits_str(value: object) -> bool:
-    return isinstance(value, str) and value == value.encode(errors="replace").decode()
 
 
 def _fits_int(value: object) -> bool:
@@ -201,22 +198,23 @@ def _fits_float(value: object) -> bool:
     return _fits_int(value) and abs(int(value)) <= _EXACT_IN_FLOAT  # type: ignore[call-overload]
 
 
-def _fits_bool(value: object) -> bool:
-    return isinstance(value, bool | np.bool_)
-
-
-_KINDS: dict[str, tuple[str, Callable[[object], bool], str]] = {
-    "str": ("text that UTF-8 can hold", _fits_str, "convert the value to text"),
-    "int": ("an int of 64 bits", _fits_int, "convert the value with int()"),
-    "float": ("a finite float, or an int of at most 2**53", _fits_float, _USE_NONE),
-    "bool": ("a bool", _fits_bool, "compare explicitly, such as `count > 0`"),
+_KINDS: dict[str, tuple[type, str, Callable[[Any], bool], str]] = {
+    "str": (
+        str,
+        "text that UTF-8 can hold",
+        lambda value: isinstance(value, str) and value == value.encode(errors="replace").decode(),
+        "convert the value to text",
+    ),
+    "int": (int, "an int of 64 bits", _fits_int, "convert the value with int()"),
+    "float": (float, "a finite float, or an int of at most 2**53", _fits_float, _USE_NONE),
+    "bool": (
+        bool,
+        "a bool",
+        lambda value: isinstance(value, bool | np.bool_),
+        "compare explicitly, such as `count > 0`",
+    ),
 }
-_PYTHON: dict[str, Callable[[Any], object]] = {
-    "str": str.__str__,
-    "int": int,
-    "float": float,
-    "bool": bool,
-}
+"""Python type, what is expected in words, whether a value fits, and the fix."""
 
 
 def _clean_array(
@@ -239,10 +237,7 @@ def _clean_list(
     name: str, kind: str, values: list[Any], nullable: bool, nan_allowed: bool
 ) -> pl.Series | None:
     """Plain Python values as a column, or None if one does not fit or has another type."""
-    if not set(map(type, values)) <= {
-        {"str": str, "int": int, "float": float, "bool": bool}[kind],
-        type(None),
-    }:
+    if not set(map(type, values)) <= {_KINDS[kind][0], type(None)}:
         return None
     try:
         series = pl.Series(name, values, dtype=SCALAR_TYPES[kind])

@@ -13,7 +13,7 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -38,7 +38,6 @@ SIGNAL_LIBRARIES = (
     "h5netcdf",
     "h5py",
     "mne",
-    "mne-bids",
     "nibabel",
     "nilearn",
     "pynwb",
@@ -50,11 +49,16 @@ _PLAIN_READERS = {"folder", "simulated"}
 _MISSING = "not installed"
 
 
-class _Record(BaseModel):
+class Record(BaseModel):
+    """A part of a JSON file: frozen, strict, without undeclared fields."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class InputFile(_Record):
+R = TypeVar("R", bound=Record)
+
+
+class InputFile(Record):
     """A source file; ``path`` is inside the folder of the dataset or model, or names a generated source."""
 
     dataset: str
@@ -63,7 +67,7 @@ class InputFile(_Record):
     sha256: str
 
 
-class OutputFile(_Record):
+class OutputFile(Record):
     """A table file of the run; ``path`` is inside the run directory, with forward slashes."""
 
     path: str
@@ -71,7 +75,7 @@ class OutputFile(_Record):
     sha256: str
 
 
-class Manifest(_Record):
+class Manifest(Record):
     """Contents of ``manifest.json``."""
 
     format_version: int
@@ -219,27 +223,31 @@ def read_manifest(root: Path) -> Manifest:
         )
     with storage_errors(path, "the manifest cannot be read"):
         content = path.read_bytes()
+    manifest = parse_record(content, Manifest, MANIFEST_FORMAT, where=str(path), verb="made")
+    if config_digest(manifest.config) != manifest.config_digest:
+        raise _damaged(str(path), "a configuration that does not match its own digest")
+    return manifest
+
+
+def parse_record(content: bytes, model: type[R], version: int, *, where: str, verb: str) -> R:
+    """Manifest or lock from the bytes of its file; a damaged one, or one of another version, is a `RunError`."""
     try:
-        values = json.loads(content)
-        version = values["format_version"]
+        found = json.loads(content)["format_version"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise _damaged(path, f"{type(error).__name__}: {error}") from None
-    if version != MANIFEST_FORMAT:
+        raise _damaged(where, f"{type(error).__name__}: {str(error)[:200]}") from None
+    if found != version:
         raise RunError(
-            "the run was made by another version of lpact",
-            where=str(path),
-            got=f"format version {version}",
-            expected=f"format version {MANIFEST_FORMAT}",
-            remedy="read the run with the version of lpact that made it, or run the study again",
+            f"the run was {verb} by another version of lpact",
+            where=where,
+            got=f"format version {found}",
+            expected=f"format version {version}",
+            remedy=f"use the version of lpact by which it was {verb}, or run the study again",
         )
     try:
-        manifest = Manifest.model_validate_json(content)
+        return model.model_validate_json(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise _damaged(path, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    if config_digest(manifest.config) != manifest.config_digest:
-        raise _damaged(path, "a configuration that does not match its own digest")
-    return manifest
+        first = error.errors(include_input=False)[0]
+        raise _damaged(where, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
 def _table_files(root: Path) -> dict[str, Path]:
@@ -250,12 +258,12 @@ def _table_files(root: Path) -> dict[str, Path]:
     return {name: path for name, path in names.items() if name.split("/")[0] != REPORT_FOLDER}
 
 
-def _damaged(path: Path, got: str) -> RunError:
+def _damaged(where: str, got: str) -> RunError:
     return RunError(
-        "the manifest is damaged",
-        where=str(path),
+        f"the {Path(where).stem.rpartition(' ')[2]} is damaged",
+        where=where,
         got=got,
-        expected="the manifest as lpact wrote it",
+        expected="the file as lpact wrote it",
         remedy="restore the file from a copy, or run the study again",
     )
 

@@ -1,9 +1,9 @@
-"""Writing a run directory: exclusive, resumable, and published in one step.
+"""Run directories: a finished one opened for reading, and a new one written exclusively and published in one step.
 
 ::
 
     <out>.partial/            while the run is being made
-        lock                  held by the process that makes it
+        lock                  locked by the process that makes it
         study                 digest of the configuration
         tasks/                results of finished tasks (`lpact.store.tasks`)
         log.jsonl             what happened so far, and status.json (`lpact.run.journal`)
@@ -15,28 +15,167 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from lpact.errors import RunError
-from lpact.store.disk import TEMPORARY, atomic_write_bytes, storage_errors, sync_folder
-from lpact.store.files import write_table
-from lpact.store.folder_lock import LOCK_NAME, FolderLock
+from lpact.errors import RunError, did_you_mean
+from lpact.store.disk import (
+    LOCK_NAME,
+    TEMPORARY,
+    FolderLock,
+    atomic_write_bytes,
+    sha256_file,
+    storage_errors,
+    sync_folder,
+)
+from lpact.store.files import read_table, table_path, write_table
 from lpact.store.manifest import (
+    MANIFEST_NAME,
+    Manifest,
     Provenance,
     build_manifest,
+    read_manifest,
     refuse_locked,
     write_manifest,
 )
-from lpact.store.shelves import FolderShelf
-from lpact.store.stored import StoredRun, existing_run
 from lpact.store.tasks import TaskStore
-from lpact.tables import find_table
+from lpact.tables import Table, declared_tables, find_table
+from lpact.wording import listed
+
+STUDY_NAME = "study"
+TASKS_NAME = "tasks"
+WORKING = frozenset({LOCK_NAME, STUDY_NAME, TASKS_NAME, "run", "log.jsonl", "status.json"})
+"""What a working folder holds."""
+
+RunState = Literal["absent", "complete", "other"]
+
+
+class StoredRun:
+    """A published run: its manifest, and its tables, read once and compared with their checksums."""
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root)
+        self.manifest: Manifest = read_manifest(self.root)
+        self._checksums = {file.path: file.sha256 for file in self.manifest.outputs}
+        self._frames: dict[str, pl.DataFrame] = {}
+
+    def __repr__(self) -> str:
+        return f"StoredRun({str(self.root)!r})"
+
+    def tables(self) -> list[Table]:
+        """Return the tables of the run, in the order of their declaration."""
+        names = {
+            path.removesuffix(".parquet") for path in self._checksums if path.endswith(".parquet")
+        }
+        declared = declared_tables()
+        if unknown := sorted(names - declared.keys()):
+            raise RunError(
+                "the run has tables of an analysis that is not installed",
+                where=str(self.root / MANIFEST_NAME),
+                got=", ".join(unknown[:3]),
+                expected="an installed analysis that declares them",
+                remedy=f"install {', '.join(self.manifest.plugins) or 'the package that made the run'}",
+            )
+        return [table for name, table in declared.items() if name in names]
+
+    def table(self, name: str) -> pl.DataFrame:
+        """Return a table by name; its folder may be left out."""
+        declared = find_table(name)
+        if declared.name not in self._frames:
+            self._frames[declared.name] = self._read(declared)
+        return self._frames[declared.name]
+
+    def n_rows(self, name: str) -> int:
+        """Rows of a table, from the file's footer where it has not been read."""
+        declared = find_table(name)
+        if declared.name in self._frames:
+            return self._frames[declared.name].height
+        try:
+            return int(pq.read_metadata(table_path(self.root, declared)).num_rows)
+        except (OSError, pa.ArrowException):
+            return self.table(name).height
+
+    def _read(self, table: Table) -> pl.DataFrame:
+        path = table_path(self.root, table)
+        checksum = self._checksums.get(f"{table.name}.parquet")
+        if checksum is None:
+            raise RunError(
+                f"the run has no table '{table.name}'",
+                where=str(self.root / MANIFEST_NAME),
+                got=f"{len(self.tables())} other tables",
+                expected="a table that the run wrote",
+                remedy=did_you_mean(table.name, [present.name for present in self.tables()]),
+            )
+        if path.is_file() and sha256_file(path) != checksum:
+            raise RunError(
+                f"the table '{table.name}' has changed since the run was published",
+                where=str(path),
+                got="another SHA-256 than the manifest lists",
+                expected=checksum,
+                remedy="restore the file from a copy, or run the study again",
+            )
+        return read_table(self.root, table)
+
+
+class LazyTables(Mapping[str, pl.DataFrame]):
+    """Tables by full name, each made by a function whenever it is read."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], pl.DataFrame]]) -> None:
+        self.makers = dict(makers)
+
+    @classmethod
+    def layered(cls, *tables: Mapping[str, pl.DataFrame]) -> LazyTables:
+        """Several mappings as one: the first that has a table gives it."""
+        first = {name: own for own in reversed(tables) for name in own}
+        return cls({name: partial(own.__getitem__, name) for name, own in first.items()})
+
+    def __getitem__(self, name: str) -> pl.DataFrame:
+        return self.makers[name]()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.makers  # the inherited test would make the table
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.makers)
+
+    def __len__(self) -> int:
+        return len(self.makers)
+
+
+class RunTables(LazyTables):
+    """The tables of a run by full name."""
+
+    def __init__(self, run: StoredRun) -> None:
+        super().__init__({table.name: partial(run.table, table.name) for table in run.tables()})
+
+
+def existing_run(out: str | Path, digest: str) -> RunState:
+    """What is at ``out``.
+
+    ``absent``: nothing, or an empty folder. ``complete``: a published run of the configuration
+    ``digest``; `lpact.store.differences` says whether its inputs or code have changed since.
+    ``other``: anything else, which must not be overwritten.
+    """
+    out = Path(out)
+    with storage_errors(out, "the output folder cannot be read"):
+        if not out.exists() and not out.is_symlink():
+            return "absent"
+        if not out.is_dir():
+            return "other"
+        if next(out.iterdir(), None) is None:
+            return "absent"
+    try:
+        manifest = read_manifest(out)
+    except RunError:
+        return "other"
+    return "complete" if manifest.config_digest == digest else "other"
 
 
 class RunWriter:
@@ -60,7 +199,7 @@ class RunWriter:
         try:
             self.tasks = self._open(tasks)
         except BaseException:
-            # Nobody has this object, so nobody could let go of its lock.
+            # The caller never gets this object, so its lock is released here.
             self._lock.release()
             raise
 
@@ -70,27 +209,26 @@ class RunWriter:
             # Another process may have published between the first look and the lock.
             self._refuse_taken()
         except RunError:
-            self._remove_unused_partial()
+            if not (self.partial / TASKS_NAME).exists():
+                shutil.rmtree(self.partial, ignore_errors=True)
             raise
-        _sweep(self.partial)
+        # A process that was killed may have left unfinished files; only we write here now.
+        with storage_errors(self.partial, "leftovers of an earlier attempt cannot be removed"):
+            for path in self.partial.rglob(f".*{TEMPORARY}"):
+                path.unlink(missing_ok=True)
         atomic_write_bytes(self.partial / STUDY_NAME, self.provenance.config_digest.encode())
-        if tasks is not None and isinstance(tasks.shelf, FolderShelf):
-            tasks.shelf.sweep()
-        return tasks or TaskStore.at(self.partial / TASKS_NAME)
+        if tasks is not None:
+            tasks.sweep()
+        return tasks or TaskStore(self.partial / TASKS_NAME)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Let go of the lock; finished tasks stay for the next run."""
+        """Release the lock; finished tasks stay for the next run."""
         self._lock.release()
 
     def publish(
@@ -150,10 +288,6 @@ class RunWriter:
                 remedy=remedy,
             )
 
-    def _remove_unused_partial(self) -> None:
-        if not (self.partial / TASKS_NAME).exists():
-            shutil.rmtree(self.partial, ignore_errors=True)
-
 
 def partial_folder(out: Path) -> Path:
     """The working folder of a run, beside it."""
@@ -166,26 +300,24 @@ def clear_leftovers(out: str | Path, config_digest: str) -> None:
     A folder that holds anything else, or the work of another study, is left alone.
     """
     partial = partial_folder(Path(os.path.abspath(out)))
-    if not partial.is_dir() or foreign(partial) or not _belongs(partial, config_digest):
+    if not partial.is_dir() or foreign(partial):
         return
+    try:
+        if (partial / STUDY_NAME).read_text() != config_digest:
+            return
+    except FileNotFoundError:
+        if (partial / TASKS_NAME).exists():
+            return
     try:
         lock = FolderLock(partial)
     except RunError:
-        return  # somebody is at work there
+        return  # another process is working there
     _remove(partial)
     lock.release()
 
 
-def _belongs(partial: Path, config_digest: str) -> bool:
-    """Whether a working folder is that of a configuration; one without its name has nothing left to lose."""
-    try:
-        return (partial / STUDY_NAME).read_text() == config_digest
-    except FileNotFoundError:
-        return not (partial / TASKS_NAME).exists()
-
-
 def _remove(partial: Path) -> None:
-    """Remove a working folder; whose it is, and that somebody is at it, is known until all else is gone."""
+    """Remove a working folder; study and lock go last."""
     last = (STUDY_NAME, LOCK_NAME)
     for name in [p.name for p in partial.iterdir() if p.name not in last] + list(last):
         path = partial / name
@@ -198,19 +330,17 @@ def _remove(partial: Path) -> None:
         partial.rmdir()
 
 
-STUDY_NAME = "study"
-TASKS_NAME = "tasks"
-WORKING = frozenset({LOCK_NAME, STUDY_NAME, TASKS_NAME, "run", "log.jsonl", "status.json"})
-"""What a working folder holds."""
-
-
 def foreign(partial: Path) -> list[str]:
     """Names in a working folder that are not lpact's."""
     with storage_errors(partial, "the working folder cannot be read"):
         if not partial.is_dir():
             return []
         names = sorted(path.name for path in partial.iterdir())
-    return [name for name in names if name not in WORKING and not is_temporary(name)]
+    return [
+        name
+        for name in names
+        if name not in WORKING and not (name.startswith(".") and name.endswith(TEMPORARY))
+    ]
 
 
 def refuse_foreign(partial: Path) -> None:
@@ -219,19 +349,7 @@ def refuse_foreign(partial: Path) -> None:
         raise RunError(
             "the place of the working folder is taken",
             where=str(partial),
-            got=f"{found[0]} in it" + (f", and {len(found) - 1} more" if len(found) > 1 else ""),
+            got=f"{listed(found, 1)} in it",
             expected="no such folder, or one that an interrupted run has left",
             remedy="move it away, or choose another output folder",
         )
-
-
-def is_temporary(name: str) -> bool:
-    """Whether a file is one that was being written."""
-    return name.startswith(".") and name.endswith(TEMPORARY)
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what a process that was killed had begun to write; whoever holds the lock is the only one who writes."""
-    with storage_errors(folder, "leftovers of an earlier attempt cannot be removed"):
-        for path in folder.rglob(f".*{TEMPORARY}"):
-            path.unlink(missing_ok=True)

@@ -1,28 +1,157 @@
-"""Results of finished tasks by key, kept so that an interrupted run can go on where it stopped."""
+r"""Results of finished tasks by key, kept so that an interrupted run can resume.
+
+A result is one file, written in one step: frames as Arrow IPC behind a header with their checksums.
+
+::
+
+    lpact-task 1 <SHA-256 of the header>\n
+    <header: JSON with the task's key, a mark, and name, offset, size and SHA-256 of every frame>\n
+    <frames, one after the other>
+
+The mark is the digest of the registration under which a result was made.
+"""
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import io
+import json
+import stat
+import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 import polars as pl
+from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
-from lpact.errors import RunError
-from lpact.store import bundle
-from lpact.store.bundle import BundleError
-from lpact.store.disk import storage_errors
-from lpact.store.shelves import FolderShelf, Shelf
+from lpact.errors import RunError, TableError
+from lpact.store.disk import TEMPORARY, atomic_write_bytes, storage_errors
 
-CANNOT_BE_READ = "a finished task cannot be read"
-_UNREADABLE = (BundleError, KeyError, TypeError, ValueError, pl.exceptions.PolarsError)
+MAGIC = "lpact-task 1"
+OLD_S = 24 * 3600.0
+_ARROW = b"ARROW1"
+"""First and last bytes of a frame."""
+_CANNOT_BE_READ = "a finished task cannot be read"
+
+
+class DamagedResultError(ValueError):
+    """Bytes that are not the complete result of the task."""
+
+
+_UNREADABLE = (DamagedResultError, KeyError, TypeError, ValueError, pl.exceptions.PolarsError)
+
+
+class _Header(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    key: str
+    frames: list[tuple[str, int, PositiveInt, str]]
+    mark: str = ""
+
+
+def pack(key: str, frames: Mapping[str, pl.DataFrame], mark: str = "") -> bytes:
+    """A task's frames as the bytes of its file."""
+    entries, parts, offset = [], [], 0
+    for name in sorted(frames):
+        content = _to_ipc(name, frames[name])
+        entries.append([name, offset, len(content), _sha256(content)])
+        parts.append(content)
+        offset += len(content)
+    values = {"key": key, "frames": entries} | ({"mark": mark} if mark else {})
+    header = json.dumps(values, separators=(",", ":")).encode()
+    return b"".join([f"{MAGIC} {_sha256(header)}\n".encode(), header, b"\n", *parts])
+
+
+def unpack(content: bytes, key: str) -> dict[str, pl.DataFrame]:
+    """All frames of the task ``key``, from the bytes of its file."""
+    return _read_frames(io.BytesIO(content), key)
+
+
+def _read_header(file: BinaryIO, key: str) -> _Header:
+    """The checked header of a result; a checksum shows that it is complete, not that `pack` wrote it."""
+    first = file.readline(len(MAGIC) + 66).decode("ascii", "replace")
+    magic, _, digest = first.rstrip("\n").rpartition(" ")
+    if magic != MAGIC:
+        raise DamagedResultError("it does not begin like the result of a task")
+    body = file.readline()
+    if not body.endswith(b"\n"):
+        raise DamagedResultError("its header is cut off")
+    if _sha256(body[:-1]) != digest:
+        raise DamagedResultError("its header does not have its checksum")
+    try:
+        header = _Header.model_validate_json(body)
+    except ValidationError as error:
+        raise DamagedResultError(f"its header is not valid: {error.errors()[0]['msg']}") from None
+    if header.key != key:
+        raise DamagedResultError(f"it is the result of another task, {header.key[:80]}")
+    start, size = file.tell(), file.seek(0, io.SEEK_END)
+    end = 0
+    for _, offset, n_bytes, _ in header.frames:
+        if offset != end:
+            raise DamagedResultError("its frames do not lie one after the other")
+        end += n_bytes
+    if start + end != size:
+        raise DamagedResultError(f"it has {size} bytes in place of {start + end}")
+    if len({name for name, *_ in header.frames}) != len(header.frames):
+        raise DamagedResultError("two of its frames have the same name")
+    file.seek(start)
+    return header
+
+
+def _contents(
+    file: BinaryIO, key: str, names: Collection[str] | None = None
+) -> Iterator[tuple[str, bytes]]:
+    """Checked bytes of every frame, or of those in ``names``."""
+    header = _read_header(file, key)
+    start = file.tell()
+    for name, offset, n_bytes, digest in header.frames:
+        if names is not None and name not in names:
+            continue
+        file.seek(start + offset)
+        content = file.read(n_bytes)
+        if _sha256(content) != digest:
+            raise DamagedResultError(f"its frame '{name}' does not have its checksum")
+        if not (content.startswith(_ARROW) and content.endswith(_ARROW)):
+            raise DamagedResultError(f"its frame '{name}' is not Arrow")
+        yield name, content
+
+
+def _read_frames(
+    file: BinaryIO, key: str, names: Collection[str] | None = None
+) -> dict[str, pl.DataFrame]:
+    return {name: pl.read_ipc(io.BytesIO(own)) for name, own in _contents(file, key, names)}
+
+
+def _check(file: BinaryIO, key: str) -> None:
+    for _ in _contents(file, key):
+        pass
+
+
+def _to_ipc(name: str, frame: pl.DataFrame) -> bytes:
+    for column, dtype in frame.schema.items():
+        if dtype == pl.Object:
+            raise TableError(
+                "a task can keep plain columns only",
+                where=f"frame '{name}', column '{column}'",
+                got="Python objects",
+                expected="numbers, text, booleans or lists of them",
+                remedy="build the frame with lpact.store.frame",
+            )
+    buffer = io.BytesIO()
+    frame.write_ipc(buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 class Results(Protocol):
-    """What tasks have given, by key."""
+    """Results of tasks by key."""
 
     def save(self, key: str, frames: Mapping[str, pl.DataFrame]) -> int:
         """Keep a task's frames in place of an earlier result; returns their size in bytes."""
@@ -36,99 +165,100 @@ class Results(Protocol):
         """Names of the frames of a finished task."""
         ...
 
-    def remove(self, key: str) -> None:
-        """Forget a task's result."""
-        ...
-
     def fault(self, key: str) -> str | None:
-        """Look for a task's result: None if it is whole, ``""`` where there is none, or what is wrong with it."""
+        """None for an intact result, ``""`` without a result, or what is wrong with it."""
         ...
 
 
 @dataclass(frozen=True)
 class TaskStore:
-    """Results on a shelf, one bundle per task. It holds no handle, so worker processes can share it.
+    """Results in a folder, one file per task. It holds no handle, so worker processes can share it.
 
-    ``mark`` is written with every result: the digest of the registration under which it was made.
+    Files lie two levels deep, so that no folder holds very many. ``mark`` is written with every result.
     """
 
-    shelf: Shelf
+    root: Path
     mark: str = ""
 
-    @classmethod
-    def at(cls, folder: Path) -> TaskStore:
-        """Results in a folder."""
-        return cls(FolderShelf(folder))
+    def path(self, key: str) -> Path:
+        """The file of a task; any text can be a key."""
+        name = f"{_sha256(key.encode())[:40]}.task"
+        return self.root / name[:2] / name
 
     def save(self, key: str, frames: Mapping[str, pl.DataFrame]) -> int:
         """Store the frames of a finished task, in place of an earlier result."""
-        content = bundle.pack(key, frames, self.mark)
-        self.shelf.write(file_name(key), content)
+        content = pack(key, frames, self.mark)
+        atomic_write_bytes(self.path(key), content)
         return len(content)
 
     def put(self, key: str, content: bytes) -> None:
-        """Store a bundle that was packed elsewhere; one that arrived damaged is a `RunError`."""
+        """Store a result that was packed elsewhere; one that arrived damaged is a `RunError`."""
         with self._errors(key):
-            bundle.check(lambda start, n: content[start : start + n], key, len(content))
-        self.shelf.write(file_name(key), content)
+            _check(io.BytesIO(content), key)
+        atomic_write_bytes(self.path(key), content)
 
     def content(self, key: str) -> bytes:
-        """The complete bundle of a finished task; a damaged one is a `RunError`."""
-        name = file_name(key)
-        with self._errors(key):
-            content = self.shelf.read(name, 0, self.shelf.size(name) or 0)
-            bundle.check(lambda start, n: content[start : start + n], key, len(content))
-        return content
+        """The bytes of a finished task; damaged ones are a `RunError`."""
+        with self._errors(key), self._open(key) as file:
+            _check(file, key)
+            file.seek(0)
+            return file.read()
 
     def load(self, key: str, names: Collection[str] | None = None) -> dict[str, pl.DataFrame]:
-        """Return frames of a finished task; a missing or damaged result is a `RunError`."""
-        with self._errors(key):
-            return bundle.read_frames(self._reader(key), key, names)
+        """Frames of a finished task; a missing or damaged result is a `RunError`."""
+        with self._errors(key), self._open(key) as file:
+            return _read_frames(file, key, names)
 
     def names(self, key: str) -> tuple[str, ...]:
-        """Return the names of a task's frames."""
-        with self._errors(key):
-            return tuple(e.name for e in bundle.read_header(self._reader(key), key).frames)
+        """Names of a task's frames."""
+        with self._errors(key), self._open(key) as file:
+            return tuple(name for name, *_ in _read_header(file, key).frames)
 
     def mark_of(self, key: str) -> str:
-        """Return the mark of a finished task; empty without one."""
-        with self._errors(key):
-            return bundle.read_header(self._reader(key), key).mark
+        """The mark of a finished task; empty without one."""
+        with self._errors(key), self._open(key) as file:
+            return _read_header(file, key).mark
 
     def has(self, key: str) -> bool:
         """Whether there is a file for a task; it is not read."""
-        return self.shelf.size(file_name(key)) is not None
+        with self._errors(key):
+            return self.path(key).exists()
 
     def fault(self, key: str) -> str | None:
-        """Return None for an intact result, ``""`` without a result, or what is wrong with it."""
-        name = file_name(key)
-        size = self.shelf.size(name)
-        if size is None:
-            return ""
-        with storage_errors(Path(self.shelf.where(name)), CANNOT_BE_READ):
+        """None for an intact result, ``""`` without a result, or what is wrong with it."""
+        with storage_errors(self.path(key), _CANNOT_BE_READ):
             try:
-                bundle.check(self._reader(key), key, size)
+                with self._open(key) as file:
+                    _check(file, key)
+            except FileNotFoundError:
+                return ""
             except _UNREADABLE as error:
-                return f"{self.shelf.where(name)}: {error}"
+                return f"{self.path(key)}: {error}"
         return None
 
-    def remove(self, key: str) -> None:
-        """Remove a task's result."""
-        self.shelf.remove(file_name(key))
+    def sweep(self) -> None:
+        """Remove unfinished files that are older than a day: other runs may be writing here."""
+        with storage_errors(self.root, "leftovers of earlier runs cannot be removed"):
+            for path in self.root.rglob(f".*{TEMPORARY}"):
+                with suppress(FileNotFoundError):
+                    if time.time() - path.stat().st_mtime > OLD_S:
+                        path.unlink()
 
-    def _reader(self, key: str) -> bundle.ReadRange:
-        return lambda start, n: self.shelf.read(file_name(key), start, n)
+    def _open(self, key: str) -> BinaryIO:
+        path = self.path(key)
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would block
+            raise OSError(errno.EISDIR, "not a regular file", str(path))
+        return path.open("rb")
 
     @contextmanager
     def _errors(self, key: str) -> Iterator[None]:
-        where = self.shelf.where(file_name(key))
-        with storage_errors(Path(where), CANNOT_BE_READ):
+        with storage_errors(self.path(key), _CANNOT_BE_READ):
             try:
                 yield
             except _UNREADABLE as error:
                 raise RunError(
                     "the result of a finished task is damaged",
-                    where=where,
+                    where=str(self.path(key)),
                     got=str(error),
                     expected="the file as lpact wrote it",
                     remedy="run again: it is computed again",
@@ -137,7 +267,7 @@ class TaskStore:
 
 @dataclass(frozen=True)
 class MemoryTasks:
-    """Results in this process alone: for studies that are made, looked at and forgotten."""
+    """Results in this process alone, never written."""
 
     frames: dict[str, dict[str, pl.DataFrame]] = field(default_factory=dict)
 
@@ -147,23 +277,14 @@ class MemoryTasks:
         return 0
 
     def load(self, key: str, names: Collection[str] | None = None) -> dict[str, pl.DataFrame]:
-        """Return frames of a finished task."""
+        """Frames of a finished task."""
         kept = self.frames[key]
         return {name: kept[name] for name in kept if names is None or name in names}
 
     def names(self, key: str) -> tuple[str, ...]:
-        """Return the names of a task's frames."""
+        """Names of a task's frames."""
         return tuple(sorted(self.frames[key]))
 
     def fault(self, key: str) -> str | None:
-        """Return None for an existing result, else ``""``."""
+        """None for an existing result, else ``""``."""
         return None if key in self.frames else ""
-
-    def remove(self, key: str) -> None:
-        """Forget a task's result."""
-        self.frames.pop(key, None)
-
-
-def file_name(key: str) -> str:
-    """Name of a task's file; any text can be a key."""
-    return f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.task"

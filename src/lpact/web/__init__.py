@@ -25,8 +25,8 @@ def create_app(runs: Sequence[str | Path], *, hosts: Sequence[str] | None = None
     is refused: it would be a page elsewhere that has had its own name point here.
     """
     _require()
-    from lpact.web.app import build
     from lpact.web.guard import LOOPBACK_NAMES
+    from lpact.web.server import build
 
     return build(runs, LOOPBACK_NAMES if hosts is None else hosts)
 
@@ -44,11 +44,9 @@ def serve(
     Without a ``port``, the default one is taken, or a free one where that is in use.
     """
     _require()
-    from lpact.web.server import Address, run_server
+    from lpact.web.server import run_server
 
-    run_server(
-        runs, Address(host, port, DEFAULT_PORT), tuple(allowed_hosts), open_browser=open_browser
-    )
+    run_server(runs, host, port, DEFAULT_PORT, allowed_hosts, open_browser=open_browser)
 
 
 def _require() -> None:

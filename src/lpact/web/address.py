@@ -1,11 +1,15 @@
-"""The state of a page is its address: read it strictly, write it in one form."""
+"""Page state is kept in the URL, which is parsed strictly."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlencode
+
+from starlette.requests import Request
 
 from lpact.errors import LPactError, did_you_mean
 from lpact.tables import Column, Table
@@ -20,8 +24,8 @@ PAGE_SIZES = (25, 50, 100, 200)
 DEFAULT_SIZE = 50
 FACET = "is."
 """Prefix of a parameter that holds a column to one value; a column may have the name of another parameter."""
+_CONDITION = ("col", "op", "val")
 _INT64 = 2**63
-_TRUE = {"yes": True, "true": True, "no": False, "false": False}
 
 
 class AddressError(LPactError):
@@ -65,21 +69,16 @@ class Address:
 
     def having(self, **changes: object) -> Address:
         """The address with other values; an empty one leaves a parameter out. Another filter starts at page 1."""
-        kept = self.but(*changes, "page") if "page" not in changes else self.but(*changes)
-        added = tuple(
-            (name, str(value)) for name, value in changes.items() if value not in ("", None)
-        )
-        return Address(self.path, kept.pairs + added)
+        added = tuple((name, str(own)) for name, own in changes.items() if own not in ("", None))
+        return Address(self.path, self.but(*changes, "page").pairs + added)
 
     def __str__(self) -> str:
         return self.path + (f"?{urlencode(self.pairs)}" if self.pairs else "")
 
 
 def _refusal(name: str, problem: str, got: str, expected: str, remedy: str) -> AddressError:
-    where = f"parameter '{name}'"
-    return AddressError(
-        f"'{name}' {problem}", where=where, got=got[:80], expected=expected, remedy=remedy
-    )
+    more = {"where": f"parameter '{name}'", "expected": expected, "remedy": remedy}
+    return AddressError(f"'{name}' {problem}", got=got[:80], **more)
 
 
 def read_text(address: Address, name: str, longest: int = LONGEST_TEXT) -> str:
@@ -100,13 +99,27 @@ def read_choice(address: Address, name: str, choices: Sequence[str], default: st
     return value
 
 
-def read_number(address: Address, name: str, default: int, low: int = 1) -> int:
-    """A whole number of at least ``low``."""
-    text = address.get(name, str(default))
-    value = _whole(text)
-    if value is None or value < low:
-        raise _refusal(name, "must be a whole number", text, f"{low} or more", "leave it out")
-    return value
+@dataclass(frozen=True)
+class Paging:
+    """Page ``number`` of ``last``, from 1: ``size`` rows of ``total``, behind ``offset`` others."""
+
+    address: Address
+    total: int
+    size: int
+    last: int
+    number: int
+    offset: int
+
+
+def read_paging(address: Address, total: int) -> Paging:
+    """The page of so many rows that an address names; one behind the last page is the last page."""
+    size = int(read_choice(address, "size", [str(n) for n in PAGE_SIZES], str(DEFAULT_SIZE)))
+    text, last = address.get("page", "1"), max(1, -(-total // size))
+    wanted = _whole(text)
+    if wanted is None or wanted < 1:
+        raise _refusal("page", "must be a whole number", text, "1 or more", "leave it out")
+    number = min(wanted, last)
+    return Paging(address, total, size, last, number, (number - 1) * size)
 
 
 def read_sort(address: Address, table: Table) -> tuple[Column | None, bool]:
@@ -139,7 +152,7 @@ def read_conditions(address: Address, table: Table) -> tuple[Condition, ...]:
 
 def free_conditions(address: Address) -> list[tuple[str, str, str]]:
     """Column, relation and value of every free condition, as the address has them."""
-    columns, operators, texts = (address.all(name) for name in ("col", "op", "val"))
+    columns, operators, texts = (address.all(name) for name in _CONDITION)
     if not len(columns) == len(operators) == len(texts):
         got = f"{len(columns)} col, {len(operators)} op and {len(texts)} val"
         raise _refusal("col", "has an incomplete condition", got, "as many of each", "use the form")
@@ -171,38 +184,33 @@ def find_column(table: Table, name: str) -> Column:
 
 def parse_value(column: Column, text: str) -> str | int | float | bool:
     """A value of the column's own type."""
-    value: str | int | float | bool | None = None
-    if len(text) <= (LONGEST_NAME if column.dtype == "str" else LONGEST_TEXT):
-        if column.dtype == "str":
-            value = text
-        elif column.dtype == "int":
-            value = _whole(text)
-        elif column.dtype == "bool":
-            value = _TRUE.get(text.lower())
-        elif column.dtype == "float":
-            value = _finite(text)
-    if value is None:
+    kind = column.dtype
+    value = _PARSE[kind](text) if kind in _PARSE else None
+    if value is None or len(text) > (LONGEST_NAME if kind == "str" else LONGEST_TEXT):
         kinds = {"bool": "yes or no", "str": f"at most {LONGEST_NAME} characters"}
-        expected = kinds.get(column.dtype, f"a value of type {column.dtype}")
+        expected = kinds.get(kind, f"a value of type {kind}")
         remedy = "correct the value, or remove the condition"
         raise _refusal(column.name, "has a value of another type", text, expected, remedy)
     return value
 
 
 def _whole(text: str) -> int | None:
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= len(str(_INT64))):
-        return None
-    value = int(text)
-    return value if -_INT64 <= value < _INT64 else None
+    found = re.fullmatch(r"-?[0-9]{1,19}", text)
+    return int(text) if found and -_INT64 <= int(text) < _INT64 else None
 
 
 def _finite(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+    with suppress(ValueError):
+        return value if math.isfinite(value := float(text)) else None
+    return None
+
+
+_PARSE: dict[str, Callable[[str], str | int | float | bool | None]] = {
+    "str": str,
+    "int": _whole,
+    "float": _finite,
+    "bool": lambda text: {"yes": True, "true": True, "no": False, "false": False}.get(text.lower()),
+}
 
 
 @dataclass(frozen=True)
@@ -225,65 +233,22 @@ def facet(address: Address, name: str, column: str, options: Sequence[object]) -
     return Facet(name, column.replace("_", " "), texts, chosen, spoken=column == "label")
 
 
-def canonical(path: str, given: Iterable[tuple[str, str]], known: Sequence[str]) -> Address:
-    """The address in its one form: known parameters that say something, each once.
+def read_address(request: Request, known: Sequence[str]) -> Address:
+    """The address of a request with the parameters that its page knows; empty fields of a form are left out.
 
-    Forms send empty fields and what holds anyway. A condition whose column is empty goes with its three parts. Columns
-    held to a value (``is.…``) and conditions may be several; only pages that know them (`FACET`, ``col``) keep them.
+    Columns held to a value (``is.…``) and conditions are kept by pages that know `FACET` and ``col``. A condition
+    whose column is empty goes with its three parts.
     """
-    pairs = list(given)
-    parts = [[value for name, value in pairs if name == key] for key in ("col", "op", "val")]
+    pairs = request.query_params.multi_items()
+    parts = [[value for name, value in pairs if name == key] for key in _CONDITION]
     if len({len(part) for part in parts}) == 1:
-        pairs = [pair for pair in pairs if pair[0] not in ("col", "op", "val")]
-        for column, operator, text in zip(*parts, strict=True):
-            if column:
-                pairs += [("col", column), ("op", operator), ("val", text)]
-    last = {name: place for place, (name, _) in enumerate(pairs)}
+        pairs = [pair for pair in pairs if pair[0] not in _CONDITION]
+        for own in zip(*parts, strict=True):
+            pairs += zip(_CONDITION, own, strict=True) if own[0] else ()
     kept = [
         (name, value)
-        for place, (name, value) in enumerate(pairs)
+        for name, value in pairs
         if (value or name == "val")
         and (name in known or (FACET in known and name.startswith(FACET)))
-        and (place == last[name] or name in ("col", "op", "val") or name.startswith(FACET))
-        and (name, value) not in (("page", "1"), ("size", str(DEFAULT_SIZE)), ("dir", "asc"))
     ]
-    return Address(path, tuple(kept))
-
-
-@dataclass(frozen=True)
-class Paging:
-    """``size`` rows of ``total`` from page ``wanted`` on; a page behind the last one is the last one."""
-
-    address: Address
-    total: int
-    size: int
-    wanted: int
-
-    @property
-    def last(self) -> int:
-        """Number of pages, at least 1."""
-        return max(1, -(-self.total // self.size))
-
-    @property
-    def number(self) -> int:
-        """The page that is shown, from 1."""
-        return min(self.wanted, self.last)
-
-    @property
-    def offset(self) -> int:
-        """Rows before the page."""
-        return (self.number - 1) * self.size
-
-    @property
-    def first_row(self) -> int:
-        """Number of the first row, from 1; 0 without rows."""
-        return self.offset + 1 if self.total else 0
-
-    @property
-    def last_row(self) -> int:
-        """Number of the last row."""
-        return min(self.total, self.offset + self.size)
-
-    def to(self, number: int) -> str:
-        """Address of another page."""
-        return str(self.address.having(page="" if number == 1 else number))
+    return Address(request.url.path, tuple(kept))

@@ -79,24 +79,18 @@ class Database:
     def _errors(self, parameters: dict[str, Any]) -> Iterator[None]:
         """Turn errors of DuckDB, or of Arrow while it reads from DuckDB, into a `RunError` about the files."""
         files = [own for own in parameters.values() if isinstance(own, str) and own in self._paths]
-        where = ", ".join(dict.fromkeys(files)) or None
         try:
             yield
-        except duckdb.OutOfMemoryException as error:
-            raise RunError(
-                "the query needs more memory than the machine has",
-                where=where,
-                got=str(error).splitlines()[0],
-                expected="a query that fits into memory",
-                remedy="filter to fewer rows, or sort by another column",
-            ) from error
         except (duckdb.Error, pa.ArrowException, OSError) as error:
+            memory = isinstance(error, duckdb.OutOfMemoryException)
             raise RunError(
-                "a table cannot be read",
-                where=where,
+                "the query needs too much memory" if memory else "a table cannot be read",
+                where=", ".join(dict.fromkeys(files)) or None,
                 got=(str(error).splitlines() or [type(error).__name__])[0],
-                expected="a Parquet file that lpact wrote",
-                remedy="restore the file from a copy, or run the study again",
+                expected="a query that fits into memory" if memory else "a Parquet file of lpact",
+                remedy="filter to fewer rows"
+                if memory
+                else "restore the file from a copy, or run the study again",
             ) from error
 
     def close(self) -> None:
@@ -108,9 +102,8 @@ class Cache:
     """The latest answers by key; safe to use from many threads."""
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self._limit, self._lock = limit, threading.Lock()
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
-        self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """The answer to ``key``, made if it is not kept. Two threads may both make it; one is kept."""

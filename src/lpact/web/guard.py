@@ -1,7 +1,7 @@
-"""What every request must be, and what every answer carries.
+"""Request checks and security headers of the explorer.
 
-Only GET without a body, only from a page of this server (a ``Host`` of another name is what a page elsewhere sends
-whose name was made to point here), and answers that a browser treats as nothing but what they are.
+Only GET requests without a body, and only with a ``Host`` of this server, are answered (protection against DNS
+rebinding). Headers keep browsers from guessing content types or loading anything else.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The explorer on a port of this machine, until it is interrupted."""
+"""The explorer as an application (its addresses, files and error pages), served on a port until it is interrupted."""
 
 from __future__ import annotations
 
@@ -7,66 +7,127 @@ import ipaddress
 import socket
 import sys
 import webbrowser
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import uvicorn
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 
-from lpact.errors import ConfigError
-from lpact.web.app import build
-from lpact.web.guard import ANY_ADDRESS, LOOPBACK_NAMES, host_name
+from lpact.errors import ConfigError, LPactError
+from lpact.report.explanation import read_file
+from lpact.web import listings, pages
+from lpact.web.address import NotFoundError
+from lpact.web.database import Database
+from lpact.web.guard import ANY_ADDRESS, HEADERS, LOOPBACK_NAMES, Guard, host_name
+from lpact.web.runs import open_runs
+from lpact.web.site import HERE, Site, build_templates
 
 _EVERYWHERE = {"0.0.0.0", "::", ""}  # noqa: S104 - compared with, never a default
+STATIC = {
+    "explorer.css": "text/css; charset=utf-8",
+    "explorer.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+"""The only files that are served, with their types."""
 
 
-@dataclass(frozen=True)
-class Address:
-    """Where to listen; without a ``port`` at the default one, or at a free one where that is taken."""
+def build(runs: Sequence[str | Path], hosts: Sequence[str]) -> FastAPI:
+    """An application over ``runs`` that answers to the names ``hosts``."""
+    opened = open_runs(runs)
+    paths = [run.path(table) for run in opened for table in run.tables()]
+    site = Site(opened, Database(paths), build_templates())
 
-    host: str
-    port: int | None
-    default_port: int
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        site.database.close()
 
-    @property
-    def loopback(self) -> bool:
-        """Whether only this machine can reach it."""
-        return self.host.lower() == "localhost" or _is_loopback(self.host)
+    app = FastAPI(
+        title="lpact explorer", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan
+    )
+    app.add_middleware(Guard, hosts=hosts)
+    answers: dict[str, Callable[..., Response]] = {
+        "/": pages.overview,
+        "/decisions": listings.matrix,
+        "/claim": pages.claim,
+        "/compare": pages.compare,
+        "/runs/{slug}": pages.one_run,
+        "/runs/{slug}/tables/{folder}/{name}": listings.table,
+    }
+    for form in ("csv", "json"):
+        answers[f"/decisions.{form}"] = partial(listings.matrix_file, form=form)
+        path = f"/runs/{{slug}}/download/{{folder}}/{{name}}.{form}"
+        answers[path] = partial(listings.table_file, form=form)
+    contents = {name: (HERE / "static" / name).read_bytes() for name in STATIC}
+    contents["explorer.css"] += read_file("explanation.css").encode()
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names that a request may address it by."""
-        own = f"[{self.host}]" if ":" in self.host else self.host
-        if self.loopback:
-            return tuple(dict.fromkeys((*LOOPBACK_NAMES, own)))
-        if self.host in _EVERYWHERE:
-            return (*LOOPBACK_NAMES, ANY_ADDRESS, socket.gethostname())
-        return (own,)
+    def static(_: Site, request: Request) -> Response:
+        name = str(request.path_params["name"])
+        if name not in contents:
+            raise _nowhere()
+        return Response(contents[name], media_type=STATIC[name])
 
-    def url(self, port: int) -> str:
-        """What a browser on this machine opens."""
-        host = "127.0.0.1" if self.host in _EVERYWHERE else self.host
-        return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+    answers["/static/{name}"] = static
+    for path, answer in answers.items():
+        app.add_route(path, _handler(site, answer), methods=["GET"])
+    app.add_exception_handler(
+        HTTPException, lambda request, _: site.error(request, _nowhere(), 404)
+    )
+    app.add_exception_handler(Exception, lambda request, _: _unforeseen(site, request))
+    return app
+
+
+def _unforeseen(site: Site, request: Request) -> Response:
+    """Page for an unexpected error. It is built outside the guard, so it adds the same headers."""
+    error = LPactError("something went wrong here", remedy="the terminal says what")
+    answer = site.error(request, error, 500)
+    answer.headers.update(HEADERS)
+    return answer
+
+
+def _handler(site: Site, answer: Callable[..., Response]) -> Callable[[Request], Response]:
+    def handle(request: Request) -> Response:
+        try:
+            return answer(site, request)
+        except LPactError as error:
+            return site.error(request, error, getattr(error, "status", 500))
+
+    return handle
+
+
+def _nowhere() -> NotFoundError:
+    return NotFoundError("there is no such page", remedy="start from the overview")
+
+
+# -- on a port -------------------------------------------------------------------------------------------------------
 
 
 def run_server(
     runs: Sequence[str | Path],
-    address: Address,
-    allowed_hosts: tuple[str, ...],
+    host: str,
+    port: int | None,
+    default_port: int,
+    allowed_hosts: Sequence[str],
     *,
     open_browser: bool,
 ) -> None:
-    """Open the runs, take the port, say where it is, and serve."""
-    app = build(runs, (*address.names, *map(_allowed, allowed_hosts)))
-    listening = listen(address)
-    port = listening.getsockname()[1]
-    url = address.url(port)
-    if address.port is None and port != address.default_port:
-        _say(
-            f"port {address.default_port} is in use (another explorer?): port {port} is used instead"
-        )
-    if not address.loopback:
+    """Open the runs, take the port, say where it is, and serve.
+
+    Without a ``port`` it listens at the default one, or at a free one where that is taken.
+    """
+    app = build(runs, (*names_of(host), *map(_allowed, allowed_hosts)))
+    listening = listen(host, port, default_port)
+    found = listening.getsockname()[1]
+    if port is None and found != default_port:
+        _say(f"port {default_port} is in use (another explorer?): port {found} is used instead")
+    if not is_loopback(host):
         _say("warning: anyone who can reach this machine over the network can read these runs")
+    url = url_of(host, found)
     _say(f"explorer: {url}  (Ctrl-C ends it)")
     if open_browser and sys.stdout.isatty():
         webbrowser.open(url)
@@ -81,36 +142,49 @@ def run_server(
         listening.close()
 
 
-def listen(address: Address) -> socket.socket:
-    """A socket at the address; if the default port is in use, a free one is taken."""
-    wanted = [address.default_port, 0] if address.port is None else [address.port]
-    for port in wanted:
-        try:
-            return _bound(address.host, port)
-        except OSError as error:
-            if port == wanted[-1] or error.errno != errno.EADDRINUSE:
-                raise ConfigError(
-                    "the explorer cannot listen there",
-                    where=f"{address.host}, port {port}",
-                    got=error.strerror or str(error),
-                    expected="an address of this machine and a free port",
-                    remedy="leave --port out to take a free one, or name another --host",
-                ) from error
-    raise AssertionError("unreachable")
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    where = socket.getaddrinfo(
-        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    return socket.create_server(where[4][:2], family=where[0], backlog=128)
-
-
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the host."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return host.lower() == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def names_of(host: str) -> tuple[str, ...]:
+    """Names that a request may address the host by."""
+    own = f"[{host}]" if ":" in host else host
+    if is_loopback(host):
+        return tuple(dict.fromkeys((*LOOPBACK_NAMES, own)))
+    if host in _EVERYWHERE:
+        return (*LOOPBACK_NAMES, ANY_ADDRESS, socket.gethostname())
+    return (own,)
+
+
+def url_of(host: str, port: int) -> str:
+    """What a browser on this machine opens."""
+    host = "127.0.0.1" if host in _EVERYWHERE else host
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+
+
+def listen(host: str, port: int | None, default_port: int) -> socket.socket:
+    """A socket at the host; if the default port is in use, a free one is taken."""
+    for wanted in (default_port, 0) if port is None else (port,):
+        try:
+            found = socket.getaddrinfo(
+                host or None, wanted, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )[0]
+            return socket.create_server(found[4][:2], family=found[0], backlog=128)
+        except OSError as error:
+            if port is None and wanted and error.errno == errno.EADDRINUSE:
+                continue
+            raise ConfigError(
+                "the explorer cannot listen there",
+                where=f"{host}, port {wanted}",
+                got=error.strerror or str(error),
+                expected="an address of this machine and a free port",
+                remedy="leave --port out to take a free one, or name another --host",
+            ) from error
+    raise AssertionError("unreachable")
 
 
 def _allowed(name: str) -> str:

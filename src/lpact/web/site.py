@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ from lpact.analyses.base import Analysis
 from lpact.analyses.explanation import ClaimTable, Value
 from lpact.errors import LPactError, RunError, did_you_mean
 from lpact.report import values
-from lpact.store import empty
+from lpact.store import LazyTables, empty
 from lpact.tables import Column, Table, declared_tables
 from lpact.tables import find_table as declared_table
-from lpact.web.address import Address, NotFoundError, canonical, find_column, read_choice
+from lpact.web.address import Address, NotFoundError, find_column, read_choice
 from lpact.web.database import Database
 from lpact.web.query import RUN, Condition, Query, Source, head, select
 from lpact.web.runs import OpenRun, TableFile
@@ -44,12 +45,8 @@ def profiles_of(claims: ClaimTable) -> dict[str, str]:
     return {name: f"{text} ({name})" for name, text in claims.profiles.items()} or {"": "claims"}
 
 
-@dataclass(frozen=True)
-class Unread:
-    """A run whose decisions cannot be read, and why."""
-
-    run: OpenRun
-    problem: LPactError
+Unread = list[tuple[OpenRun, LPactError]]
+"""Runs whose decisions cannot be read, and why."""
 
 
 @dataclass(frozen=True)
@@ -105,18 +102,26 @@ class Site:
         first = next(iter(known if run is None else run.analyses))
         return known[read_choice(address, "analysis", list(known), first)]
 
-    def matrix(self, runs: Sequence[OpenRun], analysis: Analysis) -> tuple[Source, list[Unread]]:
+    def matrix(self, runs: Sequence[OpenRun], analysis: Analysis) -> tuple[Source, Unread]:
         """Claims of one analysis in those runs that can be read, and the other runs; an error where none can be."""
         files: dict[str, TableFile] = {}
-        unread: list[Unread] = []
+        unread: Unread = []
         for run in runs:
             try:
                 if analysis.name in run.analyses:
                     files[run.slug] = self._readable(run.file(analysis.claims.table))
             except LPactError as error:
-                unread.append(Unread(run, error))
+                unread.append((run, error))
         if not files:
-            raise unread[0].problem if unread else _other_analysis(runs, analysis)
+            if unread:
+                raise unread[0][1]
+            raise NotFoundError(
+                f"no chosen run has the analysis '{analysis.name}'",
+                where=", ".join(run.slug for run in runs),
+                got=", ".join(runs[0].analyses),
+                expected=analysis.name,
+                remedy="choose another run or another analysis",
+            )
         return Source(matrix_table(analysis.claims), tuple(files.values()), tuple(files)), unread
 
     def _readable(self, file: TableFile) -> TableFile:
@@ -135,16 +140,6 @@ class Site:
         return file
 
 
-def _other_analysis(runs: Sequence[OpenRun], analysis: Analysis) -> NotFoundError:
-    return NotFoundError(
-        f"no chosen run has the analysis '{analysis.name}'",
-        where=", ".join(run.slug for run in runs),
-        got=", ".join(runs[0].analyses),
-        expected=analysis.name,
-        remedy="choose another run or another analysis",
-    )
-
-
 def rows_of(site: Site, run: OpenRun, table: str, /, **equals: Value) -> pl.DataFrame:
     """Rows of a run's table whose columns have these values, in the order of the key."""
     declared = declared_table(table)
@@ -159,23 +154,9 @@ def equal(table: Table, equals: Mapping[str, Value]) -> tuple[Condition, ...]:
     return tuple(Condition(find_column(table, name), "is", own) for name, own in equals.items())
 
 
-class Tables(Mapping[str, pl.DataFrame]):
+def tables_of(site: Site, run: OpenRun) -> LazyTables:
     """The tables of a run by name, each read by the database when it is used."""
-
-    def __init__(self, site: Site, run: OpenRun) -> None:
-        self._site, self._run = site, run
-        self._names = tuple(table.name for table in run.tables())
-
-    def __getitem__(self, name: str) -> pl.DataFrame:
-        if name not in self._names:
-            raise KeyError(name)
-        return rows_of(self._site, self._run, name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+    return LazyTables({own.name: partial(rows_of, site, run, own.name) for own in run.tables()})
 
 
 def find_table(run: OpenRun, name: str) -> Table:
@@ -189,19 +170,6 @@ def find_table(run: OpenRun, name: str) -> Table:
             remedy=did_you_mean(name[:80], [present.name for present in run.tables()]),
         )
     return table
-
-
-class Redirect(Exception):
-    """A request whose address is not in its one form; the answer is a redirect."""
-
-
-def read_address(request: Request, known: Sequence[str]) -> Address:
-    """The address in its one form; raises `Redirect` where the request has another one."""
-    given = request.query_params.multi_items()
-    address = canonical(request.url.path, given, known)
-    if list(address.pairs) != list(given):
-        raise Redirect(str(address))
-    return address
 
 
 def build_templates() -> Environment:

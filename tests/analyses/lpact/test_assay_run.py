@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import lpact
 from lpact.analyses.lpact.assays.lines import findings
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.positive_controls import ASSAY_TABLES, measure_controls
+from lpact.analyses.lpact.positive_controls import measure_controls
 from lpact.analyses.lpact.tables import assay
 from lpact.cli import app
 from lpact.config import RunConfig
@@ -19,7 +19,7 @@ from lpact.inputs.workspace import Workspace
 from lpact.run.progress import Reporter
 from lpact.tables import declared_tables
 
-ASSAY = [table.name for table in ASSAY_TABLES]
+ASSAY = [table.name for table in assay.TABLES]
 OWN = {
     "relational": {"alignments": ["linear", "cka"], "profiles": ["pearson", "cosine"]},
     "stripping": {

@@ -367,7 +367,7 @@ ELSEWHERE = (
             True,
             True,
             False,
-            f"{ELSEWHERE}passes every gate under the point rules and as tests, and its twin without signal does not",
+            f"{ELSEWHERE}passes every gate under the point rules and as tests, and the sham without signal does not",
         ),
         (
             True,

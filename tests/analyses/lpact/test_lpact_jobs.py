@@ -27,7 +27,7 @@ def brain(seed, units=UNITS):
             "split_half_reliability": rng.random(len(units)),
         }
     )
-    return matrix, {"relational/brain_alignment_patterns": table}
+    return matrix, table
 
 
 OWN, RUN, SUBJECT = (

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from lpact.analyses.lpact.unit_order import unit_order_faults, unit_order_hash
-from lpact.datasets.base import Units
+from lpact.analyses.lpact.unit_order import unit_order_faults
 from lpact.errors import RunError
 
 if TYPE_CHECKING:
@@ -26,11 +25,6 @@ def faults(run: Run, name: str = "", edit: Edit | None = None) -> list[str]:
         return edit(frame) if edit is not None and table == name else frame
 
     return list(unit_order_faults(rows))
-
-
-def test_a_hash_is_that_of_the_units() -> None:
-    ids = ("b", "a", "é")
-    assert unit_order_hash(ids) == Units(ids, ("x", "x", "x")).order_hash()
 
 
 def test_a_run_as_it_was_written_has_no_fault(small_run: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -135,6 +136,11 @@ class LPact(Analysis):
         "strippings": ("lpact.analyses.lpact.levels.strip:STRIPPINGS", "stripping.methods"),
     }
     size_options = ("controls.draws", "lpact.stripping.mismatch_draws")
+    task_modules = (
+        "lpact.analyses.lpact.jobs",
+        "lpact.analyses.lpact.positive_controls",
+        "scipy.signal",
+    )
     starter: ClassVar[Mapping[str, Any]] = {"stripping": {"mismatch_draws": 1}}
 
     def plugins(self, study: StudyConfig) -> Iterable[tuple[Registry[Any], str]]:
@@ -157,36 +163,29 @@ class LPact(Analysis):
         from lpact.run.audit import spell_out
 
         config = LPactConfig.of(study)
-        for option, listed, least in (
-            ("models", study.models, 1),
-            ("mechanisms.include", study.mechanisms.include, 1),
-        ):
-            if len(listed) < least:
+        needed = {"models": study.models, "mechanisms.include": study.mechanisms.include}
+        for option, listed in needed.items():
+            if not listed:
                 raise ConfigError(
-                    f"L-PACT needs at least {least} in '{option}'",
+                    f"L-PACT needs at least 1 in '{option}'",
                     where=f"option '{option}'",
-                    got=len(listed),
-                    expected=f"{least} or more",
+                    got=0,
+                    expected="1 or more",
                     remedy="add one, or leave the table [lpact] out and name another analysis",
                 )
         for name in config.audit.required_controls:
             CONTROLS.get(name, where="lpact.audit.required_controls")
         for name in config.relational.profiles:
             PROFILES.get(name, where="lpact.relational.profiles")
-        relational_options = spell_out(
-            config.relational,
-            MEASURES,
-            config.relational.alignments,
-            where="lpact.relational.alignments",
-        )
-        stripping_options = spell_out(
-            config.stripping, STRIPPINGS, config.stripping.methods, where="lpact.stripping.methods"
-        )
+        relational, stripping = config.relational, config.stripping
+        where = ("lpact.relational.alignments", "lpact.stripping.methods")
+        options = {
+            "relational": spell_out(relational, MEASURES, relational.alignments, where=where[0]),
+            "stripping": spell_out(stripping, STRIPPINGS, stripping.methods, where=where[1]),
+        }
         own = study.analyses["lpact"]
         assert isinstance(own, LPactSection)
-        return own.model_copy(
-            update={"relational": relational_options, "stripping": stripping_options}
-        )
+        return own.model_copy(update=options)
 
     def contexts(self, study: StudyConfig) -> set[str]:
         """Contexts that controls and stripping methods load."""
@@ -204,16 +203,16 @@ class LPact(Analysis):
         self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]
     ) -> Audit:
         """Audit every dataset: the evidence chain, roles, controls, reliability modes, media."""
-        from lpact.analyses.lpact.counts import AT_MOST, count_study
         from lpact.analyses.lpact.levels.audit import audit_datasets, frames
+        from lpact.analyses.lpact.plan_sizes import AT_MOST, count_study
 
         config = LPactConfig.of(workspace.config)
         datasets = audit_datasets(config, workspace, problems, advance)
         if problems:
             return Audit()
         made = Audit(tables=frames(list(datasets.values())), detail=datasets)
-        counts = count_study(config, made)
-        return Audit(made.tables, counts.claims, counts.rows, AT_MOST, detail=datasets)
+        rows, claims = count_study(config, made)
+        return replace(made, claims=claims, rows=rows, at_most=AT_MOST)
 
     def stages(self, study: StudyConfig, audit: Audit, keys: Keys) -> list[Stage]:
         """Brain patterns, levels 1 to 3, ceilings, positive controls."""
@@ -223,13 +222,13 @@ class LPact(Analysis):
 
     def work(self, study: StudyConfig, audit: Audit) -> Mapping[str, StageWork]:
         """Work of all stages, from sizes alone."""
-        from lpact.analyses.lpact.work import work
+        from lpact.analyses.lpact.plan_sizes import work
 
         return work(LPactConfig.of(study), audit)
 
     def list_bytes(self, study: StudyConfig, audit: Audit) -> int:
         """Bytes of patterns and other lists."""
-        from lpact.analyses.lpact.work import list_bytes
+        from lpact.analyses.lpact.plan_sizes import list_bytes
 
         return list_bytes(LPactConfig.of(study), audit)
 
@@ -316,7 +315,7 @@ class LPact(Analysis):
 
     def extra_tables(self, material: Material, tell: Callable[[str], None]) -> Frames:
         """Error rates of the gates, and what the verdicts depend on."""
-        from lpact.analyses.lpact.calibration.reference_run import load_reference
+        from lpact.analyses.lpact.calibration.output import load_reference
         from lpact.analyses.lpact.robustness import tables_for_report
 
         reference = load_reference()

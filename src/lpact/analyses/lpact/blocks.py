@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,16 +10,7 @@ import polars as pl
 from lpact.analyses.base import Audit, Material
 from lpact.analyses.explanation import Block
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.tables.audit import (
-    ACOUSTIC_PROXIES,
-    CONTROL_AVAILABILITY,
-    EVIDENCE_FEASIBILITY,
-    FINDINGS,
-    INGREDIENT_AVAILABILITY,
-    MECHANISM_CORRELATIONS,
-    MEDIA_SUMMARY,
-    RELIABILITY_MODES,
-)
+from lpact.analyses.lpact.tables import audit as audit_tables
 from lpact.codes import Reason
 from lpact.tables import Table
 from lpact.wording import counted, fixed
@@ -76,7 +66,7 @@ def _chain(audit: Audit) -> Block:
             str(row["n_subject_runs"]),
             str(row["n_brain_units"]),
         )
-        for row in _rows(audit, EVIDENCE_FEASIBILITY)
+        for row in _rows(audit, audit_tables.EVIDENCE_FEASIBILITY)
     )
     return Block(
         "Evidence chain",
@@ -90,7 +80,7 @@ def _chain(audit: Audit) -> Block:
 def _roles(audit: Audit) -> Block:
     """The role of every dataset after the audit, and why it cannot confirm anything."""
     rows = []
-    for row in _rows(audit, EVIDENCE_FEASIBILITY):
+    for row in _rows(audit, audit_tables.EVIDENCE_FEASIBILITY):
         lowered = row["role"] != row["configured_role"]
         role = f"{row['role']} (lowered from {row['configured_role']})" if lowered else row["role"]
         confirmatory = "yes" if row["confirmatory"] else "no"
@@ -102,7 +92,9 @@ def _findings(audit: Audit, *, full: bool) -> Block:
     """Everything that was excluded, then notes; findings of one kind are listed once unless ``full``."""
     columns = (*FINDING, *(("found", "subject", "session", "run", "field") if full else ()))
     grouped: dict[tuple[str, ...], list[Row]] = {}
-    for row in sorted(_rows(audit, FINDINGS), key=lambda row: row["severity"] != "excluded"):
+    for row in sorted(
+        _rows(audit, audit_tables.FINDINGS), key=lambda row: row["severity"] != "excluded"
+    ):
         grouped.setdefault(tuple(str(row[k]) for k in columns), []).append(row)
     lines: list[str] = []
     hidden = 0
@@ -129,7 +121,7 @@ def _findings(audit: Audit, *, full: bool) -> Block:
 
 def _controls(audit: Audit) -> Block:
     """Severe controls that are possible everywhere, and those that are not."""
-    rows = _rows(audit, CONTROL_AVAILABILITY)
+    rows = _rows(audit, audit_tables.CONTROL_AVAILABILITY)
     impossible = {r["control"] for r in rows if not r["available"]}
     possible = dict.fromkeys(r["control"] for r in rows if r["control"] not in impossible)
     missing = (
@@ -147,7 +139,7 @@ def _controls(audit: Audit) -> Block:
 
 def _ingredients(audit: Audit) -> Block:
     """Nuisance features and mechanisms that a dataset cannot offer."""
-    rows = _rows(audit, INGREDIENT_AVAILABILITY)
+    rows = _rows(audit, audit_tables.INGREDIENT_AVAILABILITY)
     pending = [r for r in rows if r["reason"] == Reason.FEATURES_NOT_EXTRACTED]
     missing = [r for r in rows if not r["available"] and r not in pending]
     lines = []
@@ -167,7 +159,7 @@ def _correlations(audit: Audit) -> Block:
     """Pairs of mechanisms that go together: stripping cannot tell nearly collinear ones apart."""
     notable = [
         r
-        for r in _rows(audit, MECHANISM_CORRELATIONS)
+        for r in _rows(audit, audit_tables.MECHANISM_CORRELATIONS)
         if r["pearson"] is not None and abs(r["pearson"]) >= NOTABLE_CORRELATION
     ]
     shown = sorted(notable, key=lambda r: -abs(r["pearson"]))[:MAX_SHOWN]
@@ -192,7 +184,7 @@ def _correlations(audit: Audit) -> Block:
 
 def _reliability(audit: Audit) -> Block:
     """Reliability modes: how many recordings can be paired, or why none can."""
-    rows = _rows(audit, RELIABILITY_MODES)
+    rows = _rows(audit, audit_tables.RELIABILITY_MODES)
     modes = tuple(dict.fromkeys(r["mode"] for r in rows))
     cells = {
         (r["dataset"], r["mode"]): counted(r["n_recordings"], "recording")
@@ -208,7 +200,7 @@ def _reliability(audit: Audit) -> Block:
 def _media(audit: Audit) -> Block:
     """Stimulus media that a dataset lacks, why, and what may replace the sound."""
     lacking: dict[tuple[str, str], list[str]] = {}
-    for row in _rows(audit, MEDIA_SUMMARY):
+    for row in _rows(audit, audit_tables.MEDIA_SUMMARY):
         present, n = row["n_stimuli_present"], row["n_stimuli"]
         if present < n:
             part = f" ({present} of {n} stimuli have it)" if present else ""
@@ -218,7 +210,7 @@ def _media(audit: Audit) -> Block:
         + (" (not released by the source)" if reason == Reason.MEDIA_NOT_RELEASED else "")
         for (dataset, reason), media in lacking.items()
     ]
-    proxies = _rows(audit, ACOUSTIC_PROXIES)
+    proxies = _rows(audit, audit_tables.ACOUSTIC_PROXIES)
     silent = {r["dataset"] for r in proxies if (r["option"], r["status"]) == (_TRUE, "blocked")}
     labels: dict[str, list[str]] = {}
     for row in proxies:
@@ -274,20 +266,23 @@ def outline_blocks(config: LPactConfig) -> list[Block]:
 
 def _context_rows(config: LPactConfig) -> Block:
     """Rows of a context in which everything is possible, without units and for each unit."""
-    from lpact.analyses.lpact.counts import context_rows
-    from lpact.analyses.lpact.levels.audit_record import ContextOffer, RecordingSummary
+    from lpact.analyses.lpact.levels.audit import ContextOffer, RecordingSummary
+    from lpact.analyses.lpact.plan_sizes import context_rows
     from lpact.datasets.base import RecordingId
-    from lpact.run.outline import control_draws
+    from lpact.run.plan import control_draws
 
     anyone = RecordingId("", "", "", "")
     offer = ContextOffer(
         anyone, "", 0, 0, control_draws(config), {}, config.stripping.methods, (), ()
     )
-    counts: list[Counter[str]] = []
-    for units in ((), ("unit",)):
-        shape = (anyone, units, 0, 1, config.readout.folds, config.mechanisms.include)
-        counts.append(context_rows(config, RecordingSummary(*shape), offer))
-    none, one = counts
+    none, one = (
+        context_rows(
+            config,
+            RecordingSummary(anyone, units, 0, 1, config.readout.folds, config.mechanisms.include),
+            offer,
+        )
+        for units in ((), ("unit",))
+    )
     rows = tuple(
         (name, f"{none[name]:,}", f"+ {n - none[name]:,}" if n > none[name] else "")
         for name, n in sorted(one.items())
@@ -304,10 +299,9 @@ def _claims(config: LPactConfig) -> Block:
     per_dataset = n_layers * n_mechanisms
     n_primary = sum(d.role == "primary" for d in config.datasets)
     line = (
-        f"at most {counted(len(config.datasets) * per_dataset, 'claim')}: "
-        f"{counted(len(config.datasets), 'dataset')} × {counted(n_layers, 'layer')} of "
-        f"{counted(len(config.models), 'model')} × {counted(n_mechanisms, 'mechanism')}; "
-        f"{n_primary * per_dataset:,} of them can be confirmatory"
+        f"at most {counted(len(config.datasets) * per_dataset, 'claim')}: {counted(len(config.datasets), 'dataset')} × "
+        f"{counted(n_layers, 'layer')} of {counted(len(config.models), 'model')} × "
+        f"{counted(n_mechanisms, 'mechanism')}; {n_primary * per_dataset:,} of them can be confirmatory"
     )
     return Block("Claims", (line,))
 
@@ -351,24 +345,24 @@ def unavailable(tables: Mapping[str, pl.DataFrame]) -> list[tuple[str, str, str]
 
     found = [
         ("confirmatory role", row["dataset"], _explained(row["role_reason"], row["role_detail"]))
-        for row in missing(EVIDENCE_FEASIBILITY, "confirmatory")
+        for row in missing(audit_tables.EVIDENCE_FEASIBILITY, "confirmatory")
     ]
     keys = ("dataset", "control", "model", "reason", "detail")
     layers: dict[tuple[str, ...], list[str]] = {}
-    for row in missing(CONTROL_AVAILABILITY, "available"):
+    for row in missing(audit_tables.CONTROL_AVAILABILITY, "available"):
         layers.setdefault(tuple(row[key] for key in keys), []).append(str(row["layer"]))
     for (dataset, control, model, reason, detail), own in sorted(layers.items()):
         where = f"{dataset}, {model}, {'layer' if len(own) == 1 else 'layers'} {', '.join(own)}"
         found.append((f"control {control}", where, _explained(reason, detail)))
     found += [
         (f"{row['kind']} {row['name']}", row["dataset"], _explained(row["reason"], row["detail"]))
-        for row in missing(INGREDIENT_AVAILABILITY, "available")
+        for row in missing(audit_tables.INGREDIENT_AVAILABILITY, "available")
     ]
     found += [
         (f"reliability {row['mode'].replace('_', ' ')}", row["dataset"], _explained(row["reason"]))
-        for row in missing(RELIABILITY_MODES, "possible")
+        for row in missing(audit_tables.RELIABILITY_MODES, "possible")
     ]
-    for row in rows(FINDINGS):
+    for row in rows(audit_tables.FINDINGS):
         place = " ".join(str(row[key]) for key in ("dataset", "subject", "session", "run"))
         why = f"{_explained(row['reason'])} Found: {row['found']}. Expected: {row['expected']}."
         found.append((f"{row['severity']}: {row['field']}", place, why))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from lpact.analyses.explanation import Block, DatasetReport
 from lpact.analyses.lpact.config import AuditConfig, RelationalConfig
-from lpact.analyses.lpact.levels.audit_record import RecordingSummary
-from lpact.analyses.lpact.levels.audit_rows import mode_rows
+from lpact.analyses.lpact.levels.audit import RecordingSummary, mode_rows
 from lpact.analyses.lpact.levels.ceiling import MIN_SHARED_EVENTS
 from lpact.analyses.lpact.levels.pairing import (
     MISSING_PARTNER,
@@ -26,15 +24,15 @@ from lpact.config import ControlsConfig, MechanismsConfig, ReadoutConfig
 from lpact.controls.base import CONTROLS, ControlInputs
 from lpact.datasets.base import Stimulus
 from lpact.features.mechanisms import MECHANISMS, MechanismInputs, mechanism_matrix
-from lpact.features.parsing.parse import read_parse
+from lpact.features.parsing import read_parse
 from lpact.inputs.check import DatasetCheck, Events, RecordingCheck
+from lpact.wording import counted
 
 NO_USABLE = "no recording is usable at level 1"
 UNITS_NOT_CHECKED = "; units were not checked (--deep does)"
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """One link of the evidence chain: present, missing, or (None) unknown until a study has a model."""
 
     letter: str
@@ -42,14 +40,8 @@ class Link:
     there: bool | None
     detail: str
 
-    @property
-    def word(self) -> str:
-        """The link in one word."""
-        return "needs a model" if self.there is None else "yes" if self.there else "no"
 
-
-@dataclass(frozen=True)
-class Level:
+class Level(NamedTuple):
     """One kind of evidence: possible or not, and why or how."""
 
     what: str
@@ -64,14 +56,15 @@ class DatasetSupport:
         self._check = check
         self._usable = check.usable_recordings
         self._unchecked = "" if check.deep or not self._usable else UNITS_NOT_CHECKED
+        self._stimuli = [stimulus for stimulus in check.stimuli.values() if stimulus is not None]
 
     def report(self) -> DatasetReport:
         """What `lpact datasets check` shows and prints as JSON."""
         rows = tuple((v.what, "yes" if v.possible else "no", v.detail) for v in self.levels)
         block = Block("What the dataset supports", (), ("evidence", "possible", "why"), rows)
         values = {
-            "chain": [vars(link) for link in self.chain],
-            "levels": [vars(level) for level in self.levels],
+            "chain": [link._asdict() for link in self.chain],
+            "levels": [level._asdict() for level in self.levels],
         }
         return DatasetReport((block,), values)
 
@@ -83,51 +76,37 @@ class DatasetSupport:
         link is complete in the audit unless the model offers nothing for these words, or is too slow to be rotated.
         """
         usable, least = self._usable, AuditConfig()
-        with_words = [r for r in self._check.recordings if r.n_words]
-        covered = [r for r in usable if r.n_units >= least.min_brain_units]
-        modes = [mode for mode in self._pattern_modes if mode.n_recordings]
-        no_mode = (
-            f"no reliability mode is possible; patterns need {RelationalConfig().min_units} units "
-            "(relational.min_units)"
-        )
-        lacking = {
-            c: why for c, why in self._controls.items() if c in least.required_controls and why
-        }
-        controls = "; ".join(f"{name}: {why}" for name, why in lacking.items())
-        events_only = f"{', '.join(least.required_controls)}, as far as events show"
+        words = [r for r in self._check.recordings if r.n_words]
         heard = [self._check.stimuli[name] for name in dict.fromkeys(r.id.stimulus for r in usable)]
         offers = [s.features for s in heard if s is not None and s.features is not None]
         models = dict.fromkeys(key.model for offer in offers for key in offer.keys())  # noqa: SIM118
+        features = "needs a model; the dataset has no features"
+        if models:
+            features = f"in the dataset: {', '.join(models)}"
+        required = least.required_controls
+        lacking = [f"{c}: {why}" for c, why in self._controls.items() if c in required and why]
+        controls = "; ".join(lacking) or f"{', '.join(required)}, as far as events show"
+        modes = [mode.mode for mode in self._pattern_modes if mode.n_recordings]
+        reliability = ", ".join(modes) or (
+            f"no reliability mode is possible; patterns need {RelationalConfig().min_units} units "
+            "(relational.min_units)"
+        )
+        covered = [r for r in usable if r.n_units >= least.min_brain_units]
+        coverage = (
+            f"{len(covered)} subject-runs with {least.min_brain_units} units or more, "
+            f"{least.min_subject_runs} needed"
+        )
+        enough = len(covered) >= least.min_subject_runs
+        brain = f"{len(usable)} usable recordings" if usable else NO_USABLE
+        if not usable:
+            controls = reliability = NO_USABLE
         return (
-            Link(
-                "B",
-                "brain series",
-                bool(usable),
-                f"{len(usable)} usable recordings" if usable else NO_USABLE,
-            ),
-            Link("W", "word grid", bool(with_words), f"{len(with_words)} recordings with words"),
-            Link("F", "features", True, f"in the dataset: {', '.join(models)}")
-            if models
-            else Link("F", "features", None, "needs a model; the dataset has no features"),
-            Link(
-                "S",
-                "severe controls",
-                bool(usable) and not lacking,
-                (controls or events_only) if usable else NO_USABLE,
-            ),
-            Link(
-                "R",
-                "reliability",
-                bool(modes),
-                ", ".join(m.mode for m in modes) or (no_mode if usable else NO_USABLE),
-            ),
-            Link(
-                "K",
-                "coverage",
-                len(covered) >= least.min_subject_runs,
-                f"{len(covered)} subject-runs with {least.min_brain_units} units or more, "
-                f"{least.min_subject_runs} needed",
-            ),
+            Link("B", "brain series", bool(usable), brain),
+            Link("W", "word grid", bool(words), f"{len(words)} recordings with words"),
+            Link("F", "features", True if models else None, features),
+            Link("S", "severe controls", bool(usable) and not lacking, controls),
+            Link("R", "reliability", bool(modes), reliability),
+            Link("K", "coverage", enough, coverage),
         )
 
     @cached_property
@@ -144,10 +123,6 @@ class DatasetSupport:
         return tuple(Level(what, *make()) for what, make in makers.items())
 
     @property
-    def _stimuli(self) -> list[Stimulus]:
-        return [stimulus for stimulus in self._check.stimuli.values() if stimulus is not None]
-
-    @property
     def _unread(self) -> str:
         """Why words could not be read; empty if they could, or if there are none."""
         if self._check.info is None:
@@ -158,14 +133,20 @@ class DatasetSupport:
 
     @cached_property
     def _pattern_modes(self) -> list[Mode]:
-        return pattern_modes(self._usable)
+        """Modes of patterns over units: partners need shared units, and may have heard different stimuli."""
+        summaries = [
+            RecordingSummary(r.id, r.unit_ids, r.n_events, 1, 1, (), comparable=r.comparable)
+            for r in self._usable
+        ]
+        rows: Sequence[Mapping[str, Any]] = mode_rows("", summaries, RelationalConfig().min_units)
+        return [Mode(row["mode"], row["n_recordings"], row["reason"]) for row in rows]
 
     @cached_property
     def _controls(self) -> dict[str, str]:
         """Severe control → why some recording does not allow it, or empty."""
         found: dict[str, str] = {}
         for recording in self._usable:
-            for name, why in possible_controls(recording.events).items():
+            for name, why in _possible_controls(recording.events).items():
                 found[name] = why or found.get(name, "")
         return found
 
@@ -173,10 +154,8 @@ class DatasetSupport:
         recordings, usable = self._check.recordings, self._usable
         if not recordings:
             return False, self._unread or "no recording with words"
-        n_folds = ReadoutConfig().folds
-        detail = (
-            f"{len(usable)} of {len(recordings)} recordings have enough events for {n_folds} folds"
-        )
+        of = f"{len(usable)} of {len(recordings)} recordings"
+        detail = f"{of} have enough events for {ReadoutConfig().folds} folds"
         if first := next((r for r in recordings if r.reason is not Reason.OK), None):
             detail += f"; {first.id} does not: {first.reason.value} ({first.n_events} events)"
         return bool(usable), detail + self._unchecked
@@ -212,7 +191,7 @@ class DatasetSupport:
         """Patterns can be compared between different stimuli, responses cannot."""
         if not self._usable:
             return False, NO_USABLE
-        patterns, responses = self._pattern_modes, response_modes(self._usable)
+        patterns, responses = self._pattern_modes, _response_modes(self._usable)
         return any(m.n_recordings for m in patterns), (
             f"patterns: {', '.join(map(str, patterns))}; "
             f"responses to the same stimulus: {', '.join(map(str, responses))}"
@@ -229,12 +208,13 @@ class DatasetSupport:
 
     def _confirmatory(self) -> tuple[bool, str]:
         """The evidence chain, and the role."""
+        words = {None: "needs a model", True: "yes", False: "no"}
         role = self._check.role
         missing = [link for link in self.chain if link.there is False]
         detail = f"role by default: {role}"
         if role != "primary":
             detail += "; only primary is confirmatory"
-        detail += "; " + ", ".join(f"{link.letter}: {link.word}" for link in self.chain)
+        detail += "; " + ", ".join(f"{link.letter}: {words[link.there]}" for link in self.chain)
         detail += "".join(f"; missing: {x.letter}, {x.what} ({x.detail})" for x in missing)
         return not missing and role == "primary", detail + self._unchecked
 
@@ -245,7 +225,7 @@ def _mechanisms_of(stimulus: Stimulus, names: Sequence[str]) -> Sequence[str]:
     return mechanism_matrix(names, inputs)[1]
 
 
-def possible_controls(events: Events) -> Mapping[str, str]:
+def _possible_controls(events: Events) -> Mapping[str, str]:
     """Severe control that needs only a model's features → why it is not possible, or empty."""
     n_events = len(events.first_word)
     # Features of any model are at least as slow as noise: what noise does not allow is not possible.
@@ -255,10 +235,8 @@ def possible_controls(events: Events) -> Mapping[str, str]:
     for name in ControlsConfig().include:
         control = CONTROLS.build(name)
         missing = control.unavailable(inputs) if n_events else None
-        needs_model = control.contexts() or (
-            missing is not None and missing.reason is Reason.NO_OTHER_LAYER
-        )
-        if not needs_model:
+        other_layer = missing is not None and missing.reason is Reason.NO_OTHER_LAYER
+        if not control.contexts() and not other_layer:
             why = "" if n_events else "no events"
             found[name] = why if missing is None else missing.detail or lowered(missing.reason)
     return found
@@ -270,44 +248,16 @@ def lowered(reason: Reason) -> str:
     return (text[:1].lower() + text[1:]).rstrip(".")
 
 
-# --- Reliability modes -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Mode:
-    """How many recordings have a partner in a mode, or why none has."""
+class Mode(NamedTuple):
+    """How many recordings have a partner in a reliability mode, or why none has."""
 
     mode: str
     n_recordings: int
     reason: Reason
 
     def __str__(self) -> str:
-        if not self.n_recordings:
-            return f"{self.mode}: no ({lowered(self.reason)})"
-        return f"{self.mode}: {self.n_recordings} recording{'s' if self.n_recordings != 1 else ''}"
-
-
-def pattern_modes(usable: Sequence[RecordingCheck]) -> list[Mode]:
-    """Modes of patterns over units: partners need shared units, and may have heard different stimuli."""
-    summaries = [
-        RecordingSummary(r.id, r.unit_ids, r.n_events, 1, 1, (), comparable=r.comparable)
-        for r in usable
-    ]
-    rows: Sequence[Mapping[str, Any]] = mode_rows("", summaries, RelationalConfig().min_units)
-    return [Mode(row["mode"], row["n_recordings"], row["reason"]) for row in rows]
-
-
-def response_modes(usable: Sequence[RecordingCheck]) -> list[Mode]:
-    """Modes of responses: partners need the same stimulus, events and units; halves of one run share no event."""
-    found = []
-    for mode in MODES:
-        reasons = [_response(mode, own, usable) for own in usable]
-        n_valid = reasons.count(Reason.OK)
-        order = [Reason.NO_REPEATED_MEASURE, MISSING_PARTNER[mode], *_NEEDED, Reason.OK]
-        # What the recording that comes closest still lacks.
-        closest = max(reasons, key=order.index, default=MISSING_PARTNER[mode])
-        found.append(Mode(mode, n_valid, Reason.OK if n_valid else closest))
-    return found
+        n = self.n_recordings
+        return f"{self.mode}: {counted(n, 'recording') if n else f'no ({lowered(self.reason)})'}"
 
 
 _NEEDED: dict[Reason, Callable[[RecordingCheck, RecordingCheck], bool]] = {
@@ -317,6 +267,18 @@ _NEEDED: dict[Reason, Callable[[RecordingCheck, RecordingCheck], bool]] = {
     Reason.TOO_FEW_SHARED_UNITS: lambda a, b: bool(set(a.unit_ids) & set(b.unit_ids)),
 }
 """What a partner needs, in order, and the reason if it does not have it."""
+
+
+def _response_modes(usable: Sequence[RecordingCheck]) -> list[Mode]:
+    """Modes of responses: partners need the same stimulus, events and units; halves of one run share no event."""
+    found = []
+    for mode in MODES:
+        reasons = [_response(mode, own, usable) for own in usable]
+        order = [Reason.NO_REPEATED_MEASURE, MISSING_PARTNER[mode], *_NEEDED, Reason.OK]
+        # What the recording that comes closest still lacks.
+        closest = max(reasons, key=order.index, default=MISSING_PARTNER[mode])
+        found.append(Mode(mode, reasons.count(Reason.OK), closest))
+    return found
 
 
 def _response(mode: str, own: RecordingCheck, others: Sequence[RecordingCheck]) -> Reason:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,13 +12,13 @@ import polars as pl
 from lpact.analyses.base import Frames, Scope
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels import ceiling, predictive, relational, stripping
-from lpact.analyses.lpact.levels.readouts import fit_context, fit_nuisance
+from lpact.analyses.lpact.levels.readouts import LayerInputs, fit_layer, fit_nuisance
 from lpact.analyses.lpact.levels.relational import BrainPatterns
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, BRAIN_PATTERNS, HALF_PATTERNS
 from lpact.codes import Reason
-from lpact.datasets.base import RecordingId, Units
+from lpact.datasets.base import RecordingId
 from lpact.inputs.workspace import Workspace
-from lpact.math.types import FloatArray
+from lpact.math.columns import mean_of_finite
 from lpact.store import Results
 
 MEASURING = (
@@ -37,24 +37,39 @@ ABOUT_MODELS = (*ABOUT_VERDICTS, "controls", "lpact.stripping", "mechanisms", "n
 
 
 @dataclass(frozen=True)
-class BrainJob:
-    """Brain patterns of one recording."""
+class LPactJob:
+    """A job about one dataset; fields that say where it is are in its name."""
 
+    kind: ClassVar[str]
     code: ClassVar[tuple[str, ...]] = MEASURING
-    needs: ClassVar[tuple[str, ...]] = ()
+    without: ClassVar[tuple[str, ...]] = ABOUT_MODELS
 
     dataset: str
-    recording: RecordingId
 
     @property
     def name(self) -> str:
         """Name of the job among all jobs of the study."""
-        return f"lpact/brain/{self.dataset}/{self.recording}"
+        place = [getattr(self, own, None) for own in ("dataset", "recording", "model", "layer")]
+        return "/".join(["lpact", self.kind, *(str(part) for part in place if part is not None)])
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Keys of the brain patterns that it reads."""
+        return tuple(key for _, key in getattr(self, "brains", ()))
 
     @property
     def scope(self) -> Scope:
         """The dataset, without any model."""
-        return Scope(self.dataset, without=ABOUT_MODELS)
+        return Scope(self.dataset, without=self.without)
+
+
+@dataclass(frozen=True)
+class BrainJob(LPactJob):
+    """Brain patterns of one recording."""
+
+    kind = "brain"
+
+    recording: RecordingId
 
     def run(self, workspace: Workspace, results: Results) -> Frames:  # noqa: ARG002
         """Compute the patterns."""
@@ -63,32 +78,21 @@ class BrainJob:
 
 
 @dataclass(frozen=True)
-class ContextJob:
+class ContextJob(LPactJob):
     """Levels 1 to 3 of one recording, model and layer.
 
     ``brains`` are the recordings whose patterns are compared with the model's, the own one first, each with the key of
     its `BrainJob`; a recording without partners has a reason instead.
     """
 
-    code: ClassVar[tuple[str, ...]] = MEASURING
+    kind = "context"
 
-    dataset: str
     recording: RecordingId
     model: str
     layer: int
     confirmatory: bool
     comparable: bool
     brains: tuple[tuple[RecordingId, str], ...]
-
-    @property
-    def name(self) -> str:
-        """Name of the job among all jobs of the study."""
-        return f"lpact/context/{self.dataset}/{self.recording}/{self.model}/{self.layer}"
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Keys of the brain patterns."""
-        return tuple(key for _, key in self.brains)
 
     @property
     def scope(self) -> Scope:
@@ -100,103 +104,58 @@ class ContextJob:
         config = LPactConfig.of(workspace.config)
         prepared = workspace.prepared(self.dataset, self.recording)
         model = workspace.model(self.model, prepared)
+        layer = LayerInputs(config, prepared, model, self.layer, self.confirmatory)
         nuisance = workspace.recall(
             (self.dataset, self.recording), lambda: fit_nuisance(config, prepared)
         )
-        readouts = fit_context(config, prepared, model, self.layer, nuisance)
-        level1 = predictive.run(
-            config=config,
-            prepared=prepared,
-            model=self.model,
-            layer=self.layer,
-            confirmatory=self.confirmatory,
-            readouts=readouts,
+        # Layers of the same recording share the brain patterns.
+        brain = workspace.recall(
+            (self.dataset, self.recording, self.brains), lambda: self._patterns(config, results)
         )
-        level2 = relational.run(
-            config=config,
-            prepared=prepared,
-            model=model,
-            layer=self.layer,
-            confirmatory=self.confirmatory,
-            brain_patterns=self._patterns(workspace, results),
-            readout_scores=readouts.pearson,
-        )
-        level3 = stripping.run(
-            config=config,
-            prepared=prepared,
-            model=model,
-            layer=self.layer,
-            confirmatory=self.confirmatory,
-            real=readouts.real,
-        )
-        return level1 | level2 | level3
+        readouts = fit_layer(layer, nuisance)
+        return {
+            **predictive.run(layer, readouts),
+            **relational.run(layer, brain, readouts.pearson),
+            **stripping.run(layer, readouts.real),
+        }
 
-    def _patterns(self, workspace: Workspace, results: Results) -> BrainPatterns | Reason:
-        """Patterns to compare with; layers of the same recording share them."""
-
-        def read() -> BrainPatterns | Reason:
-            brains = {r: results.load(key, [BRAIN_PATTERNS.name]) for r, key in self.brains}
-            source = LPactConfig.of(workspace.config).relational.brain_patterns_from
-            return brain_patterns(source, self.recording, brains, comparable=self.comparable)
-
-        return workspace.recall((self.dataset, self.recording, self.brains), read)
+    def _patterns(self, config: LPactConfig, results: Results) -> BrainPatterns | Reason:
+        names, source = [BRAIN_PATTERNS.name], config.relational.brain_patterns_from
+        brains = {r: results.load(key, names)[names[0]] for r, key in self.brains}
+        return brain_patterns(source, self.recording, brains, comparable=self.comparable)
 
 
 @dataclass(frozen=True)
-class CeilingJob:
+class CeilingJob(LPactJob):
     """Brain–brain reliability of one dataset, from the patterns of its recordings."""
 
-    code: ClassVar[tuple[str, ...]] = MEASURING
+    kind = "ceiling"
 
-    dataset: str
     brains: tuple[tuple[RecordingId, str], ...]
-
-    @property
-    def name(self) -> str:
-        """Name of the job among all jobs of the study."""
-        return f"lpact/ceiling/{self.dataset}"
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Keys of the brain patterns."""
-        return tuple(key for _, key in self.brains)
-
-    @property
-    def scope(self) -> Scope:
-        """The dataset, without any model."""
-        return Scope(self.dataset, without=ABOUT_MODELS)
 
     def run(self, workspace: Workspace, results: Results) -> Frames:
         """Compute all modes."""
         names = [BRAIN_PATTERNS.name, HALF_PATTERNS.name]
-        brains = [
-            self._brain(workspace, recording, results.load(key, names))
-            for recording, key in self.brains
-        ]
-        table = ceiling.run(
-            config=LPactConfig.of(workspace.config), dataset=self.dataset, brains=brains
-        )
-        return {BRAIN_CEILING.name: table}
-
-    def _brain(
-        self, workspace: Workspace, recording: RecordingId, frames: Mapping[str, pl.DataFrame]
-    ) -> ceiling.BrainOnGrid:
-        prepared = workspace.prepared(self.dataset, recording)
-        halves = frames[HALF_PATTERNS.name]
-        order = prepared.grid.units.ids
-        first, second = (
-            pattern_matrices(halves.filter(pl.col("half") == half), order) for half in (0, 1)
-        )
-        return ceiling.BrainOnGrid(
-            id=recording,
-            unit_ids=order,
-            onset_s=prepared.grid.onset_s,
-            first_word=prepared.grid.first_word,
-            comparable=prepared.grid.units.comparable,
-            responses=prepared.reference,
-            patterns=pattern_matrices(frames[BRAIN_PATTERNS.name], order),
-            halves=(first, second),
-        )
+        brains = []
+        for recording, key in self.brains:
+            prepared, frames = workspace.prepared(self.dataset, recording), results.load(key, names)
+            order, halves = prepared.grid.units.ids, frames[HALF_PATTERNS.name]
+            tables = (frames[BRAIN_PATTERNS.name], *(halves.filter(half=half) for half in (0, 1)))
+            whole, first, second = (BrainPatterns.read(table, order).matrices for table in tables)
+            brains.append(
+                ceiling.BrainOnGrid(
+                    id=recording,
+                    unit_ids=order,
+                    onset_s=prepared.grid.onset_s,
+                    first_word=prepared.grid.first_word,
+                    comparable=prepared.grid.units.comparable,
+                    responses=prepared.reference,
+                    patterns=whole,
+                    halves=(first, second),
+                )
+            )
+        config = LPactConfig.of(workspace.config)
+        return {BRAIN_CEILING.name: ceiling.run(config=config, dataset=self.dataset, brains=brains)}
 
 
 # --- Brain patterns: of the recording's own run, other runs, or other subjects -------------------------
@@ -205,7 +164,7 @@ class CeilingJob:
 def brain_patterns(
     source: str,
     own: RecordingId,
-    brains: Mapping[RecordingId, Frames],
+    brains: Mapping[RecordingId, pl.DataFrame],
     *,
     comparable: bool = True,
 ) -> BrainPatterns | Reason:
@@ -217,17 +176,16 @@ def brain_patterns(
     """
     if source == "other_subject" and not comparable:
         return Reason.UNITS_NOT_COMPARABLE
-    order = _order(brains[own])
-    tables = [brains[r][BRAIN_PATTERNS.name] for r in partners(source, own, brains)]
-    tables = [t for t in tables if set(order) & set(t["unit"])]
-    if not tables:
+    order = BrainPatterns.read(brains[own]).unit_ids
+    read = [BrainPatterns.read(brains[r]) for r in partners(source, own, brains)]
+    moved = [brain.in_order(order) for brain in read if set(order) & set(brain.unit_ids)]
+    if not moved:
         return Reason.NO_PARTNER_PATTERN
-    matrices, reliability = {}, {}
-    for alignment in tables[0]["alignment"].unique(maintain_order=True):
-        rows = [t.filter(pl.col("alignment") == alignment) for t in tables]
-        matrices[alignment] = _mean([_in_order(t, order) for t in rows])
-        reliability[alignment] = _mean([_reliability(t, order) for t in rows])
-    return BrainPatterns(matrices, reliability, Units(order, order).order_hash())
+    matrices, reliability = (
+        {name: mean_of_finite(np.stack([part[name] for part in parts])) for name in parts[0]}
+        for parts in ([b.matrices for b in moved], [b.reliability for b in moved])
+    )
+    return BrainPatterns(order, matrices, reliability)
 
 
 def partners(source: str, own: RecordingId, recordings: Iterable[RecordingId]) -> list[RecordingId]:
@@ -237,46 +195,3 @@ def partners(source: str, own: RecordingId, recordings: Iterable[RecordingId]) -
     if source == "other_run":
         return [r for r in recordings if r.subject == own.subject and r != own]
     return [r for r in recordings if r.subject != own.subject]
-
-
-def _order(frames: Frames) -> tuple[str, ...]:
-    rows = frames[BRAIN_PATTERNS.name].sort("unit_index")
-    return tuple(rows["unit"].unique(maintain_order=True))
-
-
-def _in_order(patterns: pl.DataFrame, order: Sequence[str]) -> FloatArray:
-    """The recording's [N, N] matrix moved into ``order``, NaN for units it lacks."""
-    own = tuple(patterns.sort("unit_index")["unit"])
-    (matrix,) = pattern_matrices(patterns, own).values()
-    place = {unit: i for i, unit in enumerate(own)}
-    shared = [i for i, unit in enumerate(order) if unit in place]
-    source = [place[order[i]] for i in shared]
-    out = np.full((len(order), len(order)), np.nan)
-    out[np.ix_(shared, shared)] = matrix[np.ix_(source, source)]
-    return out
-
-
-def _reliability(patterns: pl.DataFrame, order: Sequence[str]) -> FloatArray:
-    by_unit = dict(zip(patterns["unit"], patterns["split_half_reliability"], strict=True))
-    return np.array([by_unit.get(unit) for unit in order], dtype=np.float64)
-
-
-def _mean(arrays: Sequence[FloatArray]) -> FloatArray:
-    """Mean over arrays of the entries that are there."""
-    stacked = np.stack(arrays)
-    finite = np.isfinite(stacked)
-    count = finite.sum(axis=0)
-    total = np.where(finite, stacked, 0.0).sum(axis=0)
-    mean: FloatArray = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
-    return mean
-
-
-def pattern_matrices(patterns: pl.DataFrame, order: tuple[str, ...]) -> dict[str, FloatArray]:
-    """Matrices [N, N] by measure from a patterns table, rows in the given unit order."""
-    matrices = {}
-    for (alignment,), rows in patterns.group_by("alignment", maintain_order=True):
-        by_unit = dict(zip(rows["unit"], rows["pattern"], strict=True))
-        matrices[str(alignment)] = np.array(
-            [by_unit[unit].to_list() for unit in order], dtype=np.float64
-        )
-    return matrices

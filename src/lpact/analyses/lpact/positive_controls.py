@@ -4,34 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import ClassVar
 
 import polars as pl
 
 from lpact.analyses.base import Audit, Frames, Scope, StudyJob, analyses_of
 from lpact.analyses.lpact.assays import brain_as_model, implant, reliability
-from lpact.analyses.lpact.assays.patterns import profile_order, read_profiles, roles
+from lpact.analyses.lpact.assays.brain_as_model import profile_order, read_profiles, roles
+from lpact.analyses.lpact.assays.signal import kind_of
+from lpact.analyses.lpact.assays.stimulus import Place, run_recording, summarise, unused_recording
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates import decide
-from lpact.analyses.lpact.levels.audit_record import RecordingSummary
-from lpact.analyses.lpact.stimulus_controls import JUDGING, stimulus_jobs, summarise_stimulus
-from lpact.analyses.lpact.tables.assay import (
-    BRAIN_AS_MODEL,
-    BRAIN_AS_MODEL_SUMMARY,
-    BRAIN_ORACLE,
-    BRAIN_RELIABILITY,
-    ENVELOPE_FULL,
-    ENVELOPE_STANDALONE,
-    IMPLANT,
-    LOW_LEVEL,
-    PROFILE_ORDER,
-    PROXY,
-    STIMULUS_TABLES,
-    TABLES,
-)
-from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
+from lpact.analyses.lpact.jobs import MEASURING, LPactJob
+from lpact.analyses.lpact.levels.audit import RecordingSummary
+from lpact.analyses.lpact.tables import assay
+from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY, UNIT_INVENTORY
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, BRAIN_PATTERNS
+from lpact.codes import Reason
 from lpact.config import RunConfig, SharedConfig, StudyConfig
 from lpact.datasets.base import RecordingId
 from lpact.inputs.workspace import Workspace
@@ -42,11 +32,62 @@ from lpact.run.progress import Reporter
 from lpact.store import Results, concat
 from lpact.tables import Table
 
-ASSAY_TABLES = TABLES
-"""Tables of the positive controls."""
+JUDGING = (
+    *MEASURING,
+    "analyses/lpact/analysis.py",
+    "analyses/lpact/assays",
+    "analyses/lpact/gates",
+    "analyses/lpact/positive_controls.py",
+    "analyses/lpact/stages.py",
+    "run/audit.py",
+    "run/measure.py",
+    "run/features.py",
+)
+"""Code that a positive control may run: the implanted study is measured and judged as any other."""
 
-STIMULUS_JOB_TABLES = (LOW_LEVEL, ENVELOPE_STANDALONE, ENVELOPE_FULL, PROXY)
-"""Those that jobs fill, one recording each."""
+JOB_TABLES = (assay.LOW_LEVEL, assay.ENVELOPE_STANDALONE, assay.ENVELOPE_FULL, assay.PROXY)
+"""Tables that jobs of the stimulus fill, one recording each."""
+
+
+@dataclass(frozen=True)
+class StimulusJob(LPactJob):
+    """Low-level gates, envelope and proxies of one recording; ``reason`` says why the audit does not use it."""
+
+    kind = "controls/stimulus"
+    code: ClassVar[tuple[str, ...]] = JUDGING
+    without = ("name", "lpact.gates")
+
+    recording: RecordingId
+    sampling: str
+    reason: Reason
+
+    def run(self, workspace: Workspace, results: Results) -> Frames:  # noqa: ARG002
+        """Read the recording once, and compute all of them."""
+        place = self.place(LPactConfig.of(workspace.config))
+        if self.reason is not Reason.OK:
+            return unused_recording(place, self.reason)
+        prepared = partial(workspace.prepared, self.dataset, self.recording)
+        return run_recording(place, workspace.dataset(self.dataset), prepared)
+
+    def place(self, config: LPactConfig) -> Place:
+        """The recording in the study."""
+        entry = next(d for d in config.datasets if d.name == self.dataset)
+        return Place(config, entry, self.recording, self.sampling)
+
+
+def stimulus_jobs(config: LPactConfig, audit: Audit) -> list[StimulusJob]:
+    """One job for every recording of the study, used or not, in order."""
+    entries = {entry.name: entry for entry in config.datasets}
+    rows = audit.tables[UNIT_INVENTORY.name].sort(UNIT_INVENTORY.key)
+    return [
+        StimulusJob(
+            row["dataset"],
+            RecordingId(row["subject"], row["session"], row["run"], row["stimulus"]),
+            kind_of(row["sampling_rate_hz"], entries[row["dataset"]]),
+            Reason(row["reason"]),
+        )
+        for row in rows.iter_rows(named=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -80,7 +121,7 @@ class ImplantJob:
 
     def run(self, workspace: Workspace, results: Results) -> Frames:  # noqa: ARG002
         """Simulate, measure and judge."""
-        return {IMPLANT.name: _implanted(self.study, self.arm)}
+        return {assay.IMPLANT.name: _implanted(self.study, self.arm)}
 
 
 @lru_cache(maxsize=8)
@@ -96,44 +137,35 @@ def _implanted(config_json: str, arm: str) -> pl.DataFrame:
 
 
 @dataclass(frozen=True)
-class BrainProfilesJob:
+class BrainProfilesJob(LPactJob):
     """Brain-as-model and profile order of one dataset, from its measured patterns and reliabilities.
 
-    ``brains`` and ``ceilings`` are keys of the tasks that measured them.
+    ``patterns`` and ``ceilings`` are keys of the tasks that measured them.
     """
 
+    kind = "controls/brain"
     code: ClassVar[tuple[str, ...]] = JUDGING
+    without = ("name",)
 
-    dataset: str
     role: str
     recordings: tuple[RecordingSummary, ...]
-    brains: tuple[str, ...]
+    patterns: tuple[str, ...]
     ceilings: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        """Name of the job among all jobs of the study."""
-        return f"lpact/controls/brain/{self.dataset}"
 
     @property
     def needs(self) -> tuple[str, ...]:
         """Keys of patterns and reliabilities."""
-        return (*self.brains, *self.ceilings)
-
-    @property
-    def scope(self) -> Scope:
-        """The dataset and all that is decided about it, without any model."""
-        return Scope(self.dataset, without=("name",))
+        return (*self.patterns, *self.ceilings)
 
     def run(self, workspace: Workspace, results: Results) -> Frames:
         """Compare patterns, in right and in shuffled unit order."""
-        patterns = _read(results, self.brains, BRAIN_PATTERNS)
+        patterns = _read(results, self.patterns, BRAIN_PATTERNS)
         brains = read_profiles(patterns, self.recordings)
         config = LPactConfig.of(workspace.config)
         rows = brain_as_model.run(config, self.dataset, brains)
         return {
-            BRAIN_AS_MODEL.name: rows,
-            BRAIN_AS_MODEL_SUMMARY.name: brain_as_model.summarise(
+            assay.BRAIN_AS_MODEL.name: rows,
+            assay.BRAIN_AS_MODEL_SUMMARY.name: brain_as_model.summarise(
                 config,
                 self.dataset,
                 self.role,
@@ -142,7 +174,7 @@ class BrainProfilesJob:
                 tests=brain_as_model.tests_of_order(config, self.dataset, brains),
                 ceilings=_read(results, self.ceilings, BRAIN_CEILING),
             ),
-            PROFILE_ORDER.name: profile_order(config, self.dataset, self.role, brains),
+            assay.PROFILE_ORDER.name: profile_order(config, self.dataset, self.role, brains),
         }
 
 
@@ -179,7 +211,7 @@ def measure_controls(
         measuring.run(conductor)
         conductor.check()
         tables = measuring.tables(results)
-        return {table.name: tables[table.name] for table in ASSAY_TABLES}
+        return {table.name: tables[table.name] for table in assay.TABLES}
 
 
 def control_jobs(
@@ -210,26 +242,19 @@ def control_jobs(
 def derived_tables(
     config: LPactConfig, tables: Mapping[str, pl.DataFrame]
 ) -> dict[str, Callable[[], pl.DataFrame]]:
-    """Summaries over all jobs, by table; each is made when it is asked for."""
-
-    @cache
-    def stimulus() -> Frames:
-        return summarise_stimulus(
-            {table.name: tables[table.name] for table in STIMULUS_JOB_TABLES}, config
-        )
-
-    def reliabilities() -> pl.DataFrame:
-        role = roles(tables[EVIDENCE_FEASIBILITY.name])
-        return reliability.summarise(tables[BRAIN_CEILING.name], role, config.gates)
-
-    def oracles() -> pl.DataFrame:
-        return brain_as_model.oracle(tables[BRAIN_AS_MODEL_SUMMARY.name], config.gates)
+    """Summaries over all jobs, by table, each made when it is read."""
+    names = [table.name for table in JOB_TABLES]
+    stimulus = cache(lambda: summarise({name: tables[name] for name in names}, config))
 
     def summary(name: str) -> Callable[[], pl.DataFrame]:
         return lambda: stimulus()[name]
 
     return {
-        BRAIN_RELIABILITY.name: reliabilities,
-        BRAIN_ORACLE.name: oracles,
-        **{table.name: summary(table.name) for table in STIMULUS_TABLES},
+        assay.BRAIN_RELIABILITY.name: lambda: reliability.summarise(
+            tables[BRAIN_CEILING.name], roles(tables[EVIDENCE_FEASIBILITY.name]), config.gates
+        ),
+        assay.BRAIN_ORACLE.name: lambda: brain_as_model.oracle(
+            tables[assay.BRAIN_AS_MODEL_SUMMARY.name], config.gates
+        ),
+        **{table.name: summary(table.name) for table in assay.STIMULUS_TABLES},
     }

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from lpact.analyses.base import Audit, Frames, Keys, Stage
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.jobs import BrainJob, CeilingJob, ContextJob, partners
-from lpact.analyses.lpact.levels.audit_record import DatasetAudit
+from lpact.analyses.lpact.levels.audit import DatasetAudit
 from lpact.analyses.lpact.positive_controls import control_jobs
 from lpact.datasets.base import RecordingId
 from lpact.run.measure import measure_in_memory

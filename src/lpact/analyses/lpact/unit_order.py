@@ -6,13 +6,13 @@ number that is made from them belongs to another unit.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
 from lpact.analyses.base import Rows
 from lpact.analyses.lpact.tables import assay, audit, levels
+from lpact.datasets.base import Units
 from lpact.errors import RunError
 from lpact.tables import RECORDING_KEY, Table
 
@@ -25,17 +25,11 @@ MOST_NAMED = 20
 _NONE = "none"
 """What the inventory has for a recording that could not be prepared."""
 _KEY = list(RECORDING_KEY)
-_COUNT, _PLACE, _ITSELF, _LENGTH = "\x00count", "\x00place", "\x00itself", "\x00length"
 _HASHED = tuple(
     table
     for table in (*audit.TABLES, *levels.TABLES, *assay.TABLES)
     if set(HASHES) & set(table.column_names) and set(RECORDING_KEY) <= set(table.column_names)
 )
-
-
-def unit_order_hash(units: Sequence[str]) -> str:
-    """Hash of units in their order, as the tables have it."""
-    return hashlib.sha256("\x1f".join(units).encode()).hexdigest()[:16]
 
 
 def unit_order_faults(rows: Rows) -> Iterator[str]:
@@ -49,7 +43,7 @@ def unit_order_faults(rows: Rows) -> Iterator[str]:
         return
     yield from _places(index)
     units = index.sort([*_KEY, "unit_index"]).group_by(_KEY, maintain_order=True).agg("unit")
-    orders = {tuple(recording): unit_order_hash(own) for *recording, own in units.iter_rows()}
+    orders = {tuple(place): Units(own, own).order_hash() for *place, own in units.iter_rows()}
     for table in _HASHED:
         frame = _table(rows, table)
         if frame is not None:
@@ -87,25 +81,25 @@ def _hashes(
 
 def _patterns(table: Table, frame: pl.DataFrame, index: pl.DataFrame) -> Iterator[str]:
     """Patterns of another length, and patterns with a number at the unit itself."""
-    counts = index.group_by(_KEY).agg(pl.len().cast(pl.Int64).alias(_COUNT))
-    length = pl.col("pattern").list.len().cast(pl.Int64).alias(_LENGTH)
-    rows = frame.with_columns(length).filter(pl.col(_LENGTH) > 0).join(counts, on=_KEY)
-    wrong = rows.filter(pl.col(_LENGTH) != pl.col(_COUNT))
+    counts = index.group_by(_KEY).agg(pl.len().cast(pl.Int64).alias("n_own_units"))
+    length = pl.col("pattern").list.len().cast(pl.Int64).alias("length")
+    rows = frame.with_columns(length).filter(pl.col("length") > 0).join(counts, on=_KEY)
+    wrong = rows.filter(pl.col("length") != pl.col("n_own_units"))
     yield from _listed(table, wrong, "the pattern has another number of elements than units")
     if "unit" not in table.column_names:
         return
-    places = index.select([*_KEY, "unit", pl.col("unit_index").alias(_PLACE)])
-    rows = rows.filter(pl.col(_LENGTH) == pl.col(_COUNT))
+    places = index.select([*_KEY, "unit", pl.col("unit_index").alias("place")])
+    rows = rows.filter(pl.col("length") == pl.col("n_own_units"))
     rows = rows.join(places, on=[*_KEY, "unit"], how="left")
-    itself = pl.col("pattern").list.get(pl.col(_PLACE), null_on_oob=True).alias(_ITSELF)
+    itself = pl.col("pattern").list.get(pl.col("place"), null_on_oob=True).alias("itself")
     rows = rows.with_columns(itself)
     yield from _listed(
-        table, rows.filter(pl.col(_PLACE).is_null()), f"{INDEX.name} has no such unit"
+        table, rows.filter(pl.col("place").is_null()), f"{INDEX.name} has no such unit"
     )
     if "unit_index" in table.column_names:
-        moved = rows.filter(pl.col("unit_index") != pl.col(_PLACE))
+        moved = rows.filter(pl.col("unit_index") != pl.col("place"))
         yield from _listed(table, moved, f"unit_index is not that of {INDEX.name}")
-    wrong = rows.filter(pl.col(_ITSELF).is_not_null())
+    wrong = rows.filter(pl.col("itself").is_not_null())
     yield from _listed(table, wrong, "a number at the unit itself: units are in another order")
 
 

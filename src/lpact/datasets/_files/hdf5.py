@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from lpact.codes import Reason
-from lpact.datasets._files.strict import ErrorType
+from lpact.datasets._files.strict import ErrorType, damaged
 from lpact.datasets._finding import Finding
 from lpact.errors import did_you_mean
 from lpact.extras import require
 
 MAX_LINKS = 32
 """Soft links on the way to one object; more are a loop."""
-
-_AGAIN = "copy or download the file again, and compare its checksum"
 
 
 @contextmanager
@@ -27,21 +25,15 @@ def open_hdf5(path: Path, error: ErrorType, *, extra: str = "hdf5") -> Iterator[
     try:
         file = h5py.File(path, "r")
     except OSError as problem:
-        raise error(
-            "an HDF5 file cannot be opened; it may be truncated",
-            where=str(path),
-            got=f"{path.stat().st_size} bytes; {problem}",
-            remedy=_AGAIN,
-        ) from None
+        raise damaged(path, problem, error) from None
     with file:
         try:
             yield file
-        except (OSError, RuntimeError) as problem:
-            # h5py raises plain RuntimeErrors and OSErrors for damaged content.
+        except (OSError, RuntimeError, KeyError, ValueError) as problem:
+            # What h5py raises for damaged content; its RuntimeErrors are plain ones.
             if isinstance(problem, RuntimeError) and type(problem) is not RuntimeError:
                 raise
-            what = "an HDF5 file cannot be read; it may be damaged"
-            raise error(what, where=str(path), got=str(problem), remedy=_AGAIN) from None
+            raise damaged(path, problem, error) from None
 
 
 def hdf5_object(file: Any, name: str, error: ErrorType, *, noun: str = "dataset") -> Any:
@@ -54,14 +46,10 @@ def hdf5_object(file: Any, name: str, error: ErrorType, *, noun: str = "dataset"
     place, parts, n_links = file["/"], _parts(name), 0
     while parts:
         part = parts.pop(0)
-        try:
-            link = place.get(part, getlink=True) if isinstance(place, h5py.Group) else None
-            if isinstance(link, h5py.HardLink):
-                place = place[part]
-                continue
-        except (TypeError, KeyError, OSError, RuntimeError, ValueError) as problem:
-            what = "an HDF5 file cannot be read; it may be damaged"
-            raise error(what, where=where, got=str(problem), remedy=_AGAIN) from None
+        link = place.get(part, getlink=True) if isinstance(place, h5py.Group) else None
+        if isinstance(link, h5py.HardLink):
+            place = place[part]
+            continue
         if isinstance(link, h5py.ExternalLink):
             raise _outside(where, f"a link to '{link.filename}'", error)
         n_links += link is not None
@@ -70,15 +58,11 @@ def hdf5_object(file: Any, name: str, error: ErrorType, *, noun: str = "dataset"
             place = file["/"] if link.path.startswith("/") else place
             continue
         names = dataset_names(file)
-        if n_links:
-            got = "a loop of links" if link is not None else "a link without a target"
-            remedy = f"fix it; {did_you_mean(name, names)}"
-            raise error("a link of an HDF5 file is broken", where=where, got=got, remedy=remedy)
         listed = ", ".join(f"'{known}'" for known in names[:12]) + (" …" if len(names) > 12 else "")
         raise error(
             f"a file has no {noun} '{name}'",
             where=where,
-            got=f"{len(names)} {noun}(s): {listed}" if names else f"no {noun}",
+            got="a link in a loop, or without a target" if n_links else listed or f"no {noun}",
             remedy=did_you_mean(name, names),
         )
     return place

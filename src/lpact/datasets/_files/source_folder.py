@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterable
 from functools import lru_cache
@@ -65,8 +66,10 @@ class SourceFolder:
         self._check_name(pattern, error)
         return [
             self._existing(path, error)
-            for path in sorted(self.root.glob(pattern))
-            if not any(part.startswith(".") for part in path.relative_to(self.root).parts)
+            for path in sorted(
+                self.root / name
+                for name in glob.glob(pattern, root_dir=self.root, recursive=True)  # follows links
+            )
         ]
 
     def _check_name(self, relative: str, error: ErrorType) -> None:

@@ -11,9 +11,9 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lpact.datasets._files.strict import ErrorType
+from lpact.datasets._files.strict import ErrorType, damaged
 from lpact.datasets.series import StreamedSeries
-from lpact.errors import InputError, RecordingError
+from lpact.errors import RecordingError
 from lpact.math.types import FloatArray
 
 STREAM_BYTES = 64 * 2**20
@@ -189,8 +189,10 @@ def stored_npy(path: Path, error: ErrorType) -> StoredArray:
         ) from None
     check_real(dtype, str(path), error)
     n_expected = header_bytes + math.prod(shape) * dtype.itemsize
+    expected = f"{n_expected} bytes, as its header says"
     if n_bytes != n_expected:
-        raise _wrong_length(path, n_bytes, n_expected, error)
+        fault = "truncated" if n_bytes < n_expected else "too long"
+        raise damaged(path, f"the file is {fault}", error, expected)
 
     def read(index: Index) -> npt.NDArray[Any]:
         # An array in Fortran order is the transpose of one in C order, whose first axis varies slowest.
@@ -203,7 +205,7 @@ def stored_npy(path: Path, error: ErrorType) -> StoredArray:
             stream.seek(header_bytes + first * row * dtype.itemsize)
             values = np.fromfile(stream, dtype=dtype, count=count)
         if values.size != count:
-            raise _wrong_length(path, path.stat().st_size, n_expected, error)
+            raise damaged(path, "values are missing", error, expected)
         part = values.reshape(-1, *turned[1:])[(slice(None), *wanted[1:])]
         return part.T if fortran else part
 
@@ -227,13 +229,3 @@ def check_real(dtype: np.dtype[Any], where: str, error: ErrorType = RecordingErr
             expected="a floating-point or integer dtype",
             remedy="convert the array, such as with array.astype('float64'), and save it again",
         )
-
-
-def _wrong_length(path: Path, n_bytes: int, n_expected: int, error: ErrorType) -> InputError:
-    return error(
-        "an array file is truncated" if n_bytes < n_expected else "an array file is too long",
-        where=str(path),
-        got=f"{n_bytes} bytes",
-        expected=f"{n_expected} bytes, as its header says",
-        remedy="copy or write the file again",
-    )

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
+import polars as pl
 from pydantic import BaseModel, Field
 
-from lpact.errors import ConfigError, InputError, did_you_mean
+from lpact.errors import ConfigError, InputError, RecordingError, did_you_mean
 from lpact.math.types import FloatArray
 from lpact.validation import Strict, validate_model
 
@@ -40,6 +41,38 @@ class About(Strict):
     source: Text
     version: Text
     licence: Text
+
+
+def damaged(
+    path: Path, problem: object, error: ErrorType = RecordingError, expected: str = ""
+) -> InputError:
+    """Return the error of a file that cannot be opened or read to its end."""
+    kind = f"{type(problem).__name__}: " if isinstance(problem, Exception) else ""
+    size = f"{path.stat().st_size} bytes; " if path.is_file() else ""
+    return error(
+        "a file cannot be read; it may be truncated",
+        where=str(path),
+        got=f"{size}{kind}{' '.join(str(problem).split())[:300]}",
+        expected=expected or "a complete file of the kind that its name says",
+        remedy="copy or download the file again, and compare its checksum",
+    )
+
+
+def invalid(
+    where: Path | str,
+    got: str,
+    expected: str,
+    error: ErrorType = RecordingError,
+    remedy: str = "fix the file, or download it again",
+) -> InputError:
+    """Return the error of a file whose content is not as expected."""
+    return error(
+        "a file is not as expected",
+        where=str(where),
+        got=got[:300],
+        expected=expected,
+        remedy=remedy,
+    )
 
 
 def read_text(path: Path, error: ErrorType) -> str:
@@ -110,26 +143,38 @@ def read_numbers(path: Path, error: ErrorType, *, shape: tuple[int, int]) -> Flo
         None,
     )
     if wrong is not None or len(lines) != shape[0]:
-        raise error(
-            "a table of numbers is not valid",
-            where=str(path) if wrong is None else f"{path}, line {wrong[0]}",
-            got=f"{len(lines)} lines" if wrong is None else " ".join(wrong[1]),
-            expected=f"{shape[0]} lines of {shape[1]} finite numbers",
-            remedy="copy or download the file again",
-        )
+        where = str(path) if wrong is None else f"{path}, line {wrong[0]}"
+        found = f"{len(lines)} lines" if wrong is None else " ".join(wrong[1])
+        raise invalid(where, found, f"{shape[0]} lines of {shape[1]} finite numbers", error)
     return np.array(lines, dtype=np.float64)
 
 
 class TsvFile:
-    """A table of tab-separated cells below a header line; cells are not quoted."""
+    """A table of cells below a header line. Cells between tabs are not quoted; others are, where needed.
 
-    separator = "tabs"
+    ``header`` names the columns of a file without a header line. A first column without a name is an index, and is
+    called ``index``, or ``row`` if another column has that name. Empty lines are skipped.
+    """
 
-    def __init__(self, path: Path, error: ErrorType) -> None:
+    def __init__(
+        self,
+        path: Path,
+        error: ErrorType,
+        *,
+        delimiter: str = "\t",
+        header: Sequence[str] | None = None,
+    ) -> None:
         self.path = path
         self.error = error
-        self.columns, *self._rows = self._split(read_text(path, error))
-        self.n_rows = len(self._rows)
+        self._separator = "tabs" if delimiter == "\t" else "commas"
+        rows, self._lines = self._split(read_text(path, error), delimiter)
+        if header is None:
+            self._lines = self._lines[1:]
+            header, *rows = rows or [[""]]
+            if not header[0].strip() and len(header) > 1:
+                header[0] = "row" if "index" in header else "index"
+        self.columns, self._rows = list(header), rows
+        self.n_rows = len(rows)
         if len(set(self.columns)) < len(self.columns) or not all(map(str.strip, self.columns)):
             raise error(
                 "a column name is empty or used twice",
@@ -144,14 +189,35 @@ class TsvFile:
                     "a line does not have one cell per column",
                     where=f"{path}, line {self.line(row)}",
                     got=f"{len(cells)} cell(s)",
-                    expected=f"{len(self.columns)} cells, separated by {self.separator}",
+                    expected=f"{len(self.columns)} cells, separated by {self._separator}",
                     remedy=self._another_separator() or "fix or remove the line",
                 )
 
-    def _split(self, text: str) -> list[list[str]]:
-        """Return the cells of every line, header first."""
-        lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
-        return [line.split("\t") for line in lines]
+    def _split(self, text: str, delimiter: str) -> tuple[list[list[str]], list[int]]:
+        """Return the cells of every line that is not empty, and where it begins: cells may contain line breaks."""
+        tabs = delimiter == "\t"
+        reader = csv.reader(
+            io.StringIO(text, newline=""),
+            delimiter=delimiter,
+            quoting=csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL,
+            strict=not tabs,
+        )
+        rows, lines, line = [], [], 1
+        try:
+            for cells in reader:
+                if cells:
+                    rows.append(cells)
+                    lines.append(line)
+                line = reader.line_num + 1
+        except csv.Error as problem:
+            raise self.error(
+                "the quotes of a table do not match",
+                where=f"{self.path}, lines {line} to {reader.line_num}",
+                got=str(problem),
+                expected=f"cells separated by {self._separator}, with every quote closed",
+                remedy=f"fix the quotes, in line {line} first; write a quote in a cell twice",
+            ) from None
+        return rows, lines
 
     def require(self, columns: Sequence[str]) -> None:
         """Raise unless the table has all of ``columns``."""
@@ -166,11 +232,22 @@ class TsvFile:
                     or f"add the column; in this file, {did_you_mean(column, self.columns)}",
                 )
 
+    def require_rows(self, n_rows: int, noun: str, remedy: str) -> None:
+        """Raise unless the table has one row per ``noun``."""
+        if self.n_rows != n_rows:
+            raise self.error(
+                f"a table does not have one row per {noun}",
+                where=str(self.path),
+                got=f"{self.n_rows} rows",
+                expected=f"{n_rows} rows",
+                remedy=remedy,
+            )
+
     def _another_separator(self) -> str:
         """A remedy if the whole header is one cell."""
         for name, separator in (("semicolons", ";"), ("commas", ","), ("tabs", "\t")):
-            if len(self.columns) == 1 and separator in self.columns[0] and name != self.separator:
-                return f"separate cells by {self.separator}, not by {name}; use decimal points"
+            if len(self.columns) == 1 and separator in self.columns[0] and name != self._separator:
+                return f"separate cells by {self._separator}, not by {name}; use decimal points"
         return ""
 
     def cells(self, column: str) -> list[str]:
@@ -191,6 +268,14 @@ class TsvFile:
         """Return a column of texts that are not empty."""
         return self._checked(column, bool, "a text", str)
 
+    def unique(self, column: str) -> list[str]:
+        """Return a column of distinct texts that are not empty."""
+        first: dict[str, int] = {}
+        for row, cell in enumerate(self.text(column)):
+            if first.setdefault(cell, row) != row:
+                raise self.wrong(column, row, f"every {column} once")
+        return list(first)
+
     def integers(self, column: str) -> list[int]:
         """Return a column of whole numbers."""
         expected = "a whole number of at most 18 digits"
@@ -209,18 +294,9 @@ class TsvFile:
             lambda cell: math.nan if cell in missing else float(cell),
         )
 
-    def values(self, column: str) -> list[int] | list[float] | list[str]:
-        """Return whole numbers, numbers, or texts if no cell is a number; never a mixture."""
-        cells = self.cells(column)
-        if all(map(_INTEGER.fullmatch, cells)):
-            return self.integers(column)
-        if any(map(NUMBER_PATTERN.fullmatch, cells)):
-            return self.numbers(column)
-        return self.text(column)
-
     def line(self, row: int) -> int:
-        """Line of a row in the file; rows count from 0, lines from 1."""
-        return row + 2
+        """Line where a row begins; rows count from 0, lines from 1."""
+        return self._lines[row]
 
     def wrong(self, column: str, row: int, expected: str) -> InputError:
         """Return the error of a cell that is not as expected."""
@@ -234,13 +310,7 @@ class TsvFile:
 
 
 class CsvFile(TsvFile):
-    """A table of comma-separated cells (or with another delimiter), quoted where needed.
-
-    ``header`` names the columns of a file without a header line. A first column without a name is an index, and is
-    called ``index``, or ``row`` if another column has that name. Empty lines are skipped.
-    """
-
-    separator = "commas"
+    """A table of cells between commas, or another delimiter."""
 
     def __init__(
         self,
@@ -250,44 +320,20 @@ class CsvFile(TsvFile):
         delimiter: str = ",",
         header: Sequence[str] | None = None,
     ) -> None:
-        self._delimiter = delimiter
-        self._header = header
-        if delimiter == "\t":
-            self.separator = "tabs"
-        super().__init__(path, error)
+        super().__init__(path, error, delimiter=delimiter, header=header)
 
-    def _split(self, text: str) -> list[list[str]]:
-        tabs = self._delimiter == "\t"
-        reader = csv.reader(
-            io.StringIO(text, newline=""),
-            delimiter=self._delimiter,
-            quoting=csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL,
-            strict=not tabs,
-        )
-        rows: list[list[str]] = []
-        self._lines: list[int] = []
-        line = 1
-        try:
-            for cells in reader:
-                if cells:
-                    rows.append(cells)
-                    self._lines.append(line)
-                line = reader.line_num + 1
-        except csv.Error as problem:
-            raise self.error(
-                "the quotes of a table do not match",
-                where=f"{self.path}, lines {line} to {reader.line_num}",
-                got=str(problem),
-                expected=f"cells separated by {self.separator}, with every quote closed",
-                remedy=f"fix the quotes, in line {line} first; write a quote in a cell twice",
-            ) from None
-        if self._header is not None:
-            return [list(self._header), *rows]
-        self._lines = self._lines[1:]
-        if rows and not rows[0][0].strip():
-            rows[0][0] = "row" if "index" in rows[0] else "index"
-        return rows or [[""]]
 
-    def line(self, row: int) -> int:
-        """Line where a row begins; cells may contain line breaks."""
-        return self._lines[row]
+def read_table(path: Path, error: ErrorType) -> TsvFile:
+    """Open a table: CSV by its ending, otherwise TSV."""
+    return (CsvFile if path.suffix.lower() == ".csv" else TsvFile)(path, error)
+
+
+def typed_column(cells: Sequence[str]) -> pl.Series:
+    """Return numbers if every cell is a finite number or missing (null), otherwise texts."""
+    known = [cell for cell in cells if cell not in MISSING]
+    if not known or not all(is_finite(cell) for cell in known):
+        return pl.Series([cell or None for cell in cells], dtype=pl.String)
+    whole = all(map(_INTEGER.fullmatch, known))
+    number: Any = int if whole else float
+    values = [None if cell in MISSING else number(cell) for cell in cells]
+    return pl.Series(values, dtype=pl.Int64 if whole else pl.Float64)

@@ -1,121 +1,88 @@
 """Reader of a user's own array files with a words table: NumPy, HDF5, Zarr, NWB and MATLAB.
 
-The folder has files of any names, and one table, ``recordings.toml``, that describes them::
-
-    [dataset]
-    source = "…"
-    version = "1.0"
-    licence = "CC-BY-4.0"
-
-    [[stimuli]]
-    id = "talk"
-    words = "talk.csv"
-    columns = { word = "text", onset_s = "start", offset_s = "end", sentence_id = "sentence" }
-
-    [defaults]                          # for recordings that do not give these keys
-    axes = "time,unit"
-    stimulus = "talk"
-    physical_unit = "µV"
-
-    [[recordings]]
-    subject = "01"
-    file = "sub-01.h5"
-    key = "ecog/data"
-    sampling_rate_key = "ecog/data@rate"
-    units = "sub-01_units.tsv"
-    triggers = "sub-01_triggers.tsv"
-
-`docs/how-to/datasets/arrays.md` explains every key. Opening reads only the table; a big array is read a few units at
-a time if its format allows it.
+The folder has files of any names, and one table, ``recordings.toml``, that describes them: its provenance
+(``[dataset]``), ``[[stimuli]]``, ``[[recordings]]`` and ``[defaults]`` for recordings. `docs/how-to/datasets/arrays.md`
+explains every key. Opening reads only the table; a big array is read a few units at a time if its format allows it.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 from pydantic import Field
 
 from lpact.codes import Reason
+from lpact.datasets._files.sentences import sentences_by_pauses, sentences_by_punctuation
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._finding import Finding
-from lpact.datasets.arrays.recording import data_files, load
-from lpact.datasets.arrays.table import ArraysTable, read_table
-from lpact.datasets.arrays.times import Clock, bad_spans, confounds, word_times
-from lpact.datasets.arrays.words import read_stimulus, transcript_files
+from lpact.datasets._files.strict import TsvFile, read_text
+from lpact.datasets._files.strict import read_table as read_words
+from lpact.datasets._finding import Finding, Findings
+from lpact.datasets._folder_dataset import FolderDataset, FolderReader
+from lpact.datasets.arrays.recording import bad_spans, confounds, data_files, load, word_times
+from lpact.datasets.arrays.table import RecordingEntry, StimulusEntry, read_table
 from lpact.datasets.base import (
-    Dataset,
+    ITEM,
+    WORD_COLUMNS,
     DatasetInfo,
-    DatasetReader,
     Recording,
     RecordingId,
-    SourceFile,
     Stimulus,
     TimeSeries,
+    items_table,
 )
 from lpact.datasets.catalogue import Expected
 from lpact.datasets.series import take_units
-from lpact.datasets.validate import check_recording, check_recording_ids, check_stimulus
-from lpact.errors import RecordingError, StimulusError, did_you_mean
+from lpact.datasets.validate import check_recording
+from lpact.datasets.words_table import word_columns
+from lpact.errors import RecordingError, StimulusError, did_you_mean, require_known
 from lpact.registry import PluginOptions
 
 TABLE = "recordings.toml"
 
 
-class ArraysDataset(Dataset):
+class ArraysDataset(FolderDataset["ArraysOptions", RecordingEntry]):
     """An opened folder of arrays."""
 
-    def __init__(self, folder: SourceFolder, table: ArraysTable, path: Path) -> None:
-        self._folder = folder
-        self._path = path
-        about = table.dataset
-        self.info = DatasetInfo(about.source, about.version, about.licence)
-        ids = [entry.id for entry in table.recordings]
-        check_recording_ids(ids, where=f"{path}, [[recordings]]")
-        self._recordings = {entry.id: entry for entry in table.recordings}
+    def __init__(self, folder: SourceFolder, options: ArraysOptions) -> None:
+        super().__init__(folder, options)
+        self._table = folder.file(options.table)
+        table = read_table(self._table)
+        self.info = DatasetInfo(**dict(table.dataset))
+        pairs = ((entry.id, entry) for entry in table.recordings)
+        self._set_recordings(pairs, where=f"{self._table}, [[recordings]]")
         self._stimuli = {entry.id: entry for entry in table.stimuli}
-        self._read: dict[str, Stimulus] = {}
-        undeclared = {e.id.subject for e in table.recordings if e.comparable_units is None}
-        if undeclared and len({own.subject for own in ids}) > 1:
-            note = Finding(
-                field="comparable_units",
-                reason=Reason.UNITS_TAKEN_AS_COMPARABLE,
-                severity="note",
-                where=folder.where(path),
-                found=f"not set for {len(undeclared)} subject(s)",
-                expected="comparable_units = true (sensors, regions) or false (implanted electrodes)",
-                remedy="set it under [defaults]; ceilings pair units of the same name between subjects",
+        undeclared = {e.subject for e in table.recordings if e.comparable_units is None}
+        if undeclared and len({entry.subject for entry in table.recordings}) > 1:
+            findings = Findings(folder.where(self._table))
+            findings.note(
+                "comparable_units",
+                Reason.UNITS_TAKEN_AS_COMPARABLE,
+                f"not set for {len(undeclared)} subject(s)",
+                "comparable_units = true (sensors, regions) or false (implanted electrodes)",
+                "set it under [defaults]; ceilings pair units of the same name between subjects",
             )
-            self.findings = (note,)
+            self.findings = tuple(findings)
 
-    def recording_ids(self) -> list[RecordingId]:
-        """Return every recording, sorted."""
-        return sorted(self._recordings)
-
-    def recording(self, recording_id: RecordingId) -> Recording:
-        """Open one recording; a big array is not read yet."""
-        if recording_id not in self._recordings:
-            raise RecordingError(
-                "the table has no such recording",
-                where=str(self._path),
-                got=f"{recording_id} with stimulus '{recording_id.stimulus}'",
-                remedy=did_you_mean(str(recording_id), [str(known) for known in self._recordings]),
-            )
-        entry = self._recordings[recording_id]
-        signal, units, bad, findings = load(entry, self._folder)
-        path = self._folder.root / entry.path(entry.file)
-        where = self._folder.where(path)
-        recording = Recording(recording_id, signal, units, where, findings=findings)
+    def _recording(self, recording_id: RecordingId, entry: RecordingEntry) -> Recording:
+        signal, units, bad, findings = load(entry, self.folder)
+        path = self.folder.root / entry.path(entry.file)
+        recording = Recording(
+            recording_id, signal, units, self.folder.where(path), findings=findings
+        )
         check_recording(recording)
         words = self.stimulus(entry.stimulus).words
         if isinstance(signal, TimeSeries):
-            clock = Clock(signal.sampling_rate_hz, signal.start_s, signal.n_samples)
-            onsets, more = word_times(entry, self._folder, clock, words)
+            onsets, more = word_times(entry, self.folder, signal, words)
             recording = replace(
                 recording,
                 word_onsets_s=onsets,
-                bad_spans=bad_spans(entry, self._folder),
-                confounds=confounds(entry, self._folder, clock),
+                bad_spans=bad_spans(entry, self.folder),
+                confounds=confounds(entry, self.folder, signal.n_samples),
                 findings=(*findings, *more),
             )
         elif signal.values.shape[1] != words.height:
@@ -132,56 +99,161 @@ class ArraysDataset(Dataset):
         left = replace(signal, values=take_units(signal.values, kept))  # type: ignore[arg-type]
         return replace(recording, signal=left, units=units.take(kept))
 
-    def stimulus(self, stimulus_id: str) -> Stimulus:
-        """Read one stimulus."""
-        if stimulus_id not in self._stimuli:
-            raise StimulusError(
-                "the table has no such stimulus",
-                where=str(self._path),
-                got=stimulus_id,
-                remedy=did_you_mean(stimulus_id, self._stimuli),
-            )
-        if stimulus_id not in self._read:
-            stimulus = read_stimulus(self._stimuli[stimulus_id], self._folder)
-            check_stimulus(stimulus)
-            self._read[stimulus_id] = stimulus
-        return self._read[stimulus_id]
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
+        return read_stimulus(self._stimuli[stimulus_id], self.folder)
 
-    def source_files(self) -> list[SourceFile]:
-        """Return every file that the table names, with its checksum, by path."""
-        files = [self._path]
+    def _paths(self) -> Iterator[Path]:
+        yield self._table
         for stimulus in self._stimuli.values():
-            named = (stimulus.table, stimulus.audio, stimulus.video)
-            files += [self._folder.file(name, StimulusError) for name in named if name]
+            for name in filter(None, (stimulus.table, stimulus.audio, stimulus.video)):
+                yield self.folder.file(name, StimulusError)
             if stimulus.transcripts:
-                stories = set(self.stimulus(stimulus.id).words["story_id"])
-                files += transcript_files(stimulus, self._folder, stories)
-        for entry in self._recordings.values():
+                stories = set(self._stimulus(stimulus.id).words["story_id"])
+                yield from transcript_files(stimulus, self.folder, stories)
+        for entry in self.recordings.values():
             tables = (entry.units, entry.word_onsets, entry.triggers)
-            for name in (entry.file, *tables, entry.bad_spans, entry.confounds):
-                if name:
-                    path = self._folder.file(entry.path(name), RecordingError)
-                    files += data_files(path, self._folder)
-        return self._folder.source_files(files, self.info.licence)
+            for name in filter(None, (entry.file, *tables, entry.bad_spans, entry.confounds)):
+                yield from data_files(
+                    self.folder.file(entry.path(name), RecordingError), self.folder
+                )
 
 
-class Arrays(DatasetReader):
-    """A user's own array files; the module's docstring shows the table that describes them."""
+def read_stimulus(entry: StimulusEntry, folder: SourceFolder) -> Stimulus:
+    """Read one stimulus."""
+    path = folder.file(entry.table, StimulusError)
+    where = folder.where(path)
+    table = read_words(path, StimulusError)
+    seconds = 0.001 if entry.times_in == "ms" else 1.0
+    unknown: frozenset[str] = frozenset()
+    findings: tuple[Finding, ...] = ()
+    if entry.items is None:
+        words, findings = _words(entry, table, seconds, where)
+    else:
+        names = _names(entry, table, (ITEM, *WORD_COLUMNS))
+        if ITEM not in names:
+            table.require([ITEM])
+        items = word_columns(table, names, seconds=seconds, items=True)
+        words, unknown = items_table(items, entry.id)
+    media = {"audio": entry.audio, "video": entry.video}
+    return Stimulus(
+        id=entry.id,
+        words=words,
+        where=where,
+        mechanisms={name: _mechanism(words, name, path) for name in entry.mechanisms},
+        media={
+            kind: folder.relative(folder.file(name, StimulusError))
+            for kind, name in media.items()
+            if name
+        },
+        media_root=folder.root,
+        audio_start_s=entry.audio_start_s,
+        transcripts={
+            file.stem: read_text(file, StimulusError)
+            for file in transcript_files(entry, folder, set(words["story_id"]))
+        },
+        findings=findings,
+        unknown=unknown,
+    )
+
+
+def _words(
+    entry: StimulusEntry, table: TsvFile, seconds: float, where: str
+) -> tuple[pl.DataFrame, tuple[Finding, ...]]:
+    """Return the words table, known columns first, and a note on sentences that a rule numbered."""
+    names = _names(entry, table, tuple(WORD_COLUMNS))
+    needed = ["word", "onset_s", "offset_s"]
+    if entry.sentences == "column":
+        needed.append("sentence_id")
+    else:
+        names.pop("sentence_id", None)
+    if lacking := [name for name in needed if name not in names]:
+        raise StimulusError(
+            f"the words table has no column '{lacking[0]}'",
+            where=f"{table.path}, line 1",
+            got="columns " + ", ".join(table.columns),
+            expected=f"a column for each of {', '.join(WORD_COLUMNS)}",
+            remedy='number the sentences, or choose sentences = "punctuation" or "pauses"'
+            if lacking[0] == "sentence_id"
+            else f'name the column: columns = {{ {lacking[0]} = "…" }}',
+        )
+    words = word_columns(table, names, seconds=seconds)
+    if "story_id" not in names:
+        words = words.with_columns(story_id=pl.lit(entry.id, dtype=pl.String))
+    findings = Findings(where)
+    if entry.sentences != "column":
+        stories = words["story_id"].to_list()
+        if entry.pause_s is None:
+            sentences, rule = (
+                sentences_by_punctuation(words["word"].to_list(), stories),
+                "punctuation",
+            )
+        else:
+            times = words["onset_s"].to_list(), words["offset_s"].to_list()
+            sentences = sentences_by_pauses(*times, stories, entry.pause_s)
+            rule = f"pauses of {entry.pause_s:g} s"
+        words = words.with_columns(sentence_id=pl.Series(sentences, dtype=pl.Int64))
+        found = f"{words['sentence_id'].n_unique()} sentences by {rule}"
+        remedy = "add a column sentence_id to keep your own"
+        findings.sentences_by_rule(found, "sentences as the source numbers them", remedy)
+    return words.select(*WORD_COLUMNS, pl.exclude(*WORD_COLUMNS)), tuple(findings)
+
+
+def transcript_files(entry: StimulusEntry, folder: SourceFolder, stories: set[str]) -> list[Path]:
+    """Return the texts of the stories; each is named after one."""
+    if entry.transcripts is None:
+        return []
+    parent = folder.file(entry.transcripts, StimulusError)
+    files = folder.glob(f"{folder.relative(parent)}/*.txt", StimulusError)
+    for file in files:
+        require_known(file.stem, stories, "story", where=str(file), error=StimulusError)
+    return files
+
+
+def _names(entry: StimulusEntry, table: TsvFile, known: tuple[str, ...]) -> dict[str, str]:
+    """Map known columns to those of the file."""
+    for ours, theirs in entry.columns.items():
+        where = f"{table.path}, columns"
+        require_known(ours, known, "column of a words table", where=where, error=StimulusError)
+        table.require([theirs])
+        if ours != theirs and ours in table.columns:
+            raise StimulusError(
+                f"two columns would be '{ours}'",
+                where=f"{table.path}, line 1",
+                got=f"columns '{ours}' and '{theirs}'",
+                remedy=f"leave '{ours}' out of columns, or rename the column of that name",
+            )
+    return {
+        name: entry.columns.get(name, name)
+        for name in known
+        if name in entry.columns or name in table.columns
+    }
+
+
+def _mechanism(words: pl.DataFrame, name: str, path: Path) -> np.ndarray:
+    if name not in words.columns or not words[name].dtype.is_numeric():
+        raise StimulusError(
+            f"the mechanism '{name}' is not a column of numbers",
+            where=f"{path}, column '{name}'",
+            got=f"dtype {words[name].dtype}" if name in words.columns else "no such column",
+            remedy=did_you_mean(name, words.columns),
+        )
+    return words[name].cast(pl.Float64).fill_null(math.nan).to_numpy()
+
+
+class ArraysOptions(PluginOptions):
+    """Options of the reader."""
+
+    table: str = Field(
+        TABLE, min_length=1, description="The table's name, for folders that hold several."
+    )
+
+
+class Arrays(FolderReader):
+    """A user's own array files; docs/how-to/datasets/arrays.md explains the table."""
 
     name = "arrays"
     summary = "your own NumPy, HDF5, Zarr, NWB or MATLAB files with a words table, described by one TOML table"
     layout = (Expected("the table of recordings, and every file that it names", (TABLE,)),)
-
-    class Options(PluginOptions):
-        """Options of the reader."""
-
-        table: str = Field(
-            TABLE, min_length=1, description="The table's name, for folders that hold several."
-        )
-
-    def open(self, *, name: str, path: Path | None, seed: int) -> ArraysDataset:  # noqa: ARG002
-        """Open the folder ``path``."""
-        assert isinstance(self.options, self.Options)
-        folder = SourceFolder(path, name=name, expected=f"a folder with {TABLE}")
-        table = folder.file(self.options.table)
-        return ArraysDataset(folder, read_table(table), table)
+    Options = ArraysOptions
+    dataset = ArraysDataset
+    contents = f"a folder with {TABLE}"

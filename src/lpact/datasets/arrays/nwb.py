@@ -5,15 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lpact.datasets._files.hdf5 import open_hdf5
-from lpact.datasets.arrays.files import choose_key
-from lpact.errors import RecordingError, did_you_mean
+from lpact.datasets.arrays.formats import Hdf5File, Source, choose_key
+from lpact.errors import RecordingError, require_known
 from lpact.extras import require
 from lpact.math.types import FloatArray
 
@@ -24,28 +23,8 @@ _MAX_DEVIATION = 0.25
 _SHORT = {"volts": "V", "volt": "V", "microvolts": "µV", "tesla": "T", "n.a.": "", "unknown": ""}
 
 
-@dataclass(frozen=True)
-class NwbSeries:
-    """Header of one series: values are ``stored · gain + offset``, in ``physical_unit``.
-
-    ``ids``, ``regions`` and ``coordinates`` ([n_units, 3]) are those of its electrodes; ``ids`` is empty without.
-    """
-
-    data: str
-    sampling_rate_hz: float
-    start_s: float
-    physical_unit: str
-    gain: FloatArray
-    offset: float
-    ids: tuple[str, ...] = ()
-    regions: tuple[str, ...] = ()
-    coordinates: FloatArray | None = None
-
-
-def read_nwb(
-    path: Path, key: str | None, unit_column: str, axes: tuple[str, ...] = ("time", "unit")
-) -> NwbSeries:
-    """Read the header of the series with this name or path, or of the only electrical series.
+def read_nwb(path: Path, key: str | None, unit_column: str, axes: tuple[str, ...]) -> Source:
+    """Open the series with this name or path, or the only electrical series.
 
     ``axes`` are those of its values; the standard has time first, but some writers do not.
     """
@@ -61,16 +40,18 @@ def read_nwb(
                 expected="two axes: time and unit",
                 remedy='name another series: key = "…"',
             )
-        rate, start = _clock(series, shape[axes.index("time")], where)
         unit = str(series.unit)
-        return NwbSeries(
-            data,
-            rate,
-            start,
+        ids, regions, coordinates = _electrodes(series, unit_column, where)
+        return Source(
+            Hdf5File(path).array(data),
+            axes,
+            *_clock(series, shape[axes.index("time")], where),
             _SHORT.get(unit.lower(), unit),
             _gain(series, shape[axes.index("unit")], where),
             float(series.offset),
-            *_electrodes(series, unit_column, where),
+            ids,
+            regions,
+            coordinates,
         )
 
 
@@ -171,13 +152,8 @@ def _electrodes(
         return (), (), None
     table, rows = region.table, [int(row) for row in region.data[:]]
     known = ("id", *table.colnames)
-    if unit_column not in known:
-        raise RecordingError(
-            f"the electrodes table has no column '{unit_column}'",
-            where=f"{where}, electrodes",
-            got="columns " + ", ".join(known),
-            remedy=did_you_mean(unit_column, known),
-        )
+    place = f"{where}, electrodes"
+    require_known(unit_column, known, "column", where=place, error=RecordingError)
 
     def column(name: str) -> list[Any]:
         values = table.id if name == "id" else table[name]

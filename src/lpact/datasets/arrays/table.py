@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from lpact.datasets._files.strict import About, Name, Text, read_toml, validate_toml
 from lpact.datasets.base import RecordingId
-from lpact.errors import InputError, did_you_mean
+from lpact.errors import InputError, require_known
 from lpact.validation import Strict
 
 SERIES_AXES = (("time", "unit"), ("unit", "time"))
@@ -141,15 +141,9 @@ def read_table(path: Path) -> ArraysTable:
     """Read ``recordings.toml``; ``[defaults]`` fills in what a recording does not give."""
     values = read_toml(path, InputError)
     recordings, defaults = values.get("recordings"), values.pop("defaults", {})
-    unknown = [key for key in defaults if key not in RecordingEntry.model_fields]
-    if unknown:
-        raise InputError(
-            f"unknown key '{unknown[0]}'",
-            where=f"{path}, [defaults], key '{unknown[0]}'",
-            got=unknown[0],
-            expected="keys of [[recordings]]",
-            remedy=did_you_mean(unknown[0], RecordingEntry.model_fields),
-        )
+    for key in defaults:
+        where = f"{path}, [defaults]"
+        require_known(key, RecordingEntry.model_fields, "key of [[recordings]]", where=where)
     if isinstance(recordings, list) and isinstance(defaults, dict):
         values["recordings"] = [
             {**defaults, **entry} if isinstance(entry, dict) else entry for entry in recordings
@@ -164,12 +158,6 @@ def read_table(path: Path) -> ArraysTable:
             remedy="rename or remove one of them",
         )
     for recording in table.recordings:
-        if recording.stimulus not in ids:
-            raise InputError(
-                "a recording names a stimulus that does not exist",
-                where=f"{path}, [[recordings]] {recording.id}, key 'stimulus'",
-                got=recording.stimulus,
-                expected="the id of one of [[stimuli]]",
-                remedy=did_you_mean(recording.stimulus, ids),
-            )
+        where = f"{path}, [[recordings]] {recording.id}, key 'stimulus'"
+        require_known(recording.stimulus, ids, "stimulus", where=where)
     return table

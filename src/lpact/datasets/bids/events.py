@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lpact.datasets._files.strict import TsvFile
+from lpact.datasets._files.strict import TsvFile, invalid
 from lpact.datasets.base import Span
-from lpact.errors import RecordingError, did_you_mean
+from lpact.errors import InputError, RecordingError, did_you_mean
 from lpact.math.types import FloatArray, IntArray
 
 SAME_CLOCK_S = 0.5
@@ -55,13 +55,9 @@ class Events:
         """Return the onset of the one event called ``name``."""
         onsets = self.onset_s[self.rows(columns, name)]
         if onsets.size != 1 or not np.isfinite(onsets[0]):
-            raise RecordingError(
-                f"the stimulus' start, event '{name}', cannot be found",
-                where=str(self.path),
-                got=f"{onsets.size} such event(s)" + (" without onset" if onsets.size == 1 else ""),
-                expected=f"one event '{name}' with an onset",
-                remedy=f"check the option 'start_event'; {did_you_mean(name, self.kinds(columns))}",
-            )
+            found = f"{onsets.size} such event(s)" + (" without onset" if onsets.size == 1 else "")
+            remedy = f"check the option 'start_event'; {did_you_mean(name, self.kinds(columns))}"
+            raise invalid(self.path, found, f"one event '{name}' with an onset", remedy=remedy)
         return float(onsets[0])
 
 
@@ -91,14 +87,11 @@ def heard_words(
     events.table.require((word_column,))
     rows = events.rows(kind_columns, kind)
     if not rows:
-        raise RecordingError(
-            "a recording's events hold no word",
-            where=str(events.path),
-            got=f"no row with '{kind}' in {' or '.join(kind_columns)}",
-            expected=f"rows of kind '{kind}' with a word in column '{word_column}'",
-            remedy="check the option 'word_trial_type'; "
-            + did_you_mean(kind, events.kinds(kind_columns)),
+        found = f"no row with '{kind}' in {' or '.join(kind_columns)}"
+        remedy = (
+            f"check the option 'word_trial_type'; {did_you_mean(kind, events.kinds(kind_columns))}"
         )
+        raise invalid(events.path, found, "rows that are words", remedy=remedy)
     cells = events.table.cells(word_column)
     timed = [row for row in rows if np.isfinite(events.onset_s[row])]
     for row in timed:
@@ -108,13 +101,9 @@ def heard_words(
     falls = np.flatnonzero(np.diff(onset_s) < 0)
     if falls.size:
         k = int(falls[0])
-        raise RecordingError(
-            "words in events.tsv are not in order of time",
-            where=f"{events.path}, line {timed[k + 1] + 2}, column 'onset'",
-            got=f"{onset_s[k + 1]:g} s after {onset_s[k]:g} s",
-            expected="onsets that never fall",
-            remedy="sort the rows by onset, if only their order is wrong",
-        )
+        where = f"{events.path}, line {timed[k + 1] + 2}, column 'onset'"
+        found = f"{onset_s[k + 1]:g} s after {onset_s[k]:g} s"
+        raise invalid(where, found, "words in order of time", remedy="sort the rows by onset")
     words = tuple(cells[row] for row in timed)
     return Heard(events, words, onset_s, tuple(timed), len(rows) - len(timed))
 
@@ -224,11 +213,8 @@ def _line(x: FloatArray, y: FloatArray) -> tuple[float, float]:
     return slope, shift
 
 
-def _other_words(heard: Heard, k: int, found: str) -> RecordingError:
-    return RecordingError(
-        "recordings of one stimulus hold different words",
-        where=f"{heard.events.path}, line {heard.rows[k] + 2}",
-        got=f"{heard.words[k]!r} at {heard.onset_s[k]:g} s; {found}",
-        expected="the same words, apart from lost events",
-        remedy="give different stimuli different tasks or runs, or give the words as a table (option 'words')",
-    )
+def _other_words(heard: Heard, k: int, found: str) -> InputError:
+    where = f"{heard.events.path}, line {heard.rows[k] + 2}"
+    text = f"{heard.words[k]!r} at {heard.onset_s[k]:g} s; {found}"
+    remedy = "give different stimuli different tasks or runs, or give the words as a table (option 'words')"
+    return invalid(where, text, "the same words in all recordings of a stimulus", remedy=remedy)

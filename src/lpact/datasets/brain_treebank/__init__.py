@@ -21,25 +21,31 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import polars as pl
+import numpy as np
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._files.hdf5 import never_written_finding
+from lpact.datasets._files.hdf5 import (
+    hdf5_dataset,
+    hdf5_object,
+    never_written,
+    never_written_finding,
+    open_hdf5,
+)
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import NAME_PATTERN
-from lpact.datasets._finding import Finding
+from lpact.datasets._files.strict import NAME_PATTERN, CsvFile, invalid
+from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import (
+    UNKNOWN,
     FolderDataset,
     FolderReader,
     check_known,
-    excluded,
-    note,
+    read_json,
     read_json_value,
 )
 from lpact.datasets.base import (
@@ -49,11 +55,13 @@ from lpact.datasets.base import (
     RecordingId,
     Stimulus,
     TimeSeries,
+    Units,
 )
-from lpact.datasets.brain_treebank.electrodes import Electrodes, ElectrodeSeries, read_electrodes
 from lpact.datasets.brain_treebank.words import Clock, read_words, word_times
 from lpact.datasets.catalogue import Download, Expected, optional
+from lpact.datasets.series import StreamedSeries
 from lpact.errors import InputError, RecordingError, StimulusError
+from lpact.math.types import FloatArray
 from lpact.registry import PluginOptions
 
 HOMEPAGE = "https://braintreebank.dev"
@@ -70,7 +78,13 @@ PROXIES = (
     "transcript-derived features (rms, pitch, delta_rms, delta_pitch of features.csv) and a speech-activity boxcar "
     "from word times may stand in as diagnostics, never as the acoustic envelope"
 )
+CORRUPTED = "corrupted_elec.json"
 _TRIAL = re.compile(r"sub_([1-9][0-9]*)_trial([0-9]{3})")
+_ELECTRODE = re.compile(r"electrode_(0|[1-9][0-9]*)")
+_NOT_NEURAL = ("DC", "TRIG")
+_NO_REGION = ("", "unknown", "n/a", "nan", "none")
+_FRAMES = {"subject": "subject LIP", "standard": "MNI"}
+"""Axes run to the left, inferior and posterior in the subject's scan, and right, anterior and superior in MNI."""
 
 
 class BrainTreebankOptions(PluginOptions):
@@ -135,7 +149,6 @@ class BrainTreebankDataset(FolderDataset[BrainTreebankOptions, Trial]):
 
     def __init__(self, folder: SourceFolder, options: BrainTreebankOptions) -> None:
         super().__init__(folder, options)
-        self._films: dict[str, tuple[pl.DataFrame, tuple[Finding, ...]]] = {}
         neural = self._neural_files()
         self._set_recordings(self._find_trials(neural))
         self.findings = tuple(self._without_neural_file(neural))
@@ -145,21 +158,12 @@ class BrainTreebankDataset(FolderDataset[BrainTreebankOptions, Trial]):
         for prefix in H5_FOLDERS:
             for path in self.folder.glob(f"{prefix}sub_*.h5"):
                 if not _TRIAL.fullmatch(path.stem):
-                    raise InputError(
-                        "the name of a neural file is not valid",
-                        where=str(path),
-                        got=path.name,
-                        expected="sub_<subject>_trial<three digits>.h5, such as sub_1_trial000.h5",
-                        remedy="give the file its name in the release, or move it out of the folder",
-                    )
+                    expected = "sub_<subject>_trial<three digits>.h5, such as sub_1_trial000.h5"
+                    remedy = "give the file its name in the release, or move it out of the folder"
+                    raise invalid(path, path.name, expected, InputError, remedy)
                 if found.setdefault(path.stem, path) != path:
-                    raise InputError(
-                        f"there are two files of the trial '{path.stem}'",
-                        where=str(path),
-                        got=f"also {found[path.stem]}",
-                        expected="every trial once",
-                        remedy="keep one of the two files",
-                    )
+                    got, remedy = f"also {found[path.stem]}", "keep one of the two files"
+                    raise invalid(path, got, "every trial once", InputError, remedy)
         if not found:
             raise InputError(
                 "the folder holds no neural files",
@@ -198,27 +202,20 @@ class BrainTreebankDataset(FolderDataset[BrainTreebankOptions, Trial]):
             session, run = ("1", number) if options.trials_are == "runs" else (number, "1")
             yield RecordingId(subject, session, run, trial.movie), trial
 
-    def _without_neural_file(self, neural: dict[str, Path]) -> Iterator[Finding]:
+    def _without_neural_file(self, neural: dict[str, Path]) -> Findings:
         """Return notes on trials with timings whose neural file is missing, or was never unpacked."""
+        findings = Findings(f"dataset '{self.folder.name}'")
         for timings in self.folder.glob("subject_timings/sub_*_timings.csv"):
             name = timings.stem.removesuffix("_timings")
-            if name in neural:
-                continue
-            zipped = [
-                p for prefix in H5_FOLDERS for p in self.folder.glob(f"{prefix}{name}.h5.zip")
-            ]
             found, remedy = f"no {name}.h5", "download the trial, if the study needs it"
-            if zipped:
-                found = f"{zipped[0].name}, which is not unpacked"
-                remedy = f"unzip {self.folder.relative(zipped[0])}"
-            yield note(
-                name,
-                Reason.RECORDING_NOT_READ,
-                self.folder.where(timings),
-                f"timings, and {found}",
-                f"{name}.h5",
-                remedy,
-            )
+            for prefix in H5_FOLDERS:
+                if self.folder.optional(f"{prefix}{name}.h5.zip") is not None:
+                    found = f"{name}.h5.zip, which is not unpacked"
+                    remedy = f"unzip {prefix}{name}.h5.zip"
+            if name not in neural:
+                reason, found = Reason.RECORDING_NOT_READ, f"timings, and {found}"
+                findings.note(name, reason, found, f"{name}.h5", remedy)
+        return findings
 
     def _electrodes(self, subject: str) -> Electrodes:
         atlas, coordinates = self.options.atlas, self.options.coordinates
@@ -227,64 +224,58 @@ class BrainTreebankDataset(FolderDataset[BrainTreebankOptions, Trial]):
     def _recording(self, recording_id: RecordingId, files: Trial) -> Recording:
         options, where = self.options, self.folder.where(files.h5)
         electrodes = self._electrodes(files.subject)
-        series = ElectrodeSeries(files.h5, electrodes.positions, electrodes.n_labels)
-        label_of = dict(zip(electrodes.positions, electrodes.units.ids, strict=True))
-        unwritten = [
-            never_written_finding(
-                found, field=label_of[position], where=f"{where}, electrode_{position}"
+        series = ElectrodeSeries(files.h5, electrodes.positions)
+        findings = Findings(where)
+        beyond = [number for number in series.stored if number >= electrodes.n_labels]
+        if beyond and options.unlabelled == "refuse":
+            raise RecordingError(
+                "an electrode has no label",
+                where=f"{files.h5}, data/electrode_{beyond[0]}",
+                got=f"{electrodes.n_labels} labels, and {len(beyond)} electrode(s) beyond them",
+                expected="a label for every electrode, at its place in electrode_labels.json",
+                remedy="check that file and labels are of the same subject and release; "
+                "unlabelled = 'leave_out' reads the others",
             )
-            for position, found in series.unwritten.items()
-        ]
+        for number in beyond:
+            findings.excluded(
+                f"electrode_{number}",
+                Reason.CHANNEL_NOT_SELECTED,
+                f"no label: the list has {electrodes.n_labels}",
+                "a label for every electrode",
+                "it is left out because of unlabelled = 'leave_out'",
+            )
+        for label, number in zip(electrodes.units.ids, electrodes.positions, strict=True):
+            if found := series.unwritten.get(number):
+                place = f"{where}, electrode_{number}"
+                findings.append(never_written_finding(found, field=label, where=place))
         timings = self._timings(files)
         rate_hz = options.sampling_rates_hz.get(files.subject, RATE_HZ)
-        onsets_s, findings = word_times(
+        clock_findings = Findings(self.folder.where(timings))
+        onsets_s = word_times(
             timings,
-            self.folder.where(timings),
-            self._words(files.movie)[0]["onset_s"].to_numpy(),
+            self.stimulus(files.movie).words["onset_s"].to_numpy(),
             rule=options.clock,
             max_gap_s=options.max_gap_s,
             n_samples=series.shape[0] if electrodes.positions else None,
             rate_hz=rate_hz,
+            findings=clock_findings,
         )
-        unlabelled = self._unlabelled(files, series.beyond, electrodes.n_labels)
         return Recording(
             id=recording_id,
             signal=TimeSeries(series, rate_hz, physical_unit="µV"),
             units=electrodes.units,
             where=where,
             word_onsets_s=onsets_s,
-            findings=(*electrodes.findings, *unlabelled, *unwritten, *findings),
+            findings=(*electrodes.findings, *findings, *clock_findings),
         )
 
-    def _unlabelled(self, trial: Trial, beyond: list[int], n_labels: int) -> list[Finding]:
-        if beyond and self.options.unlabelled == "refuse":
-            raise RecordingError(
-                "an electrode has no label",
-                where=f"{trial.h5}, data/electrode_{beyond[0]}",
-                got=f"{n_labels} labels, and {len(beyond)} electrode(s) beyond them",
-                expected="a label for every electrode, at its place in electrode_labels.json",
-                remedy="check that file and labels are of the same subject and release; "
-                "unlabelled = 'leave_out' reads the others",
-            )
-        return [
-            excluded(
-                f"electrode_{position}",
-                Reason.CHANNEL_NOT_SELECTED,
-                self.folder.where(trial.h5),
-                f"no label: the list has {n_labels}",
-                "a label for every electrode",
-                "it is left out because of unlabelled = 'leave_out'",
-            )
-            for position in beyond
-        ]
-
     def _stimulus(self, stimulus_id: str) -> Stimulus:
-        words, findings = self._words(stimulus_id)
-        media = self._media(stimulus_id)
+        path, media = self._features(stimulus_id), self._media(stimulus_id)
+        findings = Findings(self.folder.where(path))
         return Stimulus(
             id=stimulus_id,
-            words=words,
-            where=self.folder.where(self._features(stimulus_id)),
+            words=read_words(path, stimulus_id, findings),
+            where=findings.where,
             media={kind: self.folder.relative(path) for kind, path in media.items() if path},
             media_root=self.folder.root,
             media_absent={
@@ -296,7 +287,7 @@ class BrainTreebankDataset(FolderDataset[BrainTreebankOptions, Trial]):
                 for kind, path in media.items()
                 if path is None
             },
-            findings=findings,
+            findings=tuple(findings),
         )
 
     def _paths(self) -> Iterator[Path | None]:
@@ -305,12 +296,6 @@ class BrainTreebankDataset(FolderDataset[BrainTreebankOptions, Trial]):
             yield from self._electrodes(trial.subject).files
             yield self._features(trial.movie)
             yield from self._media(trial.movie).values()
-
-    def _words(self, movie: str) -> tuple[pl.DataFrame, tuple[Finding, ...]]:
-        if movie not in self._films:
-            path = self._features(movie)
-            self._films[movie] = read_words(path, self.folder.where(path), movie)
-        return self._films[movie]
 
     def _features(self, movie: str) -> Path:
         return self.folder.file(f"transcripts/{movie}/features.csv", StimulusError)
@@ -326,17 +311,166 @@ class BrainTreebankDataset(FolderDataset[BrainTreebankOptions, Trial]):
 
 
 def _read_movie(path: Path) -> str:
-    values = read_json_value(path)
-    movie = values.get("filename") if isinstance(values, dict) else None
+    movie = read_json(path).get("filename")
     if isinstance(movie, str) and NAME_PATTERN.fullmatch(movie):
         return movie
-    raise RecordingError(
-        "a trial's metadata do not name its film",
-        where=f"{path}, key 'filename'",
-        got=reprlib.repr(movie),
-        expected="the film's folder in transcripts/, such as 'the-martian'",
-        remedy="download the metadata again",
+    expected = "the film's folder in transcripts/, such as 'the-martian'"
+    raise invalid(f"{path}, key 'filename'", reprlib.repr(movie), expected)
+
+
+@dataclass(frozen=True)
+class Electrodes:
+    """Neural electrodes in the order of the labels; ``positions`` are their places in the unfiltered list."""
+
+    positions: tuple[int, ...]
+    units: Units
+    n_labels: int
+    findings: Findings
+    files: tuple[Path, ...]
+
+
+def clean_label(label: str) -> str:
+    """Return a label without the marks ``*``, ``#`` and ``_``."""
+    return re.sub(r"[*#_]", "", label).strip()
+
+
+def read_electrodes(
+    folder: SourceFolder, subject: str, *, atlas: str, coordinates: str
+) -> Electrodes:
+    """Return a subject's neural electrodes; every one that is left out has a finding."""
+    name = f"sub_{subject}"
+    path = folder.file(f"electrode_labels/{name}/electrode_labels.json", RecordingError)
+    labels = _labels(path, read_json_value(path))
+    corrupted_path = folder.file(CORRUPTED, RecordingError)
+    values = read_json(corrupted_path)
+    if name not in values:
+        expected = f'"{name}": a list of labels, which may be empty'
+        remedy = f'download the file again; if the subject has none, write "{name}": []'
+        found = f"keys {', '.join(values)}"
+        raise invalid(f"{corrupted_path}, key '{name}'", found, expected, remedy=remedy)
+    corrupted = _labels(corrupted_path, values[name])
+    findings = Findings(folder.where(path))
+    positions = []
+    for position, label in enumerate(labels):
+        if label.upper().startswith(_NOT_NEURAL):
+            reason, source = Reason.CHANNEL_NOT_NEURAL, "the label"
+        elif label in corrupted:
+            reason, source = Reason.CHANNEL_MARKED_BAD, CORRUPTED
+        else:
+            positions.append(position)
+            continue
+        found, remedy = f"electrode_{position}, by {source}", "nothing to do: it is left out"
+        findings.excluded(label, reason, found, "neural channels", remedy)
+    kept = [labels[position] for position in positions]
+    units, files = _units(folder, name, kept, atlas, coordinates, findings)
+    files = [path, corrupted_path, *files]
+    return Electrodes(tuple(positions), units, len(labels), findings, tuple(files))
+
+
+def _labels(path: Path, values: object) -> list[str]:
+    if not isinstance(values, list) or not all(
+        isinstance(v, str) and clean_label(v) for v in values
+    ):
+        raise invalid(path, reprlib.repr(values), "a list of texts, one label per electrode")
+    return [clean_label(value) for value in values]
+
+
+def _units(
+    folder: SourceFolder,
+    subject: str,
+    labels: list[str],
+    atlas: str,
+    coordinates: str,
+    findings: Findings,
+) -> tuple[Units, list[Path]]:
+    """Return units with regions and coordinates; those without a region have a note."""
+    regions = dict.fromkeys(labels, UNKNOWN)
+    places: dict[str, tuple[float, ...]] = {}
+    files = []
+    depth = folder.optional(f"localization/{subject}/depth-wm.csv", RecordingError)
+    if depth is not None:
+        files.append(depth)
+        table = CsvFile(depth, RecordingError)
+        table.require(("Electrode", "L", "I", "P", atlas))
+        names = [clean_label(cell) for cell in table.cells("Electrode")]
+        for row, name in enumerate(names):
+            if names.index(name) != row:
+                raise table.wrong("Electrode", row, "every electrode of a subject once")
+        known = dict(zip(names, map(str.strip, table.cells(atlas)), strict=True))
+        regions |= {n: r for n, r in known.items() if r.lower() not in _NO_REGION}
+        if coordinates == "subject":
+            places = dict(zip(names, _points(table, "LIP"), strict=True))
+    full = folder.optional("localization/elec_coords_full.csv", RecordingError)
+    if full is not None and coordinates == "standard":
+        files.append(full)
+        table = CsvFile(full, RecordingError)
+        table.require(("Subject", "Electrode", "X", "Y", "Z"))
+        owners, names = table.cells("Subject"), table.cells("Electrode")
+        rows = zip(owners, names, _points(table, "XYZ"), strict=True)
+        places = {clean_label(label): point for owner, label, point in rows if owner == subject}
+    points = np.array([places.get(label, (np.nan,) * 3) for label in labels]).reshape(-1, 3)
+    placed = np.isfinite(points).all(axis=1)
+    for label, finite in zip(labels, placed, strict=True):
+        if regions[label] == UNKNOWN:
+            findings.note(
+                label,
+                Reason.UNIT_WITHOUT_PLACE,
+                "no region" + ("" if finite else " and no coordinates"),
+                f"a row with {atlas} in localization/{subject}/depth-wm.csv",
+                f"nothing to do: the unit is kept in the region '{UNKNOWN}'",
+            )
+    units = Units(
+        ids=tuple(labels),
+        regions=tuple(regions[label] for label in labels),
+        coordinates_mm=points if placed.any() else None,
+        coordinate_frame=_FRAMES[coordinates] if placed.any() else "",
+        comparable=False,
     )
+    return units, files
+
+
+def _points(table: CsvFile, axes: str) -> list[tuple[float, ...]]:
+    return list(zip(*(table.numbers_or_nan(axis) for axis in axes), strict=True))
+
+
+class ElectrodeSeries(StreamedSeries):
+    """Electrodes of ``f['data']['electrode_<position>']``, in the precision of the file, read one at a time.
+
+    Opening reads the shapes of all of them and none of the values. ``unwritten`` describes, by position, parts of
+    electrodes that were never stored; ``stored`` are the positions of all electrodes in the file.
+    """
+
+    unit_major = True
+
+    def __init__(self, path: Path, positions: Sequence[int]) -> None:
+        self._path = path
+        self._names = [f"data/electrode_{position}" for position in positions]
+        self.unwritten: dict[int, str] = {}
+        n_samples, dtypes = None, [np.dtype("f4")] * (not positions)
+        with open_hdf5(path, RecordingError) as file:
+            matches = map(_ELECTRODE.fullmatch, hdf5_object(file, "data", RecordingError))
+            self.stored = sorted(int(match[1]) for match in matches if match)
+            for position, name in zip(positions, self._names, strict=True):
+                dataset = hdf5_dataset(file, name, RecordingError)
+                shape, dtype = dataset.shape or (), dataset.dtype
+                n_samples = shape[0] if shape and n_samples is None else n_samples
+                if shape != (n_samples,) or dtype.kind not in "fiu":
+                    expected = f"{n_samples} samples, as in {self._names[0]}"
+                    raise invalid(f"{path}, {name}", f"shape {shape}, dtype {dtype}", expected)
+                dtypes.append(dtype)
+                if unwritten := never_written(dataset):
+                    self.unwritten[position] = unwritten
+        self.shape = (n_samples or 0, len(self._names))
+        self.dtype = np.result_type(*set(dtypes))
+
+    def read(self, units: Sequence[int]) -> FloatArray:
+        """Return electrodes, [n_samples, len(units)]."""
+        values: FloatArray = np.empty((len(units), self.shape[0]), dtype=self.dtype)
+        with open_hdf5(self._path, RecordingError) as file:
+            for row, unit in enumerate(units):
+                if self.shape[0]:
+                    hdf5_dataset(file, self._names[unit], RecordingError).read_direct(values[row])
+        return values.T
 
 
 class BrainTreebank(FolderReader):
@@ -347,7 +481,6 @@ class BrainTreebank(FolderReader):
     Options = BrainTreebankOptions
     dataset = BrainTreebankDataset
     contents = "a folder with sub_1_trial000.h5 and others, and transcripts/"
-    role = "primary"
     extra = "hdf5"
     layout = (
         Expected("neural data", ("sub_*_trial*.h5", "all_subject_data/sub_*_trial*.h5")),

@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 
 from lpact.codes import Reason
-from lpact.datasets._files.strict import MISSING, CsvFile
-from lpact.datasets._finding import Finding
-from lpact.datasets._folder_dataset import excluded, note, typed_column, words_table
+from lpact.datasets._files.strict import MISSING, CsvFile, invalid, typed_column
+from lpact.datasets._finding import Findings
+from lpact.datasets._folder_dataset import words_table
 from lpact.datasets.triggers import Mark, TriggerClock
 from lpact.errors import RecordingError, StimulusError
 from lpact.math.types import BoolArray, FloatArray, IntArray
@@ -25,7 +25,7 @@ ANCHORS = {TRIGGER: Mark.TRIGGER, "pause": Mark.PAUSE, "unpause": Mark.UNPAUSE}
 """Types of rows that tie a sample to a time of the film."""
 
 NO_ANCHORS = ("beginning", "end")
-"""Types of rows that are part of the layout and are no anchors of the clock."""
+"""Types of rows that belong to the layout but do not anchor the clock."""
 
 _MOST_BACK_S = 0.05
 """Neighbouring words may change places by the jitter of triggers, never by more than this."""
@@ -35,17 +35,16 @@ _FALSE = ("0", "0.0", "False", "false", *MISSING)
 _EXAMPLES = 5
 
 
-def read_words(path: Path, where: str, movie: str) -> tuple[pl.DataFrame, tuple[Finding, ...]]:
-    """Return the film's words in order of their onsets, and what was left out, sorted or corrected.
+def read_words(path: Path, movie: str, findings: Findings) -> pl.DataFrame:
+    """Return the film's words in order of their onsets.
 
     ``onset_s`` and ``offset_s`` are ``start`` and ``end`` in film time. A sentence begins where ``is_onset`` says so or
-    the text of ``sentence`` changes. Where speakers overlap, sorting by onset splits sentences: each part then counts
-    as a sentence. Other columns keep their names; ``source_row`` is the row in the table, from 0, and ``upos`` repeats
+    the text of ``sentence`` changes. Where speakers overlap, sorting by onset splits sentences: each part is then
+    a sentence. Other columns keep their names; ``source_row`` is the row in the table, from 0, and ``upos`` repeats
     ``pos``.
     """
     table = CsvFile(path, StimulusError)
     table.require(("text", "start", "end", "sentence", "is_onset"))
-    findings: list[Finding] = []
     onset_s, offset_s = (np.array(table.numbers_or_nan(column)) for column in ("start", "end"))
     texts = [cell.strip() for cell in table.cells("text")]
     sentence = _sentences(table)
@@ -58,31 +57,29 @@ def read_words(path: Path, where: str, movie: str) -> tuple[pl.DataFrame, tuple[
         listed = ", ".join(f"line {row + 2} {texts[row]!r}" for row in gone[:_EXAMPLES].tolist())
         found = f"{gone.size} of {len(texts)} rows: {int(untimed.sum())} without a start, {int(empty.sum())} without a "
         found += f"text; {listed}" + (" …" if gone.size > _EXAMPLES else "")
-        expected, remedy = "a text and a start ≥ 0 s", "none is needed: these words are left out"
-        reason = Reason.SOURCE_ROWS_LEFT_OUT
-        findings.append(excluded("words", reason, where, found, expected, remedy))
+        expected, remedy = "a text and a start ≥ 0 s", "nothing to do: these words are left out"
+        findings.excluded("words", Reason.SOURCE_ROWS_LEFT_OUT, found, expected, remedy)
     wrong = kept[~(offset_s[kept] >= onset_s[kept])]
     offset_s[wrong] = onset_s[wrong]
     if wrong.size:
         found = f"{wrong.size} words without an end, or with one before the start; first: line {wrong[0] + 2}"
-        remedy = "none is needed: these words end where they begin"
-        reason = Reason.SOURCE_ROWS_MENDED
-        findings.append(note("end", reason, where, found, "end ≥ start", remedy))
+        remedy = "nothing to do: these words end where they begin"
+        findings.note("end", Reason.SOURCE_ROWS_MENDED, found, "end ≥ start", remedy)
     order = kept[np.argsort(onset_s[kept], kind="stable")]
     falling = np.flatnonzero(np.diff(onset_s[kept]) < 0)
     if falling.size:
         row = int(kept[falling[0] + 1])
         found = f"{falling.size} words that begin before the row above; first: line {row + 2} {texts[row]!r}"
-        remedy = "none is needed: words are in order of their onsets"
-        reason, expected = Reason.SOURCE_ROWS_SORTED, "rows in order of 'start'"
-        findings.append(note("start", reason, where, found, expected, remedy))
+        remedy = "nothing to do: words are in order of their onsets"
+        expected = "rows in order of 'start'"
+        findings.note("start", Reason.SOURCE_ROWS_SORTED, found, expected, remedy)
     parts = np.cumsum(np.diff(sentence[order], prepend=sentence[order][:1]) != 0)
     n_interrupted = len(set(parts.tolist())) - len(set(sentence[order].tolist()))
     if n_interrupted:
         found = f"overlapping speakers interrupt sentences {n_interrupted} times"
-        remedy = "none is needed: each part counts as a sentence"
-        reason, expected = Reason.SOURCE_ROWS_MENDED, "one sentence after the other"
-        findings.append(note("sentence", reason, where, found, expected, remedy))
+        remedy = "nothing to do: each part is a sentence"
+        expected = "one sentence after the other"
+        findings.note("sentence", Reason.SOURCE_ROWS_MENDED, found, expected, remedy)
     columns: dict[str, Any] = {
         "source_row": order,
         "space_after": ["no" if glued else "yes" for glued in _glued(table, sentence, order)],
@@ -90,7 +87,7 @@ def read_words(path: Path, where: str, movie: str) -> tuple[pl.DataFrame, tuple[
     words = words_table(
         [texts[row] for row in order], onset_s[order], offset_s[order], parts, movie, columns
     )
-    return words.with_columns(_annotations(table, order, set(words.columns))), tuple(findings)
+    return words.with_columns(_annotations(table, order, set(words.columns)))
 
 
 def _sentences(table: CsvFile) -> IntArray:
@@ -145,19 +142,19 @@ def _annotations(table: CsvFile, order: IntArray, taken: set[str]) -> list[pl.Se
 
 def word_times(
     path: Path,
-    where: str,
     onset_s: FloatArray,
     *,
     rule: Clock,
     max_gap_s: float,
     n_samples: int | None,
     rate_hz: float,
-) -> tuple[FloatArray, tuple[Finding, ...]]:
+    findings: Findings,
+) -> FloatArray:
     """Return the time of every word on the recording's clock (sample / rate), NaN where it has none.
 
     Rows of type ``trigger``, ``pause`` and ``unpause`` are anchors: ``index`` is the sample, of ``n_samples``,
     ``movie_time`` the film's time in seconds. `TriggerClock` has the rules. Words between two anchors have no time if
-    the film stood still or was skipped somewhere between them, and no row says where.
+    the film was paused or skipped somewhere between them, and no row says where.
     """
     table = CsvFile(path, RecordingError)
     table.require(("type", "index", "movie_time"))
@@ -165,13 +162,9 @@ def word_times(
     samples = np.array(table.numbers_or_nan("index"))
     movie_s = np.array(table.numbers_or_nan("movie_time"))
     if TRIGGER not in types:
-        raise RecordingError(
-            "the timings hold no triggers",
-            where=f"{path}, column 'type'",
-            got=f"{table.n_rows} rows of type " + (", ".join(sorted(set(types))) or "none"),
-            expected=f"rows of type '{TRIGGER}'",
-            remedy="download the timings again, or leave the trial out with the option 'trials'",
-        )
+        found = f"{table.n_rows} rows of type " + (", ".join(sorted(set(types))) or "none")
+        remedy = "download the timings again, or leave the trial out with the option 'trials'"
+        raise invalid(f"{path}, column 'type'", found, f"rows of type '{TRIGGER}'", remedy=remedy)
     anchors = np.array([kind in ANCHORS for kind in types], dtype=np.bool_)
     full = anchors & np.isfinite(samples + movie_s)
     end = np.inf if n_samples is None else n_samples
@@ -182,9 +175,7 @@ def word_times(
             f"a row of type '{types[row]}' lies outside the recording",
             where=f"{path}, line {row + 2}, column 'index'",
             got=f"sample {samples[row]:.15g}",
-            expected="a sample index, 0 or more"
-            if n_samples is None
-            else f"a sample of the recording, which has {n_samples}: 0 to {n_samples - 1}",
+            expected=f"a sample from 0 to {end - 1:.15g}",
             remedy="check that timings and neural file are of the same trial, and that both are complete",
         )
     rows, contradicting = _in_order(types, np.flatnonzero(full), samples, movie_s)
@@ -198,28 +189,26 @@ def word_times(
         where=str(path),
         labels=[f"line {row + 2}" for row in rows],
     )
-    findings = _row_findings(where, types, anchors & ~full, contradicting)
+    _note_rows(types, anchors & ~full, contradicting, findings)
     times_s = clock.to_recording(onset_s)
     timed = np.isfinite(times_s)
     ordered: FloatArray = times_s.copy()
     ordered[timed] = np.maximum.accumulate(times_s[timed])
     moved_s = np.where(timed, ordered - times_s, 0.0)
     if moved_s.any():
-        findings.append(_moved(path, where, moved_s))
+        _note_moved(path, moved_s, findings)
     if not timed.all():
         lost = int(clock.in_break(onset_s).sum())
-        findings.append(
-            note(
-                "words",
-                Reason.WORDS_WITHOUT_TIME,
-                where,
-                f"{int((~timed).sum())} of {onset_s.size} words, {lost} of them in stretches that the player skipped, "
-                "or in which it stood still at an unknown place",
-                f"a trigger within {max_gap_s:g} s of every word",
-                "none is needed: their events are left out of this recording",
-            )
+        findings.note(
+            "words",
+            Reason.WORDS_WITHOUT_TIME,
+            f"{int((~timed).sum())} of {onset_s.size} words, {lost} of them in stretches that the player skipped, "
+            "or in which it paused at an unknown place",
+            f"a trigger within {max_gap_s:g} s of every word",
+            "nothing to do: their events are left out of this recording",
         )
-    return ordered, (*findings, *clock.findings(where))
+    findings += clock.findings(findings.where)
+    return ordered
 
 
 def _in_order(
@@ -267,35 +256,29 @@ def _in_order(
     return kept, contradicting
 
 
-def _row_findings(
-    where: str, types: list[str], empty: BoolArray, contradicting: list[int]
-) -> list[Finding]:
+def _note_rows(
+    types: list[str], empty: BoolArray, contradicting: list[int], findings: Findings
+) -> None:
     known = (*ANCHORS, *NO_ANCHORS)
     others = Counter(kind for kind in types if kind not in known)
     found = [f"{count} of type {kind!r}" for kind, count in sorted(others.items())]
     lacking = Counter(types[row] for row in np.flatnonzero(empty))
     found += [f"{n} of type {kind!r} without index or movie_time" for kind, n in lacking.items()]
     if contradicting:
-        text = (
-            f"{len(contradicting)} of pauses and unpauses that contradict the triggers around them"
-        )
+        text = f"{len(contradicting)} pauses and unpauses that contradict the triggers around them"
         found.append(f"{text}, the first in line {contradicting[0] + 2}")
-    if not found:
-        return []
-    return [
-        note(
+    if found:
+        findings.note(
             "triggers",
             Reason.SOURCE_ROWS_LEFT_OUT,
-            where,
             "rows: " + ", ".join(found),
             "rows of type " + ", ".join(known) + ", in order, with index and movie_time",
-            "none is needed: word times come from the other rows; words between two triggers with a pause at an "
+            "nothing to do: word times come from the other rows; words between two triggers with a pause at an "
             "unknown place between them have none",
         )
-    ]
 
 
-def _moved(path: Path, where: str, moved_s: FloatArray) -> Finding:
+def _note_moved(path: Path, moved_s: FloatArray, findings: Findings) -> None:
     most_s = float(moved_s.max())
     if most_s > _MOST_BACK_S:
         raise RecordingError(
@@ -305,12 +288,11 @@ def _moved(path: Path, where: str, moved_s: FloatArray) -> Finding:
             expected=f"jitter of triggers of at most {1000 * _MOST_BACK_S:g} ms",
             remedy="check the triggers, or use the option clock = 'linear'",
         )
-    return note(
+    findings.note(
         "words",
         Reason.SOURCE_ROWS_MENDED,
-        where,
         f"{np.count_nonzero(moved_s)} words before the previous one by jitter of the triggers, "
         f"by {1000 * most_s:.2f} ms at most",
         "words in the order of the film",
-        "none is needed: they begin with the previous word; clock = 'linear' avoids it",
+        "nothing to do: they begin with the previous word; clock = 'linear' avoids it",
     )

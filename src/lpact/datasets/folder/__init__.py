@@ -1,38 +1,8 @@
-"""Reader of a user's own arrays, from a plain folder.
+"""Reader of a user's own arrays, from a plain folder of TOML, TSV and NPY files.
 
-::
-
-    dataset.toml                        source, version, licence
-    stimuli/<stimulus>/
-        words.tsv                       word, onset_s, offset_s, sentence_id, story_id; more if any
-        items.tsv                       in its place, for items that are not words or have no times: item;
-                                        optional word, onset_s, offset_s, sentence_id, story_id; more if any
-        mechanisms.tsv                  optional: one column per mechanism, one line per word
-        envelope.npy, envelope.toml     optional: [n_samples]; sampling_rate_hz, start_s
-        transcripts/<story_id>.txt      optional: each story as running text, which language models then read
-        audio.<any>, video.<any>        optional: the media themselves
-        audio.toml                      optional, with audio: start_s; without it, 0
-        features/<model>/<context>/
-            layer-<k>.npy               [n_words, n_columns]
-            layer-<k>_draw-<d>.npy      the same for contexts with several draws (no draw means 0)
-    recordings/<any name>/
-        recording.toml                  subject, session, run, stimulus (texts), and either
-                                        sampling_rate_hz and start_s, or lags_ms (a list);
-                                        optional physical_unit, coordinate_frame (texts), comparable_units
-                                        (true or false: is a unit of one name the same place in all subjects?)
-        neural.npy                      [n_samples, n_units], or [n_lags, n_words, n_units]
-        units.tsv                       unit, region; optional x_mm, y_mm, z_mm
-
-TSV files are UTF-8 with a header line, cells between tabs, and no quoting. Times are seconds on one
-clock, that of the words; sample 0 of a signal, envelope or audio is at ``start_s``. Sentence ids are whole
-numbers, unique over stories. Extra columns of ``words.tsv`` are kept: numbers (null for ``n/a``), or texts.
-``<context>`` is full, sentence_reset, reversed, shuffled, untrained or static.
-Arrays hold integers or floating-point numbers. Names (folders, subject, session, run) are made of
-letters, digits, ``.``, ``_`` and ``-``. Links may not lead out of the folder; names that
-start with a dot, and files beside ``dataset.toml``, are ignored.
-
-Opening finds every file and reads the TOML files; words, mechanisms and arrays are read on demand. A big time
-series is read a few units at a time, and other big arrays are mapped.
+`docs/how-to/bring-your-own-arrays.md` describes the layout. Opening finds every file and reads the TOML files; words,
+mechanisms and arrays are read on demand. A big time series is read a few units at a time, and other big arrays are
+mapped.
 """
 
 from __future__ import annotations
@@ -52,6 +22,7 @@ from lpact.datasets._files.strict import (
     NAME_PATTERN,
     About,
     ErrorType,
+    M,
     Name,
     Text,
     TsvFile,
@@ -59,29 +30,35 @@ from lpact.datasets._files.strict import (
     read_toml,
     validate_toml,
 )
+from lpact.datasets._folder_dataset import FolderDataset, FolderReader
 from lpact.datasets.base import (
     ITEM,
     WORD_COLUMNS,
-    Dataset,
     DatasetInfo,
-    DatasetReader,
     Envelope,
     Epochs,
     FeatureKey,
     Recording,
     RecordingId,
     Signal,
-    SourceFile,
     Stimulus,
     TimeSeries,
     Units,
     items_table,
 )
 from lpact.datasets.catalogue import Expected
-from lpact.datasets.validate import check_recording, check_recording_ids, check_stimulus
+from lpact.datasets.validate import check_recording_ids
 from lpact.datasets.words_table import read_words_file
-from lpact.errors import FeatureError, InputError, RecordingError, StimulusError, did_you_mean
+from lpact.errors import (
+    FeatureError,
+    InputError,
+    RecordingError,
+    StimulusError,
+    did_you_mean,
+    require_known,
+)
 from lpact.math.types import FloatArray
+from lpact.registry import PluginOptions
 from lpact.validation import Strict
 
 CONTEXTS = ("full", "sentence_reset", "reversed", "shuffled", "untrained", "static")
@@ -108,7 +85,6 @@ _LAYOUT = {
     "recordings": (re.compile("|".join(map(re.escape, RECORDING_FILES))),),
 }
 """Files of each stimulus and recording, relative to its folder."""
-_MAX_DEPTH = 6
 
 
 class _Clock(Strict):
@@ -162,31 +138,15 @@ Files = dict[str, Path]
 def _find(folder: SourceFolder, kind: str, error: ErrorType) -> dict[str, Files]:
     """Find the files of every stimulus or recording; a name outside the layout is an error."""
     found: dict[str, Files] = {}
-    for parent in _entries(folder, folder.root / kind, error):
-        found[parent.name] = {}
-        named = parent.is_dir() and NAME_PATTERN.fullmatch(parent.name)
-        for path in _walk(folder, parent, error) if named else [parent]:
-            name = path.relative_to(parent).as_posix()
-            found[parent.name][name] = path
-            if not named or not any(pattern.fullmatch(name) for pattern in _LAYOUT[kind]):
-                raise _not_in_layout(path, kind, FeatureError if "features" in name else error)
+    for path in folder.glob(f"{kind}/**/*", error):
+        parent, _, name = path.relative_to(folder.root / kind).as_posix().partition("/")
+        files = found.setdefault(parent, {})
+        if name and not path.is_dir():
+            files[name] = path
+        fits = any(pattern.fullmatch(name) for pattern in _LAYOUT[kind]) or path.is_dir()
+        if not fits or not NAME_PATTERN.fullmatch(parent):
+            raise _not_in_layout(path, kind, FeatureError if "features/" in name else error)
     return found
-
-
-def _entries(folder: SourceFolder, path: Path, error: ErrorType) -> Iterator[Path]:
-    for entry in sorted(path.iterdir()):
-        if not entry.name.startswith("."):
-            inside = FeatureError if "features" in path.parts else error
-            yield folder.file(folder.relative(entry), inside)
-
-
-def _walk(folder: SourceFolder, path: Path, error: ErrorType) -> Iterator[Path]:
-    """All files below a folder, links included; one that is too deep is not looked into."""
-    for entry in _entries(folder, path, error):
-        if entry.is_dir() and len(entry.relative_to(folder.root).parts) < _MAX_DEPTH:
-            yield from _walk(folder, entry, error)
-        else:
-            yield entry
 
 
 def _not_in_layout(path: Path, kind: str, error: ErrorType) -> InputError:
@@ -269,6 +229,10 @@ class FolderFeatures:
         return str(self.paths.get(key, self.stimulus_where))
 
 
+def _toml(model: type[M], path: Path, error: ErrorType) -> M:
+    return validate_toml(model, read_toml(path, error), path, error)
+
+
 def _features(files: Files) -> dict[FeatureKey, Path]:
     found: dict[FeatureKey, Path] = {}
     for name, path in files.items():
@@ -285,88 +249,53 @@ def _features(files: Files) -> dict[FeatureKey, Path]:
     return found
 
 
-class FolderDataset(Dataset):
+class PlainFolder(FolderDataset[PluginOptions, tuple[_Header, Files]]):
     """An opened folder."""
 
-    def __init__(self, folder: SourceFolder) -> None:
-        self._folder = folder
-        top = {path.name: path for path in _entries(folder, folder.root, InputError)}
+    def __init__(self, folder: SourceFolder, options: PluginOptions) -> None:
+        super().__init__(folder, options)
+        top = {path.name: path for path in folder.glob("*")}
         files = {name: path for name, path in top.items() if path.is_dir() == ("." not in name)}
         _require(files, ("dataset.toml", "stimuli", "recordings"), folder.root, InputError)
-        toml = top["dataset.toml"]
-        about = validate_toml(About, read_toml(toml, InputError), toml, InputError)
-        self.info = DatasetInfo(about.source, about.version, about.licence)
+        self.info = DatasetInfo(**dict(_toml(About, top["dataset.toml"], InputError)))
         self._stimuli = _find(folder, "stimuli", StimulusError)
-        recordings = _find(folder, "recordings", RecordingError)
         self._features: dict[str, dict[FeatureKey, Path]] = {}
         for name, found in self._stimuli.items():
             _check_stimulus_files(found, folder.root / "stimuli" / name)
             self._features[name] = _features(found)
-        headers = {}
-        for name, found in recordings.items():
+        recordings = {}
+        for name, found in _find(folder, "recordings", RecordingError).items():
             _require(found, RECORDING_FILES, folder.root / "recordings" / name, RecordingError)
-            headers[name] = self._header(found["recording.toml"])
-        ids = [str(header.id) for header in headers.values()]
-        clashing = [name for name, header in headers.items() if ids.count(str(header.id)) > 1]
-        check_recording_ids(
-            [header.id for header in headers.values()],
-            where=f"{folder.root / 'recordings'}: {', '.join(clashing)}",
-        )
-        self._recordings = {headers[name].id: (headers[name], recordings[name]) for name in headers}
+            recordings[name] = (self._header(found["recording.toml"]), found)
+        ids = [str(header.id) for header, _ in recordings.values()]
+        clashing = [name for name, own in zip(recordings, ids, strict=True) if ids.count(own) > 1]
+        where = f"{folder.root / 'recordings'}: {', '.join(clashing)}"
+        check_recording_ids([header.id for header, _ in recordings.values()], where=where)
+        self.recordings = {header.id: (header, found) for header, found in recordings.values()}
 
     def _header(self, path: Path) -> _Header:
-        header = validate_toml(_Header, read_toml(path, RecordingError), path, RecordingError)
-        if header.stimulus not in self._stimuli:
-            raise RecordingError(
-                "a recording names a stimulus that does not exist",
-                where=f"{path}, key 'stimulus'",
-                got=header.stimulus,
-                expected="the name of a folder in stimuli/",
-                remedy=did_you_mean(header.stimulus, self._stimuli),
-            )
+        header = _toml(_Header, path, RecordingError)
+        where, known = f"{path}, key 'stimulus'", self._stimuli
+        require_known(header.stimulus, known, "stimulus", where=where, error=RecordingError)
         return header
 
-    def recording_ids(self) -> list[RecordingId]:
-        """Return every recording, sorted."""
-        return sorted(self._recordings)
+    def _recording(self, recording_id: RecordingId, files: tuple[_Header, Files]) -> Recording:
+        header, paths = files
+        signal, units = _signal(paths["neural.npy"], header), _units(paths["units.tsv"], header)
+        where = self.folder.where(paths["neural.npy"].parent)
+        return Recording(recording_id, signal, units, where)
 
-    def recording(self, recording_id: RecordingId) -> Recording:
-        """Read one recording."""
-        if recording_id not in self._recordings:
-            raise RecordingError(
-                "the folder has no such recording",
-                where=str(self._folder.root / "recordings"),
-                got=f"{recording_id} with stimulus '{recording_id.stimulus}'",
-                remedy=did_you_mean(str(recording_id), [str(known) for known in self._recordings]),
-            )
-        header, files = self._recordings[recording_id]
-        recording = Recording(
-            recording_id,
-            _signal(files["neural.npy"], header),
-            _units(files["units.tsv"], header),
-            self._folder.where(files["neural.npy"].parent),
-        )
-        check_recording(recording)
-        return recording
-
-    def stimulus(self, stimulus_id: str) -> Stimulus:
-        """Read one stimulus; features are read when they are loaded."""
-        if stimulus_id not in self._stimuli:
-            raise StimulusError(
-                "the folder has no such stimulus",
-                where=str(self._folder.root / "stimuli"),
-                got=stimulus_id,
-                remedy=did_you_mean(stimulus_id, self._stimuli),
-            )
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
         files = self._stimuli[stimulus_id]
         unknown: frozenset[str] = frozenset()
         if "words.tsv" in files:
             words = read_words_file(files["words.tsv"], tuple(WORD_COLUMNS))
         else:
             words, unknown = items_table(read_words_file(files["items.tsv"], (ITEM,)), stimulus_id)
-        where = self._folder.where(files.get("words.tsv") or files["items.tsv"])
+        where = self.folder.where(files.get("words.tsv") or files["items.tsv"])
         features = self._features[stimulus_id]
-        stimulus = Stimulus(
+        media = {Path(name).stem: path for name, path in files.items() if name != "audio.toml"}
+        return Stimulus(
             id=stimulus_id,
             words=words,
             unknown=unknown,
@@ -374,28 +303,22 @@ class FolderDataset(Dataset):
             features=FolderFeatures(features, where) if features else None,
             mechanisms=_mechanisms(files),
             envelope=_envelope(files),
-            media={
-                Path(name).stem: self._folder.relative(path)
-                for name, path in files.items()
-                if Path(name).stem in MEDIA and name != "audio.toml"
-            },
-            media_root=self._folder.root,
-            audio_start_s=_audio_start(files),
+            media={kind: self.folder.relative(media[kind]) for kind in MEDIA if kind in media},
+            media_root=self.folder.root,
+            audio_start_s=_toml(_AudioStart, files["audio.toml"], StimulusError).start_s
+            if "audio.toml" in files
+            else 0.0,
             transcripts={
                 path.stem: read_text(path, StimulusError)
                 for name, path in files.items()
                 if name.startswith("transcripts/")
             },
         )
-        check_stimulus(stimulus)
-        return stimulus
 
-    def source_files(self) -> list[SourceFile]:
-        """Return every file of the layout with its checksum, by path."""
-        files = [self._folder.root / "dataset.toml"]
-        for own in (*self._stimuli.values(), *(files for _, files in self._recordings.values())):
-            files += own.values()
-        return self._folder.source_files(files, self.info.licence)
+    def _paths(self) -> Iterator[Path]:
+        yield self.folder.root / "dataset.toml"
+        for files in (*self._stimuli.values(), *(files for _, files in self.recordings.values())):
+            yield from files.values()
 
 
 def _signal(path: Path, header: _Header) -> Signal:
@@ -427,14 +350,8 @@ def _units(path: Path, header: _Header) -> Units:
 def check_known_columns(table: TsvFile, known: Sequence[str]) -> None:
     """Raise for a column that is not known."""
     for column in table.columns:
-        if column not in known:
-            raise RecordingError(
-                f"unknown column '{column}'",
-                where=f"{table.path}, line 1, column '{column}'",
-                got=column,
-                expected="columns " + ", ".join(known),
-                remedy=did_you_mean(column, known),
-            )
+        where = f"{table.path}, line 1, column '{column}'"
+        require_known(column, known, "column of units", where=where, error=RecordingError)
 
 
 def read_coordinates(table: TsvFile) -> FloatArray | None:
@@ -456,21 +373,13 @@ def _mechanisms(files: Files) -> dict[str, FloatArray]:
 def _envelope(files: Files) -> Envelope | None:
     if "envelope.npy" not in files:
         return None
-    path = files["envelope.toml"]
-    clock = validate_toml(_Clock, read_toml(path, StimulusError), path, StimulusError)
+    clock = _toml(_Clock, files["envelope.toml"], StimulusError)
     values = load_npy(files["envelope.npy"], StimulusError)
     return Envelope(values, clock.sampling_rate_hz, clock.start_s)
 
 
-def _audio_start(files: Files) -> float:
-    if "audio.toml" not in files:
-        return 0.0
-    path = files["audio.toml"]
-    return validate_toml(_AudioStart, read_toml(path, StimulusError), path, StimulusError).start_s
-
-
-class Folder(DatasetReader):
-    """A user's own arrays in a plain folder; the module's docstring describes the layout."""
+class Folder(FolderReader):
+    """A user's own arrays in a plain folder; docs/how-to/bring-your-own-arrays.md describes the layout."""
 
     name = "folder"
     summary = "your own arrays, words and features from a plain folder of NPY, TSV and TOML files"
@@ -486,8 +395,5 @@ class Folder(DatasetReader):
         Expected("neural data", ("recordings/*/neural.npy",)),
         Expected("units", ("recordings/*/units.tsv",)),
     )
-
-    def open(self, *, name: str, path: Path | None, seed: int) -> FolderDataset:  # noqa: ARG002
-        """Open the folder ``path``."""
-        expected = "a folder with dataset.toml, stimuli/ and recordings/"
-        return FolderDataset(SourceFolder(path, name=name, expected=expected))
+    dataset = PlainFolder
+    contents = "a folder with dataset.toml, stimuli/ and recordings/"

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import polars as pl
 
-from lpact.datasets._files.strict import NAME_PATTERN, NUMBER_PATTERN
+from lpact.datasets._files.strict import NAME_PATTERN, typed_column
 from lpact.datasets.base import ITEM, WORD_COLUMNS, Dataset, Recording, Stimulus, TimeSeries
 from lpact.datasets.folder import COORDINATE_COLUMNS, MEDIA
 from lpact.errors import InputError
@@ -91,18 +91,15 @@ def _write_stimulus(stimulus: Stimulus, parent: Path) -> None:
 
 
 def _check_text_columns(stimulus: Stimulus) -> None:
-    """Refuse extra columns of texts with a number, which might not be read back as texts."""
-    for name, dtype in stimulus.words.schema.items():
-        if name in (ITEM, *WORD_COLUMNS) or dtype != pl.String:
-            continue
-        for text in stimulus.words[name].drop_nulls():
-            if NUMBER_PATTERN.fullmatch(text):
-                raise InputError(
-                    "a column of texts holds a number",
-                    where=f"{stimulus.where}, column '{name}'",
-                    got=repr(text),
-                    remedy="make the column numeric, or prefix its texts",
-                )
+    """Refuse extra columns of texts that would be read back as numbers."""
+    for column in stimulus.words.select(pl.col(pl.String).exclude(ITEM, *WORD_COLUMNS)):
+        if typed_column(column.drop_nulls().to_list()).dtype != pl.String:
+            raise InputError(
+                "a column of texts holds only numbers",
+                where=f"{stimulus.where}, column '{column.name}'",
+                got=repr(column.drop_nulls()[0]),
+                remedy="make the column numeric, or prefix its texts",
+            )
 
 
 def _copy_medium(kind: str, medium: Path, folder: Path, where: str) -> None:

@@ -18,42 +18,22 @@ the story's first recording. Every recording has the word times of its own event
 from __future__ import annotations
 
 import re
-import struct
-import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._bids import (
-    DESCRIPTION,
-    read_description,
-)
+from lpact.datasets._bids import DESCRIPTION, read_description
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._finding import Finding
-from lpact.datasets._folder_dataset import (
-    DOWNLOAD_AGAIN,
-    FolderDataset,
-    FolderReader,
-    check_known,
-    no_audio,
-    note,
-    read_json,
-)
+from lpact.datasets._files.strict import invalid
+from lpact.datasets._files.wav import wav_envelope
+from lpact.datasets._finding import Findings
+from lpact.datasets._folder_dataset import FolderDataset, FolderReader, check_known, no_audio
 from lpact.datasets._mne import open_raw, open_recording
-from lpact.datasets.base import (
-    Dataset,
-    DatasetInfo,
-    Envelope,
-    Recording,
-    RecordingId,
-    Stimulus,
-)
+from lpact.datasets.base import Dataset, DatasetInfo, Envelope, Recording, RecordingId, Stimulus
 from lpact.datasets.catalogue import Download, Expected
 from lpact.datasets.meg_masc.events import (
     RecordingEvents,
@@ -62,10 +42,8 @@ from lpact.datasets.meg_masc.events import (
     read_events,
     sound_name,
     story_words,
-    timing_findings,
 )
-from lpact.errors import InputError, RecordingError, StimulusError
-from lpact.math.types import FloatArray
+from lpact.errors import InputError, RecordingError
 from lpact.registry import PluginOptions
 
 AUDIO = "stimuli/audio"
@@ -113,7 +91,6 @@ class MegMascDataset(FolderDataset[MegMascOptions, str]):
         self._set_recordings(self._find_recordings())
         self._events: dict[RecordingId, RecordingEvents] = {}
         self._words: dict[str, StoryWords] = {}
-        self._envelopes: dict[str, Envelope] = {}
 
     def _find_recordings(self) -> Iterator[tuple[RecordingId, str]]:
         folder, subjects = self.folder, self.options.subjects
@@ -123,13 +100,8 @@ class MegMascDataset(FolderDataset[MegMascOptions, str]):
                 relative = folder.relative(path)
                 match = _FILE.fullmatch(relative)
                 if match is None:
-                    raise InputError(
-                        "a file's name does not fit the layout",
-                        where=str(path),
-                        got=relative,
-                        expected="sub-X/ses-Y/meg/sub-X_ses-Y_task-Z_meg.con, or …_events.tsv",
-                        remedy="rename or remove the file",
-                    )
+                    expected = "sub-X/ses-Y/meg/sub-X_ses-Y_task-Z_meg.con, or …_events.tsv"
+                    raise invalid(path, relative, expected, InputError, "rename or remove the file")
                 stems[relative.rpartition("_")[0]] = match
         if not stems:
             raise InputError(
@@ -159,13 +131,13 @@ class MegMascDataset(FolderDataset[MegMascOptions, str]):
             options=_KIT_OPTIONS,
         )
         events, words = self._read_events(recording_id), self._story(recording_id.stimulus)
-        timing = timing_findings(words, events, self.folder.where(events.path))
+        timing = Findings(self.folder.where(events.path))
         return Recording(
             id=recording_id,
             signal=found.signal,
             units=found.units,
             where=self.folder.where(path),
-            word_onsets_s=words.times_s(events)[0],
+            word_onsets_s=words.times_s(events, timing),
             findings=(*found.findings, *events.findings, *timing),
         )
 
@@ -179,7 +151,8 @@ class MegMascDataset(FolderDataset[MegMascOptions, str]):
             detail = f"not in {AUDIO}: {', '.join(absent)}; the official release has them"
             media = no_audio(Reason.MEDIA_NOT_OFFERED, detail)
         else:
-            envelope = self._envelope(stimulus_id, words, files)
+            rate_hz, lowpass_hz = self.options.envelope_rate_hz, self.options.envelope_lowpass_hz
+            envelope = story_envelope(files, words.origins, rate_hz=rate_hz, lowpass_hz=lowpass_hz)
             media = {"media": {"audio": AUDIO}, "media_root": self.folder.root}
             if len(words.origins) == 1:
                 sound, start_s = next(iter(words.origins.items()))
@@ -190,7 +163,7 @@ class MegMascDataset(FolderDataset[MegMascOptions, str]):
             where=self.folder.where(first),
             envelope=envelope,
             audio_start_s=start_s,
-            findings=words.findings,
+            findings=tuple(words.findings),
             **media,
         )
 
@@ -216,80 +189,49 @@ class MegMascDataset(FolderDataset[MegMascOptions, str]):
         return self._events[recording_id]
 
     def _rate_hz(self, stem: str) -> float | None:
-        """Return the recording's sampling rate; where the recording is missing or damaged, that of its sidecar."""
+        """Return the sampling rate of a recording, None if its file is missing or damaged."""
         try:
             path = self.folder.file(f"{stem}_meg.con", RecordingError)
-            return float(open_raw(self.folder, path, _KIT_OPTIONS).raw.info["sfreq"])
+            return float(open_raw(self.folder, path, _KIT_OPTIONS).info["sfreq"])
         except RecordingError:  # `recording` raises it
-            sidecar = self.folder.optional(f"{stem}_meg.json", RecordingError)
-            rate_hz = None if sidecar is None else read_json(sidecar).get("SamplingFrequency")
-            return float(rate_hz) if isinstance(rate_hz, int | float) and rate_hz > 0 else None
+            return None
 
     def _story(self, story: str) -> StoryWords:
         """Return the words of a story from all recordings whose events can be read."""
         if story in self._words:
             return self._words[story]
         known: dict[str, RecordingEvents] = {}
-        notes: list[Finding] = []
-        problem: InputError | None = None
+        problems: dict[RecordingId, InputError] = {}
         for recording_id in self._of(story):
             try:
                 known[str(recording_id)] = self._read_events(recording_id)
             except InputError as error:
-                problem = problem or error
-                notes.append(
-                    note(
-                        str(recording_id),
-                        Reason.RECORDING_NOT_READ,
-                        f"dataset '{self.folder.name}', {self.recordings[recording_id]}_events.tsv",
-                        f"its events do not count for the words of the story: {error.what}, {error.got}",
-                        "events that can be read",
-                        "fix the file",
-                    )
-                )
-        if problem is not None and not known:
-            raise problem
+                problems[recording_id] = error
+        if not known:
+            raise next(iter(problems.values()))
         where = self.folder.where(next(iter(known.values())).path)
+        words = story_words(story, known, self.options.conditions, where)
         spellings = sorted({events.spelling for events in known.values()} - {story})
         if spellings:
-            spelling = note(
-                "story",
-                Reason.SOURCE_ROWS_MENDED,
-                where,
-                f"the story is written {', '.join(repr(name) for name in spellings)}",
-                f"'{story}'",
-                "none is needed: names of stories are compared in lower case",
+            found = f"the story is written {', '.join(map(repr, spellings))}"
+            remedy = "nothing to do: names of stories are compared in lower case"
+            words.findings.note("story", Reason.SOURCE_ROWS_MENDED, found, f"'{story}'", remedy)
+        for recording_id, problem in problems.items():
+            words.findings.note(
+                str(recording_id),
+                Reason.RECORDING_NOT_READ,
+                f"its events are not used for the words of the story: {problem.what}, {problem.got}",
+                "events that can be read",
+                "fix the file",
             )
-            notes.insert(0, spelling)
-        words = story_words(story, known, self.options.conditions, where)
-        self._words[story] = replace(words, findings=(*notes, *words.findings))
-        return self._words[story]
-
-    def _envelope(self, story: str, words: StoryWords, files: Mapping[str, Path]) -> Envelope:
-        if story not in self._envelopes:
-            rate_hz, lowpass_hz = self.options.envelope_rate_hz, self.options.envelope_lowpass_hz
-            self._envelopes[story] = story_envelope(
-                files, words.origins, rate_hz=rate_hz, lowpass_hz=lowpass_hz
-            )
-        return self._envelopes[story]
+        self._words[story] = words
+        return words
 
 
 def sound_files(folder: SourceFolder) -> dict[str, Path]:
     """Return the sound files by the names that events give them, whatever their case."""
-    found: dict[str, Path] = {}
-    for path in folder.glob(f"{AUDIO}/*"):
-        if path.suffix.lower() != ".wav":
-            continue
-        first = found.setdefault(sound_name(path.name), path)
-        if first != path:
-            raise StimulusError(
-                f"two files can be the sound '{sound_name(path.name)}'",
-                where=str(path),
-                got=f"{first.name} and {path.name}",
-                expected="one file for every sound",
-                remedy="remove one of them",
-            )
-    return found
+    found = folder.glob(f"{AUDIO}/*")
+    return {sound_name(path.name): path for path in found if path.suffix.lower() == ".wav"}
 
 
 def story_envelope(
@@ -297,10 +239,10 @@ def story_envelope(
 ) -> Envelope:
     """Return the broadband envelope of all sounds of a story at the times ``k / rate_hz`` of its clock.
 
-    Each sound's envelope is that of `lpact.math.envelope.amplitude_envelope`, with sample 0 at the sound's origin,
-    linearly interpolated to the common times. Between sounds it is 0.
+    Each sound's envelope has its sample 0 at the sound's origin, and is interpolated linearly to the common times.
+    Between sounds it is 0.
     """
-    parts = {sound: _sound_envelope(files[sound], rate_hz, lowpass_hz) for sound in origins}
+    parts = {sound: wav_envelope(files[sound], rate_hz, lowpass_hz) for sound in origins}
     end_s = max(origins[sound] + values.size / rate_hz for sound, values in parts.items())
     times_s = np.arange(int(np.ceil(end_s * rate_hz)) + 1) / rate_hz
     total = np.zeros(times_s.size)
@@ -308,42 +250,6 @@ def story_envelope(
         own_s = origins[sound] + np.arange(values.size) / rate_hz
         total += np.interp(times_s, own_s, values, left=0.0, right=0.0)
     return Envelope(total, rate_hz)
-
-
-def _sound_envelope(path: Path, rate_hz: float, lowpass_hz: float) -> FloatArray:
-    from scipy.io import wavfile
-
-    from lpact.math.envelope import amplitude_envelope
-
-    problem = ""
-    sampling_rate_hz, samples = 0, np.empty((0, 1))
-    try:
-        with warnings.catch_warnings(record=True) as heard:
-            warnings.simplefilter("always", wavfile.WavFileWarning)
-            sampling_rate_hz, samples = wavfile.read(path)
-        # Warnings of unknown chunks do not matter.
-        problem = next((str(w.message) for w in heard if "EOF" in str(w.message)), "")
-    except (OSError, ValueError, EOFError, struct.error) as error:
-        problem = f"{type(error).__name__}: {error}"
-    values: npt.NDArray[Any] = samples if samples.ndim == 2 else samples[:, None]
-    if problem or len(values) == 0 or sampling_rate_hz <= 2 * lowpass_hz:
-        raise StimulusError(
-            "a sound file is damaged, empty or not a WAV file",
-            where=str(path),
-            got=problem or f"{len(values)} samples at {sampling_rate_hz} Hz",
-            expected="a WAV file with samples, at more than twice the cut-off of the envelope",
-            remedy=f"{DOWNLOAD_AGAIN}; or remove it: the story then has no envelope",
-        )
-    # Silence and largest amplitude of the type: unsigned integers are centred at half their range.
-    kind, half = values.dtype.kind, 2.0 ** (8 * values.dtype.itemsize - 1)
-    zero, scale = (half if kind == "u" else 0.0), (1.0 if kind == "f" else half)
-    return amplitude_envelope(
-        lambda start, stop: (values[start:stop].astype(np.float64) - zero) / scale,
-        len(values),
-        sampling_rate_hz=float(sampling_rate_hz),
-        lowpass_hz=lowpass_hz,
-        rate_hz=rate_hz,
-    )
 
 
 def _expected(what: str, pattern: str, *, needed: bool = False) -> Expected:
@@ -358,9 +264,8 @@ class MegMasc(FolderReader):
     Options = MegMascOptions
     dataset = MegMascDataset
     contents = "the folder of MEG-MASC, with sub-* (or bids_anonym/sub-*)"
-    role = "primary"
     extra = "meeg"
-    layout: ClassVar[tuple[Expected, ...]] = (
+    layout = (
         _expected("recordings", f"{MEG_FOLDERS}*_meg.con", needed=True),
         _expected("events", f"{MEG_FOLDERS}*_events.tsv", needed=True),
         _expected("sidecars", f"{MEG_FOLDERS}*_meg.json"),

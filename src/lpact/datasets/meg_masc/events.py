@@ -6,7 +6,7 @@ import ast
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -24,34 +24,19 @@ from pydantic import (
 )
 
 from lpact.codes import Reason
-from lpact.datasets._files.strict import TsvFile
-from lpact.datasets._finding import Finding
-from lpact.datasets._folder_dataset import excluded, note, words_table
+from lpact.datasets._files.strict import TsvFile, invalid
+from lpact.datasets._finding import Finding, Findings
+from lpact.datasets._folder_dataset import words_table
 from lpact.datasets._mne import sample_mismatch
 from lpact.errors import RecordingError, StimulusError
 from lpact.math.types import FloatArray
 
-TOLERANCE_SAMPLES = 1.0
-"""``onset`` and ``sample`` may differ by this much; beyond it, ``sample`` counts."""
-
-SAME_START_S = 0.001
-"""Two words are the same if their places in the sound differ by no more."""
-
 _STORY = re.compile(r"""['"]story['"]\s*:\s*['"]([^'"]+)['"]""")
 _STORY_CHARACTERS = 2**16
+_SAME_TIME_S = 0.0015
+_SAME_START_S = 0.001
 _DRIFT_NOTE_S = 0.0015
 _MISFIT_S, _MISFIT = 0.05, 0.01
-_REMEDY = "fix the line, or copy or download the file again"
-NOT_LITERAL = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)
-"""What `literal` raises where a cell is not the literal of a dict."""
-
-_NUMBER = r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|0|[1-9][0-9]*)(?:[eE][+-]?[0-9]+)?"
-_TEXT = r"'[^'\\]*'|\"[^\"\\]*\""
-_PAIR = rf"(?!'kind'|\"kind\")(?:{_TEXT}) *: *(?:{_TEXT}|{_NUMBER}|None|True|False)"
-_PHONEME = re.compile(
-    rf"\{{ *(?:{_PAIR} *, *)*'kind' *: *'phoneme' *(?:, *{_PAIR} *)*(?:, *)?\}}", re.ASCII
-)
-"""A whole literal of texts and numbers whose only ``kind`` is phoneme; no other cell fits, broken or not."""
 
 
 def sound_name(path: str) -> str:
@@ -63,6 +48,7 @@ def sound_name(path: str) -> str:
 Text = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Whole = Annotated[int, Field(gt=-(10**18), lt=10**18)]
+Key = tuple[str, str, int, int, str, float]
 
 
 class SoundEvent(BaseModel):
@@ -74,6 +60,11 @@ class SoundEvent(BaseModel):
     story: Text
     sound: Annotated[Text, AfterValidator(sound_name)]
     start_s: Number = Field(alias="start")
+
+    @property
+    def origin_s(self) -> float:
+        """When the sound file began, on the recording's clock."""
+        return self.time_s - self.start_s
 
 
 class WordEvent(SoundEvent):
@@ -87,57 +78,27 @@ class WordEvent(SoundEvent):
     pronounced: Number | None = None
 
     @property
-    def key(self) -> tuple[str, str, int, int, str]:
-        """What identifies the word, besides its place in the sound."""
-        return (self.sound, self.condition, self.sequence_id, self.word_index, self.word)
+    def key(self) -> Key:
+        """What identifies the word in all recordings of a story."""
+        place = (self.sequence_id, self.word_index, self.word, round(self.start_s, 3))
+        return (self.sound, self.condition, *place)
 
-
-class WordIndex:
-    """Rows of words by their key and their place in the sound."""
-
-    def __init__(self, words: Sequence[WordEvent] = ()) -> None:
-        self._rows: dict[tuple[str, str, int, int, str], list[tuple[float, int]]] = {}
-        for row, word in enumerate(words):
-            self.add(word, row)
-
-    def add(self, word: WordEvent, row: int) -> None:
-        """Add a word."""
-        self._rows.setdefault(word.key, []).append((word.start_s, row))
-
-    def find(self, word: WordEvent) -> int | None:
-        """Return the row of the same word, if there is one."""
-        rows = self._rows.get(word.key, ())
-        return next((row for s, row in rows if abs(s - word.start_s) <= SAME_START_S), None)
+    def __str__(self) -> str:
+        return f"'{self.word}', {self.start_s:g} s into '{self.sound}'"
 
 
 @dataclass(frozen=True)
 class RecordingEvents:
-    """Sounds and words of one ``events.tsv``, in order of time; ``spelling`` is the story's name as it is written."""
+    """Words of one ``events.tsv`` in order of time, and when each sound file began.
+
+    ``spelling`` is the story's name as it is written. A sound begins by its own event, or else by its first word.
+    """
 
     path: Path
     spelling: str
-    sounds: tuple[SoundEvent, ...]
-    words: tuple[WordEvent, ...]
-    findings: tuple[Finding, ...]
-
-    def origins(self) -> dict[str, float]:
-        """Return when each sound file began, by its own event, or else by its first word."""
-        found = {event.sound: event.time_s - event.start_s for event in reversed(self.sounds)}
-        for word in self.words:
-            found.setdefault(word.sound, word.time_s - word.start_s)
-        return found
-
-
-def literal(cell: str) -> Mapping[str, Any] | None:
-    """Return the dict that a cell writes; None where it is about a phoneme, which most are, and is not evaluated."""
-    if cell.startswith('"') and cell.endswith('"') and len(cell) > 1:
-        cell = cell[1:-1].replace('""', '"')  # a cell that a CSV writer has quoted
-    if _PHONEME.fullmatch(cell):
-        return None
-    about = ast.literal_eval(cell)
-    if not isinstance(about, dict):
-        raise TypeError("not a dict")
-    return None if about.get("kind") == "phoneme" else about
+    words: Mapping[Key, WordEvent]
+    origins: Mapping[str, float]
+    findings: Sequence[Finding]
 
 
 def first_story(path: Path) -> str:
@@ -145,93 +106,81 @@ def first_story(path: Path) -> str:
     with path.open(encoding="utf-8", errors="replace") as stream:
         match = _STORY.search(stream.read(_STORY_CHARACTERS))
     if match is None:
-        raise RecordingError(
-            "no event states the story",
-            where=str(path),
-            got=f"none in the first {_STORY_CHARACTERS} characters",
-            expected="a column 'trial_type' of Python literals with the key 'story'",
-            remedy="copy or download the file again",
-        )
+        expected = "a column 'trial_type' of Python literals with the key 'story'"
+        raise invalid(path, "no event that states the story", expected)
     return match[1].lower()
 
 
-def read_events(path: Path, where: str, sampling_rate_hz: float | None) -> RecordingEvents:
-    """Read an ``events.tsv``.
+def read_events(path: Path, where: str, rate_hz: float | None) -> RecordingEvents:
+    """Read an ``events.tsv``; ``rate_hz`` is the recording's sampling rate, None if it cannot be read.
 
-    A word's time is ``onset``; where ``onset`` and ``sample / sampling_rate_hz`` differ by more than one sample in
-    any line, ``sample`` counts in the whole file. Lines about phonemes are passed over.
+    A word's time is ``onset``; another ``sample`` at that rate is an error. Phonemes are not kept.
     """
     table = TsvFile(path, RecordingError)
     table.require(("onset", "duration", "trial_type"))
-    times_s, findings = _times(table, where, sampling_rate_hz)
-    durations_s = table.numbers_or_nan("duration")
-    sounds: list[SoundEvent] = []
-    words: list[WordEvent] = []
-    for row, cell in enumerate(table.cells("trial_type")):
-        event = _event(path, row, cell, times_s[row], durations_s[row])
-        if isinstance(event, WordEvent):
-            words.append(event)
-        elif event is not None:
-            sounds.append(event)
-    spelling = _one_story(path, sorted([*sounds, *words], key=lambda event: event.line))
-    words = _without_repeats(path, words, where, 1.5 / (sampling_rate_hz or 1000.0), findings)
-    words = _in_order(path, words, where, findings)
-    return RecordingEvents(path, spelling, tuple(sounds), tuple(words), tuple(findings))
+    onsets_s, durations_s = table.numbers("onset"), table.numbers_or_nan("duration")
+    if rate_hz is not None and "sample" in table.columns:
+        mismatch = sample_mismatch(onsets_s, table.integers("sample"), rate_hz)
+        if mismatch is not None:
+            remedy = "write 'sample' at the recording's sampling rate, or remove the column if 'onset' is right"
+            raise invalid(f"{path}, columns 'onset' and 'sample'", *mismatch.texts, remedy=remedy)
+    found = [
+        _event(path, row, cell, onsets_s[row], durations_s[row])
+        for row, cell in enumerate(table.cells("trial_type"))
+    ]
+    events = [event for event in found if event is not None]
+    spelling, findings = _one_story(path, events), Findings(where)
+    words = _in_order(path, [e for e in events if isinstance(e, WordEvent)], findings)
+    origins: dict[str, float] = {}
+    for event in (*(e for e in events if not isinstance(e, WordEvent)), *words):
+        origins.setdefault(event.sound, event.origin_s)
+    _note_misfits(words, origins, findings)
+    return RecordingEvents(path, spelling, _unique(path, words, findings), origins, findings)
 
 
-def _event(
-    path: Path, row: int, cell: str, time_s: float, duration_s: float
-) -> SoundEvent | WordEvent | None:
-    """Return the event of a row, None for a phoneme."""
+def _note_misfits(
+    words: Sequence[WordEvent], origins: Mapping[str, float], findings: Findings
+) -> None:
+    apart_s = [(word.origin_s - origins[word.sound], word) for word in words]
+    off = [(s, word) for s, word in apart_s if abs(s) > _MISFIT_S + _MISFIT * word.start_s]
+    if off:
+        by_s, word = off[0]
+        findings.note(
+            "sound",
+            Reason.SIDECAR_DISAGREES,
+            f"{len(off)} word(s) that do not fit the onset of their sound; first: line {word.line}, {word}, by "
+            f"{1000 * by_s:+.0f} ms",
+            f"onset of the sound + start, within {1000 * _MISFIT_S:g} ms and {100 * _MISFIT:g} %",
+            "the words' own times are used; check the event of the sound",
+        )
+
+
+def _event(path: Path, row: int, cell: str, time_s: float, duration_s: float) -> SoundEvent | None:
+    """Return the sound or word of a row, None for a phoneme."""
+    where = f"{path}, line {row + 2}, column 'trial_type'"
+    if cell.startswith('"') and cell.endswith('"') and len(cell) > 1:
+        cell = cell[1:-1].replace('""', '"')  # a cell that a CSV writer has quoted
     try:
-        about = literal(cell)
-    except NOT_LITERAL as problem:
-        expected = "a Python literal: a dict such as {'kind': 'word', 'word': 'a', …}, of texts and numbers"
-        raise _wrong(path, row, f"{cell[:200]!r} ({type(problem).__name__})", expected) from None
-    if about is None:
+        about = ast.literal_eval(cell)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        about = None
+    kind = about.get("kind") if isinstance(about, dict) else None
+    if kind == "phoneme":
         return None
-    kind = about.get("kind")
     if kind not in ("sound", "word"):
-        raise _wrong(path, row, f"an event of kind {kind!r}", "sound, word, phoneme")
+        expected = (
+            "a Python literal: a dict of texts and numbers, with the kind sound, word or phoneme"
+        )
+        found = f"the kind {kind!r}" if isinstance(about, dict) else repr(cell[:200])
+        raise invalid(where, found, expected)
     times = {"line": row + 2, "time_s": time_s, "duration_s": duration_s}
     try:
         return (WordEvent if kind == "word" else SoundEvent).model_validate({**about, **times})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = str(first["loc"][0])
-        got = f"'{field}' is {repr(about.get(field))[:200]}"
-        raise _wrong(path, row, got, f"'{field}': {first['msg']}") from None
-
-
-def _wrong(path: Path, row: int, got: str, expected: str) -> RecordingError:
-    return RecordingError(
-        "an event is not valid",
-        where=f"{path}, line {row + 2}, column 'trial_type'",
-        got=got,
-        expected=expected,
-        remedy=_REMEDY,
-    )
-
-
-def _times(
-    table: TsvFile, where: str, sampling_rate_hz: float | None
-) -> tuple[list[float], list[Finding]]:
-    onsets = table.numbers("onset")
-    if "sample" not in table.columns or sampling_rate_hz is None:
-        return onsets, []
-    samples = table.integers("sample")
-    mismatch = sample_mismatch(onsets, samples, sampling_rate_hz, TOLERANCE_SAMPLES)
-    if mismatch is None:
-        return onsets, []
-    finding = note(
-        "sample",
-        Reason.SIDECAR_DISAGREES,
-        where,
-        mismatch.found,
-        mismatch.expected,
-        "the column 'sample' counts in this file; check which of the two is right",
-    )
-    return [sample / sampling_rate_hz for sample in samples], [finding]
+        found = f"'{field}' is {about.get(field)!r}"
+        raise invalid(where, found, f"'{field}': {first['msg']}") from None
 
 
 def _one_story(path: Path, events: Sequence[SoundEvent]) -> str:
@@ -240,83 +189,52 @@ def _one_story(path: Path, events: Sequence[SoundEvent]) -> str:
     for event in events:
         lines.setdefault(event.story, event.line)
     if len({spelling.lower() for spelling in lines}) != 1:
-        raise RecordingError(
-            "a recording must be of one story",
-            where=str(path),
-            got=", ".join(f"'{name}' (line {line})" for name, line in lines.items()) or "none",
-            expected="one story for all sounds and words, written in any case",
-            remedy="copy or download the file again",
-        )
+        found = ", ".join(f"'{name}' (line {line})" for name, line in lines.items()) or "none"
+        raise invalid(path, found, "one story for all sounds and words")
     return next(iter(lines))
 
 
-def _without_repeats(
-    path: Path, words: list[WordEvent], where: str, near_s: float, findings: list[Finding]
-) -> list[WordEvent]:
-    """Leave out words that are listed twice at one time; at two times they are an error."""
-    kept: list[WordEvent] = []
-    repeats: list[WordEvent] = []
-    seen = WordIndex()
-    for word in words:
-        row = seen.find(word)
-        if row is None:
-            seen.add(word, len(kept))
-            kept.append(word)
-        elif abs(kept[row].time_s - word.time_s) <= near_s:
-            repeats.append(word)
-        else:
-            raise RecordingError(
-                f"the word '{word.word}' is listed twice, at different times",
-                where=f"{path}, lines {kept[row].line} and {word.line}",
-                got=f"{kept[row].time_s:.4f} s and {word.time_s:.4f} s, both {word.start_s:g} s into '{word.sound}'",
-                expected="every word of a sound file once",
-                remedy="leave one of the lines out; if the sound was played twice, keep one presentation",
-            )
-    if repeats:
-        findings.append(
-            excluded(
-                "trial_type",
-                Reason.SOURCE_ROWS_LEFT_OUT,
-                where,
-                f"{len(repeats)} word(s) written twice; first: line {repeats[0].line}, '{repeats[0].word}'",
-                "every word once",
-                "none is needed: the first of equal lines counts",
-            )
-        )
-    return kept
-
-
-def _in_order(
-    path: Path, words: list[WordEvent], where: str, findings: list[Finding]
-) -> list[WordEvent]:
-    """Sort words by time, with a note; words of a sound whose times contradict their places are an error."""
+def _in_order(path: Path, words: list[WordEvent], findings: Findings) -> list[WordEvent]:
+    """Sort words by time; words of a sound whose times contradict their places are an error."""
     in_time = sorted(words, key=lambda word: (word.time_s, word.start_s))
     before: dict[str, WordEvent] = {}
     for word in in_time:
-        last = before.get(word.sound)
-        if last is not None and word.start_s < last.start_s - SAME_START_S:
-            raise RecordingError(
-                "the times of words go backwards",
-                where=f"{path}, lines {last.line} and {word.line}",
-                got=f"'{last.word}' at {last.time_s:.4f} s, '{word.word}' at {word.time_s:.4f} s; in the sound "
-                f"'{word.sound}' they start at {last.start_s:g} and {word.start_s:g} s",
-                expected="words in the order in which their sound file has them",
-                remedy=_REMEDY,
-            )
+        last = before.get(word.sound, word)
+        if word.start_s < last.start_s - _SAME_START_S:
+            found = f"{last} at {last.time_s:.4f} s; {word} at {word.time_s:.4f} s"
+            expected = "times that rise, in the order in which the sound file has the words"
+            raise invalid(f"{path}, lines {last.line} and {word.line}", found, expected)
         before[word.sound] = word
     if in_time != words:
         first = next(a for a, b in zip(words, in_time, strict=True) if a != b)
-        findings.append(
-            note(
-                "onset",
-                Reason.SOURCE_ROWS_SORTED,
-                where,
-                f"lines that are not in order of time, from line {first.line} on",
-                "lines in order of time",
-                "none is needed: they were sorted",
-            )
-        )
+        found = f"lines that are not in order of time, from line {first.line} on"
+        remedy = "nothing to do: they are sorted"
+        expected = "lines in order of time"
+        findings.note("onset", Reason.SOURCE_ROWS_SORTED, found, expected, remedy)
     return in_time
+
+
+def _unique(path: Path, words: list[WordEvent], findings: Findings) -> dict[Key, WordEvent]:
+    """Leave out words that are listed twice at one time; at two times they are an error."""
+    kept: dict[Key, WordEvent] = {}
+    repeats: list[WordEvent] = []
+    for word in words:
+        first = kept.setdefault(word.key, word)
+        if word.time_s - first.time_s > _SAME_TIME_S:
+            where = f"{path}, lines {first.line} and {word.line}"
+            found = f"{word}, at {first.time_s:.4f} s and {word.time_s:.4f} s"
+            remedy = (
+                "remove one of the lines; of a sound that was played twice, keep one presentation"
+            )
+            raise invalid(where, found, "every word of a sound file once", remedy=remedy)
+        if first is not word:
+            repeats.append(word)
+    if repeats:
+        found = f"{len(repeats)} word(s) written twice; first: line {repeats[0].line}, '{repeats[0].word}'"
+        remedy = "nothing to do: the first of equal lines is used"
+        reason = Reason.SOURCE_ROWS_LEFT_OUT
+        findings.excluded("trial_type", reason, found, "every word once", remedy)
+    return kept
 
 
 @dataclass(frozen=True)
@@ -324,35 +242,44 @@ class StoryWords:
     """Words of a story: the table, one event per row, and where each sound file begins on the table's clock."""
 
     table: pl.DataFrame
-    rows: tuple[WordEvent, ...]
+    rows: Sequence[WordEvent]
     origins: Mapping[str, float]
-    findings: tuple[Finding, ...]
+    findings: Findings
 
-    def times_s(self, events: RecordingEvents) -> tuple[FloatArray, FloatArray]:
-        """Return each word's time in a recording (NaN where it has none), and the drift of its clock, [n_words] each.
-
-        Drift is the recording's time less the table's, less the same of the sound's first word.
-        """
-        index = WordIndex(self.rows)
-        times = np.full(len(self.rows), np.nan)
-        for word in events.words:
-            row = index.find(word)
-            if row is not None:
-                times[row] = word.time_s
+    def times_s(self, events: RecordingEvents, findings: Findings) -> FloatArray:
+        """Return each word's time in a recording, NaN where it has none, [n_words]; note missing words and drift."""
+        found = [_same_word(events.words, word) for word in self.rows]
+        times = np.array([math.nan if word is None else word.time_s for word in found])
+        missing = np.flatnonzero(np.isnan(times))
+        if missing.size:
+            findings.note(
+                "word_onsets_s",
+                Reason.WORDS_WITHOUT_TIME,
+                f"{missing.size} of {times.size} words of the story are not in these events; first: "
+                f"{self.rows[missing[0]]}",
+                "every word of the story",
+                "nothing to do: those words are left out of this recording",
+            )
+        # Time since the sound's first word, in the recording and in the table.
         drift = times - self.table["onset_s"].to_numpy()
         sounds = self.table["sound"].to_numpy()
-        for sound in dict.fromkeys(sounds):
+        for sound in self.origins:
             own = np.flatnonzero((sounds == sound) & np.isfinite(times))
-            if own.size:
-                drift[sounds == sound] -= drift[own[0]]
-        return times, drift
+            drift[own] -= drift[own[:1]]
+        worst = int(np.argmax(np.nan_to_num(np.abs(drift)))) if times.size else 0
+        if abs(drift[worst]) > _DRIFT_NOTE_S:
+            findings.note(
+                "word_onsets_s",
+                Reason.CLOCK_DRIFT,
+                f"up to {1000 * drift[worst]:+.1f} ms since the sound's first word, at {self.rows[worst]}",
+                f"clocks that stay within {1000 * _DRIFT_NOTE_S:g} ms",
+                "nothing to do: word times follow this recording's events",
+            )
+        return times
 
 
 def story_words(
-    story: str,
-    recordings: Mapping[str, RecordingEvents],
-    conditions: Sequence[str],
-    where: str,
+    story: str, recordings: Mapping[str, RecordingEvents], conditions: Sequence[str], where: str
 ) -> StoryWords:
     """Put the words of all recordings of a story on one clock; ``conditions`` are those whose words are kept.
 
@@ -360,52 +287,64 @@ def story_words(
     sound plus its place in the sound. A sound that the first recording lacks is placed by the next recording that has
     it, at its distance from the sound nearest to it that both have.
     """
-    placed, notes = _place_sounds(story, recordings, where)
-    index = WordIndex()
-    every: list[WordEvent] = []
+    findings = Findings(where)
+    placed = _place_sounds(story, recordings, findings)
+    every: dict[Key, WordEvent] = {}
     for events in recordings.values():
-        for word in events.words:
-            if index.find(word) is None:
-                index.add(word, len(every))
-                every.append(word)
-    kept = [word for word in every if word.condition in conditions]
-    counts = Counter(word.condition for word in every if word.condition not in conditions)
+        new = [word for word in events.words.values() if _same_word(every, word) is None]
+        every |= {word.key: word for word in new}
+    _note_conflicts(every.values(), findings)
+    kept = [word for word in every.values() if word.condition in conditions]
+    counts = Counter(word.condition for word in every.values() if word.condition not in conditions)
     others = ", ".join(f"{n} word(s) in '{name}'" for name, n in sorted(counts.items()))
+    expected = f"words in {', '.join(conditions)}"
     if not kept:
         raise StimulusError(
             f"the story '{story}' has no words in the chosen conditions",
             where=where,
             got=others or "no words at all",
-            expected=f"words in {', '.join(conditions)}",
+            expected=expected,
             remedy="give other 'conditions' in the options of the dataset",
         )
+    if others:
+        remedy = "list them in the option 'conditions' to keep them"
+        findings.excluded("condition", Reason.SOURCE_ROWS_LEFT_OUT, others, expected, remedy)
     first_s = min(placed.values())
     by_time = sorted(placed.items(), key=lambda item: item[1])
     origins = {sound: origin_s - first_s for sound, origin_s in by_time}
     rank = {sound: number for number, sound in enumerate(origins)}
     kept.sort(key=lambda word: (rank[word.sound], word.start_s, word.sequence_id, word.word_index))
-    _check_sounds_apart(story, kept, origins, where)
-    notes += _conflicts(kept, where)
-    if others:
-        notes.append(
-            excluded(
-                "condition",
-                Reason.SOURCE_ROWS_LEFT_OUT,
-                where,
-                others,
-                f"words in {', '.join(conditions)}",
-                "list them in the option 'conditions' to keep them",
-            )
+    return StoryWords(_table(story, kept, origins, where), kept, origins, findings)
+
+
+def _same_word(words: Mapping[Key, WordEvent], word: WordEvent) -> WordEvent | None:
+    """The same word of another recording, whose start may differ by `_SAME_START_S`."""
+    keys = ((*word.key[:5], round(word.key[5] + step, 3)) for step in (0.0, -0.001, 0.001))
+    near = (words[key] for key in keys if key in words)
+    return next((w for w in near if abs(w.start_s - word.start_s) <= _SAME_START_S + 1e-9), None)
+
+
+def _note_conflicts(words: Iterable[WordEvent], findings: Findings) -> None:
+    """Note where recordings have two words at one place of a sequence."""
+    seen: dict[tuple[Any, ...], WordEvent] = {}
+    pairs = [(seen.setdefault(word.key[:4], word), word) for word in words]
+    pairs = [(one, two) for one, two in pairs if one is not two]
+    if pairs:
+        one, two = pairs[0]
+        findings.note(
+            "word_index",
+            Reason.SIDECAR_DISAGREES,
+            f"{len(pairs)} place(s) of a sequence with two words; first: {one} and {two}",
+            "one word for each word_index of a sequence",
+            "check the events; both words are kept",
         )
-    return StoryWords(_table(story, kept, origins), tuple(kept), origins, tuple(notes))
 
 
 def _place_sounds(
-    story: str, recordings: Mapping[str, RecordingEvents], where: str
-) -> tuple[dict[str, float], list[Finding]]:
-    waiting = {name: events.origins() for name, events in recordings.items()}
-    placed = waiting.pop(next(iter(waiting)))
-    notes: list[Finding] = []
+    story: str, recordings: Mapping[str, RecordingEvents], findings: Findings
+) -> dict[str, float]:
+    waiting = {name: events.origins for name, events in recordings.items()}
+    placed = dict(waiting.pop(next(iter(waiting))))
     while waiting:
         name = next((n for n, origins in waiting.items() if placed.keys() & origins), None)
         if name is None:
@@ -415,7 +354,7 @@ def _place_sounds(
                 where=str(recordings[name].path),
                 got=f"{', '.join(origins) or 'no sound'}; others have {', '.join(placed)}",
                 expected="recordings that have at least one sound in common",
-                remedy="leave this recording out with the option 'subjects', or copy or download it again",
+                remedy="leave this recording out with the option 'subjects', or download it again",
             )
         origins = waiting.pop(name)
         shared = [sound for sound in origins if sound in placed]
@@ -424,38 +363,26 @@ def _place_sounds(
             near = min(shared, key=lambda other: abs(origins[other] - at))
             placed[sound] = placed[near] + at - origins[near]
         if new:
-            notes.append(
-                note(
-                    "sound",
-                    Reason.TRIGGERS_DROPPED,
-                    where,
-                    f"{', '.join(new)} not in the recording(s) before {name}",
-                    "all sounds of the story in its first recording",
-                    f"none is needed: {name} says when they were played",
-                )
+            findings.note(
+                "sound",
+                Reason.TRIGGERS_DROPPED,
+                f"{', '.join(new)} not in the recording(s) before {name}",
+                "all sounds of the story in its first recording",
+                f"nothing to do: {name} says when they were played",
             )
-    return placed, notes
+    return placed
 
 
-def _check_sounds_apart(
+def _table(
     story: str, words: Sequence[WordEvent], origins: Mapping[str, float], where: str
-) -> None:
-    for before, after in pairwise(words):
-        first_s = origins[before.sound] + before.start_s
-        next_s = origins[after.sound] + after.start_s
-        if next_s < first_s or next_s < 0.0:
-            raise StimulusError(
-                f"words of the story '{story}' would go backwards",
-                where=where,
-                got=f"'{before.word}' of '{before.sound}' at {first_s:.3f} s, then '{after.word}' of "
-                f"'{after.sound}' at {next_s:.3f} s",
-                expected="sounds that follow one another",
-                remedy="check the events of the sounds in the first recording of the story",
-            )
-
-
-def _table(story: str, words: Sequence[WordEvent], origins: Mapping[str, float]) -> pl.DataFrame:
+) -> pl.DataFrame:
     onset_s = np.array([origins[word.sound] + word.start_s for word in words])
+    back = np.flatnonzero(np.diff(onset_s, prepend=0.0) < 0)
+    if back.size:
+        before, after = words[max(back[0] - 1, 0)], words[back[0]]
+        found = f"{before}, and then {after}, at {onset_s[back[0]]:.3f} s of the story"
+        expected = f"sounds of the story '{story}' that follow one another"
+        raise invalid(where, found, expected, StimulusError)
     sequence = [(word.sound, word.condition, word.sequence_id) for word in words]
     new = [False, *(a != b for a, b in pairwise(sequence))]
     columns: dict[str, Any] = {
@@ -467,81 +394,3 @@ def _table(story: str, words: Sequence[WordEvent], origins: Mapping[str, float])
         columns["pronounced"] = known
     texts, durations_s = [word.word for word in words], [word.duration_s for word in words]
     return words_table(texts, onset_s, onset_s + durations_s, np.cumsum(new), story, columns)
-
-
-def _conflicts(words: Sequence[WordEvent], where: str) -> list[Finding]:
-    """Return a note where recordings have two words at one place of a sequence."""
-    seen: dict[tuple[str, str, int, int], WordEvent] = {}
-    pairs = [(seen.setdefault(word.key[:4], word), word) for word in words]
-    pairs = [(one, two) for one, two in pairs if one is not two]
-    if not pairs:
-        return []
-    one, two = pairs[0]
-    return [
-        note(
-            "word_index",
-            Reason.SIDECAR_DISAGREES,
-            where,
-            f"{len(pairs)} place(s) of a sequence with two words; first: '{one.word}' at {one.start_s:g} s and "
-            f"'{two.word}' at {two.start_s:g} s of '{one.sound}'",
-            "one word for each word_index of a sequence",
-            "check the events; both words are kept",
-        )
-    ]
-
-
-def timing_findings(words: StoryWords, events: RecordingEvents, where: str) -> list[Finding]:
-    """Return notes on words that a recording lacks, on drift, and on sounds that do not fit their words."""
-    times_s, drift_s = words.times_s(events)
-    notes = []
-    missing = np.flatnonzero(np.isnan(times_s))
-    if missing.size:
-        notes.append(
-            note(
-                "word_onsets_s",
-                Reason.WORDS_WITHOUT_TIME,
-                where,
-                f"{missing.size} of {times_s.size} words of the story are not in these events; first: "
-                f"{_described(words.rows[missing[0]])}",
-                "every word of the story",
-                "none is needed: those words are left out of this recording",
-            )
-        )
-    if missing.size < times_s.size and np.nanmax(np.abs(drift_s)) > _DRIFT_NOTE_S:
-        row = int(np.nanargmax(np.abs(drift_s)))
-        notes.append(
-            note(
-                "word_onsets_s",
-                Reason.CLOCK_DRIFT,
-                where,
-                f"up to {1000 * drift_s[row]:+.1f} ms since the sound's first word, at {_described(words.rows[row])}",
-                f"clocks that stay within {1000 * _DRIFT_NOTE_S:g} ms",
-                "none is needed: word times follow this recording's events",
-            )
-        )
-    sounds = {event.sound: event.time_s - event.start_s for event in reversed(events.sounds)}
-    off = [
-        (word, by_s)
-        for word in events.words
-        if word.sound in sounds
-        and abs(by_s := word.time_s - word.start_s - sounds[word.sound])
-        > _MISFIT_S + _MISFIT * word.start_s
-    ]
-    if off:
-        word, by_s = off[0]
-        notes.append(
-            note(
-                "sound",
-                Reason.SIDECAR_DISAGREES,
-                where,
-                f"{len(off)} word(s) away from their place by the event of the sound; first: line {word.line}, "
-                f"'{word.word}', by {1000 * by_s:+.0f} ms",
-                f"time of the sound + start, within {1000 * _MISFIT_S:g} ms and {100 * _MISFIT:g} %",
-                "the words' own times count; check the event of the sound",
-            )
-        )
-    return notes
-
-
-def _described(word: WordEvent) -> str:
-    return f"'{word.word}', {word.start_s:g} s into '{word.sound}'"

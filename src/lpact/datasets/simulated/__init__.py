@@ -24,13 +24,13 @@ the relational truth is *not* planted, else 0: the brain's own pattern over unit
 ever, and no model knows it. ``meg`` mixes neighbouring sensors; ``epoched`` gives r_j(w) times the
 mean of h over each window, with noise that is AR(1) over words.
 
-Gains over units (`lpact.datasets.simulated.gains`): g_rel is spread from 0.1 to 1.6 and dominates the
+Gains over units (`lpact.datasets.simulated.brain`): g_rel is spread from 0.1 to 1.6 and dominates the
 brain's pattern; g_lex and the shared noise are unrelated to it; g_pred falls where g_rel rises, so
 that a model which knows only e(w) predicts well and resembles nothing; mechanisms have units of
 their own; gains of nuisances and drifts have any sign. What the models know is in `lpact.datasets.simulated.features`.
 
 With ``text = "prose"`` the words are English stories (`lpact.datasets.simulated.prose`), and c, e and
-m_k are functions of the text (`lpact.datasets.simulated.read`): neither independent of the word type
+m_k are functions of the text (`lpact.datasets.simulated.latents`): neither independent of the word type
 nor, for the mechanisms, of each other.
 
 Every number comes from a stream keyed by seed, dataset name and its own place: a recording can be
@@ -39,9 +39,9 @@ made without the others, in any order and process.
 
 from __future__ import annotations
 
+from lpact.datasets.simulated.brain import Gains
 from lpact.datasets.simulated.dataset import Simulated, SimulatedDataset
 from lpact.datasets.simulated.features import column_groups
-from lpact.datasets.simulated.gains import Gains
 from lpact.datasets.simulated.latents import ContextualLatents, Drifts, Latents
 from lpact.datasets.simulated.options import MECHANISMS, SimulatedOptions
 

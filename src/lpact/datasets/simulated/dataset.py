@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,20 +17,13 @@ from lpact.datasets.base import (
     Stimulus,
     Units,
 )
-from lpact.datasets.simulated.brain import make_signal, recording_length_s
+from lpact.datasets.simulated.brain import Gains, make_signal, recording_gains, recording_length_s
 from lpact.datasets.simulated.features import SimulatedFeatures
-from lpact.datasets.simulated.gains import Gains, recording_gains
 from lpact.datasets.simulated.latents import Latents, make_latents
 from lpact.datasets.simulated.options import MECHANISMS, SimulatedOptions
 from lpact.datasets.simulated.streams import Streams
-from lpact.datasets.simulated.words import (
-    Vocabulary,
-    Words,
-    make_envelope,
-    make_vocabulary,
-    make_words,
-)
-from lpact.errors import RecordingError, StimulusError, did_you_mean
+from lpact.datasets.simulated.words import Vocabulary, make_envelope, make_vocabulary, make_words
+from lpact.errors import RecordingError, StimulusError, require_known
 from lpact.math.types import FloatArray
 from lpact.validation import config_digest
 
@@ -40,15 +32,6 @@ GENERATOR_VERSION = "1"
 
 LICENCE = "CC0-1.0"
 HEAD_RADIUS_MM = 70.0
-
-
-@dataclass(frozen=True)
-class _Scene:
-    """Everything that all recordings of one stimulus share."""
-
-    words: Words
-    latents: Latents
-    stimulus: Stimulus
 
 
 class SimulatedDataset(Dataset):
@@ -61,7 +44,7 @@ class SimulatedDataset(Dataset):
         )
         self._streams = Streams(seed, name)
         self._vocabulary: Vocabulary | None = None
-        self._scenes: dict[str, _Scene] = {}
+        self._stimuli: dict[str, Stimulus] = {}
 
     def recording_ids(self) -> list[RecordingId]:
         """Return every recording, sorted."""
@@ -71,7 +54,7 @@ class SimulatedDataset(Dataset):
                 subject=f"{subject:02d}",
                 session=f"{session:02d}",
                 run=f"{run:02d}",
-                stimulus=_stimulus_id(1 if options.repeat_stimulus else run),
+                stimulus=f"stimulus{1 if options.repeat_stimulus else run:02d}",
             )
             for subject in range(1, options.n_subjects + 1)
             for session in range(1, options.n_sessions + 1)
@@ -87,27 +70,35 @@ class SimulatedDataset(Dataset):
                 where=where,
                 remedy="raise n_subjects, n_sessions or n_runs",
             )
-        scene = self._scene(recording_id.stimulus)
-        rng = self._streams.rng(
-            "noise", recording_id.subject, recording_id.session, recording_id.run
-        )
+        stimulus = self.stimulus(recording_id.stimulus)
+        known = self._known(recording_id.stimulus)
+        place = (recording_id.subject, recording_id.session, recording_id.run)
         signal = make_signal(
             self.options,
-            scene.words,
-            scene.latents,
+            known.words,
+            known.latents,
             self.gains(recording_id),
-            rng,
-            scene.stimulus.envelope,
+            self._streams.rng("noise", *place),
+            stimulus.envelope,
         )
         return Recording(recording_id, signal, self._units(recording_id.subject), where)
 
     def stimulus(self, stimulus_id: str) -> Stimulus:
         """Return one stimulus; the same object every time."""
-        return self._scene(stimulus_id).stimulus
+        if stimulus_id not in self._stimuli:
+            where, known = f"simulated dataset '{self._streams.dataset}'", self.stimulus_ids()
+            require_known(stimulus_id, known, "stimulus", where=where, error=StimulusError)
+            self._stimuli[stimulus_id] = self._make_stimulus(stimulus_id)
+        return self._stimuli[stimulus_id]
+
+    def _known(self, stimulus_id: str) -> SimulatedFeatures:
+        features = self.stimulus(stimulus_id).features
+        assert isinstance(features, SimulatedFeatures)
+        return features
 
     def latents(self, stimulus_id: str) -> Latents:
         """Return the known truth about a stimulus' words."""
-        return self._scene(stimulus_id).latents
+        return self._known(stimulus_id).latents
 
     def gains(self, recording_id: RecordingId) -> Gains:
         """Return the known truth about a recording's units."""
@@ -125,29 +116,17 @@ class SimulatedDataset(Dataset):
             "seed": self._streams.seed,
         }
         text = json.dumps(recipe, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        n_bytes, digest = len(text.encode()), config_digest(recipe)
-        return [SourceFile("generated:simulated", n_bytes, digest, LICENCE)]
+        digest = config_digest(recipe)
+        return [SourceFile("generated:simulated", len(text.encode()), digest, LICENCE)]
 
-    def _scene(self, stimulus_id: str) -> _Scene:
-        if stimulus_id not in self._scenes:
-            if stimulus_id not in self.stimulus_ids():
-                raise StimulusError(
-                    "the simulated dataset has no such stimulus",
-                    where=f"simulated dataset '{self._streams.dataset}'",
-                    got=stimulus_id,
-                    remedy=did_you_mean(stimulus_id, self.stimulus_ids()),
-                )
-            self._scenes[stimulus_id] = self._make_scene(stimulus_id)
-        return self._scenes[stimulus_id]
-
-    def _make_scene(self, stimulus_id: str) -> _Scene:
+    def _make_stimulus(self, stimulus_id: str) -> Stimulus:
         options, streams = self.options, self._streams
         if self._vocabulary is None:
             self._vocabulary = make_vocabulary(options, streams)
         vocabulary = self._vocabulary
         words = make_words(options, vocabulary, streams.rng("words", stimulus_id))
         latents = make_latents(words, vocabulary, options, streams.rng("latents", stimulus_id))
-        stimulus = Stimulus(
+        return Stimulus(
             id=stimulus_id,
             words=words.frame(vocabulary),
             where=f"simulated dataset '{streams.dataset}', stimulus '{stimulus_id}'",
@@ -162,7 +141,6 @@ class SimulatedDataset(Dataset):
                 words, recording_length_s(options, words), streams.rng("envelope", stimulus_id)
             ),
         )
-        return _Scene(words, latents, stimulus)
 
     def _units(self, subject: str) -> Units:
         """Units on a spiral around the head, dealt into regions from top to bottom."""
@@ -192,10 +170,6 @@ class Simulated(DatasetReader):
         """Open the simulated dataset ``name``; it is a function of options, name and seed."""
         assert isinstance(self.options, SimulatedOptions)
         return SimulatedDataset(self.options, name=name, seed=seed)
-
-
-def _stimulus_id(number: int) -> str:
-    return f"stimulus{number:02d}"
 
 
 def _read_only(values: FloatArray) -> FloatArray:

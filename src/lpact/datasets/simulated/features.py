@@ -11,12 +11,8 @@ nuisance   word length, log frequency and position in the sentence, noise (in ev
 null       autocorrelated noise (in every layer)
 ========== ======================================================================
 
-The other layers of ``integrated`` and ``predictive`` know contextual latents that correlate with the
-real ones by 0.15; layer 0 of the first three models is the static embedding. In the contexts
-``sentence_reset``, ``reversed`` and ``shuffled``, contextual columns come from an independent draw of
-the same latents, while lexical columns stay; ``lexical`` and ``drift`` do not look at the words before,
-so their features are the same in all of these contexts. ``nuisance`` knows the same in all of them, with independent
-noise in each, so that differences between its contexts are chance. Features depend on stimulus and model only.
+`docs/explanation/simulated-studies.md` says what other layers and contexts know. Features depend on stimulus and model
+only.
 """
 
 from __future__ import annotations

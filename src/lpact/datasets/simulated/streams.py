@@ -47,7 +47,8 @@ def ar1_window_sd(coefficient: float, n_samples: int) -> float:
 
 
 def standardise(values: FloatArray) -> FloatArray:
-    """Return columns with mean 0 and standard deviation 1 (over rows)."""
+    """Return columns with mean 0 and standard deviation 1 over rows; zeros where one does not vary."""
     centred = values - values.mean(axis=0)
-    scaled: FloatArray = centred / centred.std(axis=0)
+    sd = centred.std(axis=0)
+    scaled: FloatArray = centred / np.where(sd > 1e-9, sd, np.inf)
     return scaled

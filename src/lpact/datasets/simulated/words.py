@@ -204,7 +204,7 @@ def _time(
 
 
 def make_envelope(words: Words, duration_s: float, rng: np.random.Generator) -> Envelope:
-    """Return an envelope at 50 Hz: one sin² bump a word, of random loudness, on a noise floor."""
+    """Return an envelope at 50 Hz: one sin² bump per word, with random loudness, on a noise floor."""
     times_s = np.arange(int(np.ceil(duration_s * ENVELOPE_RATE_HZ))) / ENVELOPE_RATE_HZ
     loudness = rng.lognormal(0.0, 0.3, words.n_words)
     row = np.maximum(np.searchsorted(words.onset_s, times_s, side="right") - 1, 0)

@@ -15,13 +15,12 @@ import numpy as np
 
 from lpact.datasets.fetch import Progress
 from lpact.errors import FeatureError
-from lpact.features.language.contexts import stretches
 from lpact.features.language.extra import require
 from lpact.features.language.feature_set import RECORD, FeatureSet, FeatureSetWriter, open_set
 from lpact.features.language.folder import Checksums, ModelFolder, declared_kind
 from lpact.features.language.loading import LanguageModel, load_model, resolve_precision
 from lpact.features.language.passes import Rows, to_host
-from lpact.features.language.reader import StoryReader
+from lpact.features.language.reader import StoryReader, stretches
 from lpact.features.language.settings import DRAWN, WORD_BY_WORD, ReadingOptions
 from lpact.features.language.text import Story
 from lpact.features.language.tokens import WordTokens
@@ -35,8 +34,6 @@ EXTRACTION_VERSION = 1
 """Raised whenever the same inputs give other numbers."""
 SHOWN_WORDS = 5
 """Words that a note lists as examples."""
-PENDING_BLOCKS = 2
-"""Blocks that may wait to be written."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +70,8 @@ class Shelf:
         """The trained model (None), or one with the random weights of a draw."""
         if self._kept is None or self._kept[0] != draw:
             self._kept = None
-            seed = None
-            if draw is not None:
-                seed = int(keyed_rng(draw, "untrained weights").integers(2**31))
+            rng = None if draw is None else keyed_rng(draw, "untrained weights")
+            seed = None if rng is None else int(rng.integers(2**31))
             self._kept = (draw, load_model(self._folder, self._options, seed=seed))
         return self._kept[1]
 
@@ -96,7 +92,7 @@ class Extraction:
         shelf: Shelf | None = None,
     ) -> None:
         self.folder, self.stories, self.options = folder, list(stories), options
-        self.where = where
+        self.where, self._parent = where, out / name
         for context, story in product(contexts, self.stories):
             stretches(context, story)  # raises before anything is computed
         self.checksums = Checksums(out)
@@ -104,17 +100,17 @@ class Extraction:
         self._story_tokens: dict[int, WordTokens] = {}
         self.n_words = sum(len(s.words) for s in self.stories)
         self.sets = [
-            self._planned(out / name, context, draw)
+            self._planned(context, draw)
             for context in contexts
             for draw in range(options.draws(context))
         ]
 
-    def _planned(self, parent: Path, context: str, draw: int) -> PlannedSet:
+    def _planned(self, context: str, draw: int) -> PlannedSet:
         checksums = self.checksums.of(self.folder.files)
         about = describe(self.folder, self.options, checksums, self.stories, context, draw)
         key = config_digest(about)
         suffix = f"_draw-{draw}" if context in DRAWN else ""
-        path = parent / f"{context}{suffix}-{key[:12]}"
+        path = self._parent / f"{context}{suffix}-{key[:12]}"
         return PlannedSet(context, draw, key, about, path, self.n_words)
 
     @property
@@ -136,7 +132,7 @@ class Extraction:
             int(reader.n_tokens(s.context) * (1.0 - s.n_done / max(1, s.n_words))) for s in wanted
         )
         rate = reader.tokens_per_second()
-        per_word = (model.n_layers + 1) * model.width * _item_size(model)
+        per_word = (model.n_layers + 1) * model.width * (2 if model.dtype == "float16" else 4)
         n_static = sum(s.context == STATIC for s in wanted)
         n_bytes = self.n_words * per_word * (len(wanted) - n_static)
         n_words = sum(s.n_words - s.n_done for s in wanted)
@@ -191,30 +187,25 @@ class Extraction:
             torch.inference_mode(),
             ThreadPoolExecutor(1, "lpact-features") as pool,
         ):
+            where = f"model '{self.folder.name}', context '{planned.context}', {self.where}"
             start = writer.n_done
             progress.advance(start)
-            pending: list[Future[int]] = []
+            writing: Future[int] | None = None
             for block in blocks:
                 # Blocks end elsewhere if batches have another size; sequences do not.
                 left = [s for s in block if s.rows[0] >= start]
                 if not left:
                     continue
                 rows = reader.read(planned.context, left)
-                before = pending[-1] if pending else None
-                pending.append(pool.submit(_write, writer, rows, self._place(planned), before))
-                while len(pending) > PENDING_BLOCKS:
-                    progress.advance(pending.pop(0).result())
-            for written in pending:
-                progress.advance(written.result())
-            writer.commit()
+                n_written = 0 if writing is None else writing.result()
+                writing = pool.submit(_write, writer, rows, where)
+                progress.advance(n_written)
+            if writing is not None:
+                progress.advance(writing.result())
 
     def _check_model(self, planned: PlannedSet) -> None:
         """Raise, and discard the set, if the model's files have changed."""
-        checksums = self.checksums.of(self.folder.files)
-        what = describe(
-            self.folder, self.options, checksums, self.stories, planned.context, planned.draw
-        )
-        if config_digest(what) == planned.key:
+        if self._planned(planned.context, planned.draw).key == planned.key:
             return
         (planned.path / RECORD).unlink(missing_ok=True)
         raise FeatureError(
@@ -254,9 +245,6 @@ class Extraction:
             "torch": str(require("torch").__version__),
         }
 
-    def _place(self, planned: PlannedSet) -> str:
-        return f"model '{self.folder.name}', context '{planned.context}', {self.where}"
-
 
 @contextmanager
 def ahead(items: Iterator[T]) -> Iterator[Iterator[T]]:
@@ -273,10 +261,8 @@ def ahead(items: Iterator[T]) -> Iterator[Iterator[T]]:
         yield one_by_one()
 
 
-def _write(writer: FeatureSetWriter, rows: Rows, where: str, before: Future[int] | None) -> int:
-    """Write a block, unless the block before it failed; return the number of its words."""
-    if before is not None:
-        before.result()
+def _write(writer: FeatureSetWriter, rows: Rows, where: str) -> int:
+    """Write a block; return the number of its words."""
     torch = require("torch")
     hidden = rows.hidden.float() if rows.hidden.dtype == torch.bfloat16 else rows.hidden
     values = to_host(hidden)
@@ -289,12 +275,7 @@ def _write(writer: FeatureSetWriter, rows: Rows, where: str, before: Future[int]
             remedy='compute in another precision: precision = "float32"',
         )
     writer.append(values, to_host(rows.surprisal), to_host(rows.entropy))
-    writer.commit_if_due()
     return int(values.shape[1])
-
-
-def _item_size(model: LanguageModel) -> int:
-    return 2 if model.dtype == "float16" else 4
 
 
 def text_digest(stories: Sequence[Story], *, sentences: bool) -> str:

@@ -92,13 +92,14 @@ class ModelFolder:
         )
         if layers and width:
             return layers[0], width[0]
-        return self._sizes_of_config
+        return self._sizes_in_transformers
 
     @cached_property
-    def _sizes_of_config(self) -> tuple[int, int]:
-        """Sizes as transformers reads them; cached, since the header of a GGUF file takes seconds."""
-        full = open_config(self)
-        return int(full.num_hidden_layers), int(full.hidden_size)
+    def _sizes_in_transformers(self) -> tuple[int, int]:
+        """Cached, since the header of a GGUF file takes seconds."""
+        config = read_config(self)
+        text = config.get_text_config() if hasattr(config, "get_text_config") else config
+        return int(text.num_hidden_layers), int(text.hidden_size)
 
     def own_half_precision(self) -> str:
         """The half precision that the model was stored in, or float16."""
@@ -115,14 +116,18 @@ def declared_kind(architectures: Sequence[object]) -> Kind | None:
     return "causal" if "CausalLM" in names or "LMHead" in names else None
 
 
-def open_config(folder: ModelFolder) -> Any:
-    """The model's configuration as transformers understands it."""
+def pretrained(folder: ModelFolder) -> dict[str, Any]:
+    """Arguments of ``from_pretrained``: files of this machine alone, and no code of the model."""
     place: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     if folder.gguf is not None:
         require("gguf", extra="gguf")
         place["gguf_file"] = folder.gguf
-    config = require("transformers").AutoConfig.from_pretrained(str(folder.path), **place)
-    return config.get_text_config() if hasattr(config, "get_text_config") else config
+    return {"pretrained_model_name_or_path": str(folder.path), **place}
+
+
+def read_config(folder: ModelFolder) -> Any:
+    """The model's configuration as transformers understands it."""
+    return require("transformers").AutoConfig.from_pretrained(**pretrained(folder))
 
 
 def find_model(name: str, *, revision: str = "", folder: Path | None = None) -> ModelFolder:

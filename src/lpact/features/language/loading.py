@@ -13,7 +13,7 @@ from typing import Any
 
 from lpact.errors import ConfigError, FeatureError
 from lpact.features.language.extra import require
-from lpact.features.language.folder import Kind, ModelFolder, declared_kind
+from lpact.features.language.folder import Kind, ModelFolder, declared_kind, pretrained, read_config
 from lpact.features.language.settings import DEFAULT_WINDOW, ReadingOptions
 
 _UNLIMITED = 10**6
@@ -114,22 +114,16 @@ def load_model(
     """Read a model from its folder; with a ``seed``, the same architecture with random weights."""
     transformers = require("transformers")
     require("torch")
-    place: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     if folder.gguf is not None:
-        require("gguf", extra="gguf")
         require("accelerate", extra="gguf")
-        place["gguf_file"] = folder.gguf
     with _quiet(transformers), _named(folder):
-        config = transformers.AutoConfig.from_pretrained(str(folder.path), **place)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder.path), **place)
+        config = read_config(folder)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(**pretrained(folder))
         kind = _kind(config, options.kind)
-        auto = (
-            transformers.AutoModelForMaskedLM
-            if kind == "masked"
-            else transformers.AutoModelForCausalLM
-        )
+        head = "MaskedLM" if kind == "masked" else "CausalLM"
+        auto = getattr(transformers, f"AutoModelFor{head}")
         if seed is None:
-            network, has_head = _read_weights(auto, folder, config, place)
+            network, has_head = _read_weights(auto, folder, config)
         else:
             network, has_head = _draw_weights(auto, config, seed), True
     dtype = resolve_precision(folder, options)
@@ -154,12 +148,10 @@ def _check_causal(model: LanguageModel) -> None:
             model.network(input_ids=x, output_hidden_states=True, use_cache=False, return_dict=True)
             for x in (ids, other)
         )
+    pairs = zip(one.hidden_states, two.hidden_states, strict=True)
+    states = [(a[0, :-1].float(), b[0, :-1].float()) for a, b in pairs]
     tolerance = PROBE_TOLERANCE[model.dtype]
-    for before, after in zip(one.hidden_states, two.hidden_states, strict=True):
-        known, moved = before[0, :-1].float(), after[0, :-1].float()
-        if (known - moved).abs().max() > tolerance * known.abs().max():
-            break
-    else:
+    if not any((a - b).abs().max() > tolerance * a.abs().max() for a, b in states):
         return
     raise FeatureError(
         f"the model '{model.folder.name}' sees the future",
@@ -215,18 +207,15 @@ def _kind(config: Any, asked: str) -> Kind:
     return "masked" if masked else "causal"
 
 
-def _read_weights(
-    auto: Any, folder: ModelFolder, config: Any, place: dict[str, Any]
-) -> tuple[Any, bool]:
+def _read_weights(auto: Any, folder: ModelFolder, config: Any) -> tuple[Any, bool]:
     torch = require("torch")
     network, found = auto.from_pretrained(
-        str(folder.path),
         config=config,
         use_safetensors=folder.gguf is None,
         output_loading_info=True,
         ignore_mismatched_sizes=True,  # reported below
         dtype=torch.float32,
-        **place,
+        **pretrained(folder),
     )
     base = getattr(network, "base_model_prefix", "")
     missing = sorted(str(key) for key in found["missing_keys"])
@@ -320,21 +309,21 @@ def _named(folder: ModelFolder) -> Iterator[None]:
     except (FeatureError, ConfigError):
         raise
     except Exception as error:  # transformers raises many types
-        lines = str(error).strip().splitlines() or ["no message"]
-        wants_code = "trust_remote_code" in str(error) or (
-            bool(folder.config.get("auto_map")) and "does not recognize" in str(error)
+        text = str(error)
+        own_code = "trust_remote_code" in text or (
+            bool(folder.config.get("auto_map")) and "does not recognize" in text
         )
-        no_head = "Unrecognized configuration class" in str(error)
+        got = f"{type(error).__name__}: {(text.strip().splitlines() or ['no message'])[0]}"
+        remedy = "fetch the model again, or install a newer transformers"
+        if own_code:
+            got = "an architecture with its own code, which is never run"
+            remedy = "choose another model"
+        elif "Unrecognized configuration class" in text:
+            remedy = "choose a causal or masked language model, and its own kind"
         raise FeatureError(
             f"the model '{folder.name}' cannot be opened",
             where=str(folder.path),
-            got="an architecture with its own code, which is never run"
-            if wants_code
-            else f"{type(error).__name__}: {lines[0]}",
+            got=got,
             expected="undamaged files of an architecture that the installed transformers supports",
-            remedy="choose another model"
-            if wants_code
-            else "choose a causal or masked language model, and its own kind"
-            if no_head
-            else "fetch the model again, or install a newer transformers",
+            remedy=remedy,
         ) from error

@@ -16,7 +16,7 @@ from lpact.features.language.settings import Pooling
 from lpact.math.types import IntArray
 
 ROWS_AT_A_TIME = 2048
-"""Distributions over the vocabulary that are looked at together."""
+"""Distributions over the vocabulary in one step."""
 
 
 @dataclass(frozen=True)
@@ -46,25 +46,27 @@ class Rows:
 def read_static(model: LanguageModel, batch: Sequence[ReadSequence], pooling: Pooling) -> Rows:
     """Input embeddings, pooled over each word's tokens; no surprisal, no entropy."""
     torch = require("torch")
-    ids, _ = _padded(model, batch)
+    ids, _ = _tensor(model, [s.ids for s in batch])
     how: Pooling = "mean" if pooling in ("last", "first") else pooling
-    hidden = _pool(torch, (model.embed(ids),), batch, how)
-    nothing = torch.full((hidden.shape[1],), torch.nan, dtype=torch.float64)
-    return Rows(hidden, nothing, nothing)
+    return _without_bits(_pool(torch, (model.embed(ids),), batch, how))
+
+
+def _without_bits(hidden: Any) -> Rows:
+    torch = require("torch")
+    undefined = torch.full((hidden.shape[1],), torch.nan, dtype=torch.float64)
+    return Rows(hidden, undefined, undefined)
 
 
 def read_causal(model: LanguageModel, batch: Sequence[ReadSequence], pooling: Pooling) -> Rows:
     """Hidden states of all layers, and what the model expected, from one pass."""
     torch = require("torch")
-    ids, lengths = _padded(model, batch)
+    ids, lengths = _tensor(model, [s.ids for s in batch])
     first_needed = max(0, min(int(s.lead.min()) for s in batch) - 1)
     hidden, logits, kept = model.forward(ids, lengths, first_needed)
     pooled = _pool(torch, hidden, batch, pooling)
     if not model.has_head:
-        nothing = torch.full((pooled.shape[1],), torch.nan, dtype=torch.float64)
-        return Rows(pooled, nothing, nothing)
-    surprisal, entropy = _expectations(torch, logits, kept, batch)
-    return Rows(pooled, surprisal, entropy)
+        return _without_bits(pooled)
+    return Rows(pooled, *_expectations(torch, logits, kept, batch))
 
 
 def read_masked(
@@ -81,14 +83,14 @@ def read_masked(
     and Ivanova, 2023). The entropy is that of a mask that follows the word; where the future is seen it is undefined.
     """
     torch = require("torch")
-    ids, lengths = _padded(model, batch)
+    ids, lengths = _tensor(model, [s.ids for s in batch])
     hidden, _, _ = model.forward(ids, lengths, ids.shape[1] - 1)
     pooled = _pool(torch, hidden, batch, pooling)
+    if not model.has_head or model.mask is None:
+        return _without_bits(pooled)
     n_words = pooled.shape[1]
     surprisal = torch.zeros(n_words, dtype=_wide(torch, ids.device), device=ids.device)
     entropy = torch.full_like(surprisal, torch.nan)
-    if not model.has_head or model.mask is None:
-        return Rows(pooled, torch.full_like(surprisal, torch.nan), entropy)
     probes = _probes(model, batch, future_seen=future_seen)
     probes.sort(key=lambda probe: len(probe[0]))
     for group in _groups([len(probe[0]) for probe in probes], batch_tokens):
@@ -167,10 +169,6 @@ def to_host(values: Any) -> npt.NDArray[Any]:
     return np.asarray(host.copy_(values).numpy())
 
 
-def _padded(model: LanguageModel, batch: Sequence[ReadSequence]) -> tuple[Any, list[int]]:
-    return _tensor(model, [s.ids for s in batch])
-
-
 def _tensor(model: LanguageModel, rows: Sequence[IntArray]) -> tuple[Any, list[int]]:
     """Tokens as [B, T], padded on the right by token 0, which nothing looks at."""
     lengths = [len(ids) for ids in rows]
@@ -178,6 +176,13 @@ def _tensor(model: LanguageModel, rows: Sequence[IntArray]) -> tuple[Any, list[i
     for row, own in zip(ids, rows, strict=True):
         row[: len(own)] = own
     return onto(ids, model.device), lengths
+
+
+def _spread(first: IntArray, last: IntArray) -> tuple[IntArray, IntArray]:
+    """Return word and place of every token ``first[w] … last[w]``, one word after the other."""
+    sizes = last - first + 1
+    word = np.repeat(np.arange(len(first)), sizes)
+    return word, np.arange(len(word)) - np.repeat(np.cumsum(sizes) - sizes - first, sizes)
 
 
 def _pool(
@@ -194,9 +199,7 @@ def _pool(
         place = onto(last if pooling == "last" else first, device)
         return torch.stack([layer[place] for layer in flat])
     sizes = last - first + 1
-    word = np.repeat(np.arange(len(first)), sizes)
-    starts = np.cumsum(sizes) - sizes
-    token = np.arange(len(word)) - np.repeat(starts - first, sizes)
+    word, token = _spread(first, last)
     word_index, token_index = onto(word, device), onto(token, device)
     pooled = []
     for layer in flat:
@@ -217,12 +220,9 @@ def _expectations(
     owner = np.repeat(np.arange(len(batch)), [len(s.rows) for s in batch])
     lead = np.concatenate([s.lead for s in batch])
     last = np.concatenate([s.last for s in batch])
-    sizes = last - lead + 1
-    word = np.repeat(np.arange(len(lead)), sizes)
-    starts = np.cumsum(sizes) - sizes
-    place = np.arange(len(word)) - np.repeat(starts - lead, sizes)
-    ids = np.concatenate([np.asarray(s.ids)[_tokens_of(s)] for s in batch])
-    # The token at place t is expected from place t − 1; the first token of all is expected from nowhere.
+    word, place = _spread(lead, last)
+    ids = np.concatenate([s.ids[_spread(s.lead, s.last)[1]] for s in batch])
+    # The token at place t is expected from place t − 1; nothing predicts the first token.
     asked = owner[word] * n_kept + place - 1 - kept
     known = place > 0
     asked = np.where(known, asked, 0)
@@ -249,12 +249,6 @@ def _expectations(
 def _wide(torch: Any, device: Any) -> Any:
     """The precision in which bits are added up: double, which `mps` lacks."""
     return torch.float32 if device.type == "mps" else torch.float64
-
-
-def _tokens_of(sequence: ReadSequence) -> IntArray:
-    """Places of the tokens that count into the surprisal of each word, one word after the other."""
-    spans = zip(sequence.lead.tolist(), sequence.last.tolist(), strict=True)
-    return np.concatenate([np.arange(lead, last + 1) for lead, last in spans])
 
 
 def _entropy(torch: Any, scores: Any, total: Any) -> Any:

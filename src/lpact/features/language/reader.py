@@ -1,26 +1,15 @@
-"""Reading stories with a model: passages, windows, batches and cost."""
+"""What a model reads for each word: passages by context, windows of long passages, batches and cost."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 
 from lpact.errors import ConfigError, FeatureError
-from lpact.features.language.contexts import (
-    Reading,
-    Window,
-    cut,
-    nearer,
-    readings,
-    stretches,
-    tail,
-    word_reading,
-)
 from lpact.features.language.extra import require
 from lpact.features.language.loading import LanguageModel
 from lpact.features.language.passes import (
@@ -35,7 +24,9 @@ from lpact.features.language.passes import (
 from lpact.features.language.settings import WORD_BY_WORD, ReadingOptions
 from lpact.features.language.text import Story
 from lpact.features.language.tokens import WordTokens, tokenise
-from lpact.features.models import STATIC
+from lpact.features.language.transcript import Passage
+from lpact.features.models import REVERSED, SENTENCE_RESET, SHUFFLED, STATIC
+from lpact.math.seeding import keyed_rng
 from lpact.math.types import IntArray
 
 PASSAGES_AT_A_TIME = 512
@@ -88,27 +79,21 @@ class StoryReader:
 
     def read(self, context: str, block: list[ReadSequence]) -> Rows:
         """Rows of a block, in the order of its words."""
-        torch = require("torch")
-        first_row = int(block[0].rows[0])
-        hidden: Any = None
-        surprisal: Any = None
-        entropy: Any = None
-        n_rows = sum(len(s.rows) for s in block)
+        first_row, n_rows = int(block[0].rows[0]), sum(len(s.rows) for s in block)
+        whole: Rows | None = None
         for numbers in batches(block, self.batch_tokens):
             part = [block[i] for i in numbers]
             rows = self._pass(context, part)
             place = np.concatenate([s.rows for s in part]) - first_row
-            if hidden is None:
-                shape = (rows.hidden.shape[0], n_rows, rows.hidden.shape[2])
-                hidden = torch.empty(shape, dtype=rows.hidden.dtype, device=rows.hidden.device)
-                surprisal = torch.empty(
-                    n_rows, dtype=rows.surprisal.dtype, device=rows.surprisal.device
-                )
-                entropy = torch.empty_like(surprisal)
-            hidden[:, onto(place, hidden.device)] = rows.hidden
-            surprisal[onto(place, surprisal.device)] = rows.surprisal
-            entropy[onto(place, entropy.device)] = rows.entropy
-        return Rows(hidden, surprisal, entropy)
+            if whole is None:
+                n_layers, _, width = rows.hidden.shape
+                hidden = rows.hidden.new_empty((n_layers, n_rows, width))
+                whole = Rows(hidden, *(rows.surprisal.new_empty(n_rows) for _ in range(2)))
+            whole.hidden[:, onto(place, whole.hidden.device)] = rows.hidden
+            on = onto(place, whole.surprisal.device)
+            whole.surprisal[on], whole.entropy[on] = rows.surprisal, rows.entropy
+        assert whole is not None
+        return whole
 
     def n_tokens(self, context: str) -> int:
         """Estimate the tokens that a context passes through the model."""
@@ -179,77 +164,78 @@ class StoryReader:
     def _tokens(self, story: Story) -> WordTokens:
         """Tokens of a whole story, cached: they are the same in every context."""
         if story.first_row not in self._story_tokens:
-            rows = [story.first_row]
-            (own,) = tokenise(self.model.tokenizer, [story.passage], where=self.where, rows=rows)
-            self._story_tokens[story.first_row] = own
+            rows = story.first_row + np.arange(len(story.words))
+            (self._story_tokens[story.first_row],) = self._tokenise([story.passage], [rows])
         return self._story_tokens[story.first_row]
 
+    def _tokenise(self, passages: Sequence[Passage], rows: Sequence[IntArray]) -> list[WordTokens]:
+        return tokenise(self.model.tokenizer, passages, where=self.where, rows=rows)
+
     def _sequences(self, context: str, draw: int, story: Story) -> Iterator[ReadSequence]:
-        model = self.model
-        passages = readings(
-            context,
-            draw,
-            story,
-            self._tokens(story),
-            self.options,
-            one_by_one=self._hides_future() and context != STATIC,
-            room=model.word_room(self.options),
-        )
-        by_word = self._by_word(context)
-        while chunk := list(islice(passages, PASSAGES_AT_A_TIME)):
-            fresh = [r for r in chunk if r.tokens is None]
-            matched = iter(
-                tokenise(
-                    model.tokenizer,
-                    [r.passage for r in fresh],
-                    where=self.where,
-                    rows=[r.rows for r in fresh],
-                )
-            )
-            for reading in chunk:
-                tokens = reading.tokens or next(matched)
-                if by_word:
-                    reading, tokens = self._fitting(context, draw, story, reading, tokens)
-                for window in self._windows(context, reading, tokens):
-                    yield _framed(model, reading, tokens, window)
-
-    def _fitting(
-        self, context: str, draw: int, story: Story, reading: Reading, tokens: WordTokens
-    ) -> tuple[Reading, WordTokens]:
-        """A passage for one word, without its farthest words if rearranging made it too long."""
-        room = self.model.word_room(self.options)
-        while len(tokens.ids) > room and reading.first > 0:
-            begin, word = nearer(reading, tokens, room), reading.begin + reading.first
-            reading = word_reading(context, draw, story, begin, word)
-            (tokens,) = tokenise(
-                self.model.tokenizer, [reading.passage], where=self.where, rows=[reading.rows]
-            )
-        return reading, tokens
-
-    def _windows(self, context: str, reading: Reading, tokens: WordTokens) -> Iterator[Window]:
-        """Windows of a passage."""
-        cells = reading.passage.words()
-
-        def label(word: int) -> str:
-            return f"row {int(reading.rows[word]) + 1} ('{cells[word][:40]}')"
-
+        """What the model reads for a story, in the order of its words."""
         if self._by_word(context):
-            where = f"{self.where}, {label(reading.first)}"
-            yield tail(tokens, room=self.model.word_room(self.options), where=where)
+            yield from self._word_sequences(context, draw, story)
             return
         limits = self.model.limits(self.options)
-        whole = (0, len(reading.passage.starts))
         # If the model sees the future, half of the stride is for the words after.
         overhang = limits.stride // 2 if self.model.kind == "masked" else 0
-        yield from cut(
-            tokens,
-            whole,
-            room=limits.room,
-            stride=limits.stride,
-            where=self.where,
-            overhang=overhang,
-            label=label,
-        )
+        for first, stop in stretches(context, story):
+            rows = story.first_row + np.arange(first, stop)
+            tokens = self._tokens(story)
+            if (first, stop) != (0, len(story.words)):
+                (tokens,) = self._tokenise([story.piece(first, stop)], [rows])
+            for window in cut(
+                tokens,
+                room=limits.room,
+                stride=limits.stride,
+                overhang=overhang,
+                place=lambda word, first=first: self._place(story, first + word),  # type: ignore[misc]
+            ):
+                yield _framed(self.model, rows, tokens, window)
+
+    def _word_sequences(self, context: str, draw: int, story: Story) -> Iterator[ReadSequence]:
+        """One passage per word: the word, and before it as many words as the context allows and the model can read."""
+        room = self.model.word_room(self.options)
+        spans = [
+            (self._begin(context, story, first, word, room), word)
+            for first, stop in stretches(context, story)
+            for word in range(first, stop)
+        ]
+        for at in range(0, len(spans), PASSAGES_AT_A_TIME):
+            chunk = spans[at : at + PASSAGES_AT_A_TIME]
+            made = [word_passage(context, draw, story, begin, word) for begin, word in chunk]
+            passages, orders = zip(*made, strict=True)
+            rows = [story.first_row + order for order in orders]
+            matched = self._tokenise(passages, rows)
+            for (begin, word), own, tokens in zip(chunk, rows, matched, strict=True):
+                while len(tokens.ids) > room and begin < word:
+                    # Rearranging made it too long: the farthest words go.
+                    begin += _n_farthest(own, tokens, len(tokens.ids) - room)
+                    passage, order = word_passage(context, draw, story, begin, word)
+                    own = story.first_row + order
+                    (tokens,) = self._tokenise([passage], [own])
+                window = tail(tokens, room=room, where=self._place(story, word))
+                yield _framed(self.model, own, tokens, window)
+
+    def _begin(self, context: str, story: Story, first: int, word: int, room: int) -> int:
+        """The first word of a word's passage: everything up to ``word`` fits into ``room`` tokens."""
+        tokens, most = self._tokens(story), self.options.words_before(context)
+        from_token = int(tokens.last[word]) + 1 - room
+        reach = min(word, int(np.searchsorted(tokens.first, from_token, side="left")))
+        if most is None:
+            return max(first, reach)
+        begin = max(first, word - most)
+        if reach > begin:
+            raise ConfigError(
+                f"{most} words before each word are more than the model can read at once",
+                where=self._place(story, word),
+                got=f"words with more than the {room} tokens of a passage for one word",
+                remedy="choose fewer words, or raise window_tokens (and word_context_tokens, if it is set)",
+            )
+        return begin
+
+    def _place(self, story: Story, word: int) -> str:
+        return f"{self.where}, row {story.first_row + word + 1} ('{story.words[word][:40]}')"
 
     def _pass(self, context: str, part: list[ReadSequence]) -> Rows:
         pooling = self.options.pooling
@@ -286,7 +272,7 @@ class StoryReader:
 
 
 def _framed(
-    model: LanguageModel, reading: Reading, tokens: WordTokens, window: Window
+    model: LanguageModel, rows: IntArray, tokens: WordTokens, window: Window
 ) -> ReadSequence:
     """Tokens of a window, the model's own around them."""
     before = len(model.start)
@@ -294,25 +280,125 @@ def _framed(
     shift = before - window.begin
     own = tokens.ids[window.begin : window.stop]
     ids = np.concatenate([model.start, own, model.end]).astype(np.int64)
-    _check_known(model, ids)
+    if (unknown := int(ids.max())) >= model.n_vectors:
+        raise FeatureError(
+            f"the tokenizer of the model '{model.folder.name}' does not fit its weights",
+            where=str(model.folder.path),
+            got=f"token {unknown} ({model.tokenizer.convert_ids_to_tokens(unknown)!r})",
+            expected=f"tokens 0 to {model.n_vectors - 1}",
+            remedy="fetch weights and tokenizer of the same model",
+        )
     return ReadSequence(
         ids=ids,
-        rows=reading.rows[words],
+        rows=rows[words],
         first=tokens.first[words] + shift,
         last=tokens.last[words] + shift,
         lead=np.maximum(tokens.lead[words] + shift, before),
     )
 
 
-def _check_known(model: LanguageModel, ids: IntArray) -> None:
-    """Raise `FeatureError` for a token that the model has no vector for."""
-    if ids.max() < model.n_vectors:
-        return
-    unknown = int(ids.max())
-    raise FeatureError(
-        f"the tokenizer of the model '{model.folder.name}' does not fit its weights",
-        where=str(model.folder.path),
-        got=f"token {unknown} ({model.tokenizer.convert_ids_to_tokens(unknown)!r})",
-        expected=f"tokens 0 to {model.n_vectors - 1}",
-        remedy="fetch weights and tokenizer of the same model",
-    )
+def word_passage(
+    context: str, draw: int, story: Story, begin: int, word: int
+) -> tuple[Passage, IntArray]:
+    """The passage of a word and the words before it from ``begin`` on, and the order of these words; it is last."""
+    before = np.arange(begin, word)
+    if context == REVERSED:
+        before = before[::-1]
+    elif context == SHUFFLED:
+        rng = keyed_rng(draw, "shuffled context", story.id, word)
+        before = before[rng.permutation(len(before))]
+    order = np.append(before, word)
+    in_order = context not in WORD_BY_WORD
+    return (story.piece(begin, word + 1) if in_order else story.arranged(order)), order
+
+
+def _n_farthest(rows: IntArray, tokens: WordTokens, n_tokens: int) -> int:
+    """Number of the farthest words before the last one that have at least ``n_tokens`` tokens, or all of them."""
+    sizes = (tokens.last - tokens.first + 1)[:-1][np.argsort(rows[:-1])]
+    return min(int(np.searchsorted(np.cumsum(sizes), n_tokens)) + 1, len(sizes))
+
+
+def stretches(context: str, story: Story) -> list[tuple[int, int]]:
+    """Words that share a context: sentences where it is cut at their starts, else the whole story."""
+    n_words = len(story.words)
+    if context != SENTENCE_RESET:
+        return [(0, n_words)]
+    if story.sentence is None:
+        raise ConfigError(
+            "the context 'sentence_reset' needs sentences",
+            where=f"story '{story.id}', column 'sentence_id' of the words table",
+            got="no such column",
+            remedy="add the column, or leave the context out",
+        )
+    edges = np.flatnonzero(np.diff(story.sentence)) + 1
+    bounds = [0, *edges.tolist(), n_words]
+    return list(pairwise(bounds))
+
+
+@dataclass(frozen=True)
+class Window:
+    """Tokens ``begin … stop − 1`` of a passage, read for its words ``first … last − 1``."""
+
+    begin: int
+    stop: int
+    first: int
+    last: int
+
+
+def cut(
+    tokens: WordTokens, *, room: int, stride: int, overhang: int = 0, place: Callable[[int], str]
+) -> Iterator[Window]:
+    """Yield windows of at most ``room`` tokens that read every word once.
+
+    A window has at least ``room − stride`` tokens before its first word, or all of them. It begins within a word only
+    if its first word would not fit otherwise. ``overhang`` is the number of tokens after the last word that the model
+    may see; without it, the window of a word depends only on tokens up to it. ``place`` names a word in messages.
+    """
+    done, stop_word = 0, len(tokens.first)
+    end = min(len(tokens.ids), int(tokens.last[stop_word - 1]) + 1 + overhang)
+    while done < stop_word:
+        before = max(0, int(tokens.first[done]) - (room - stride))
+        begin = _word_start(tokens, before)
+        if tokens.last[done] >= begin + room:
+            begin = before
+        if tokens.last[done] >= begin + room:
+            size = int(tokens.last[done] - tokens.first[done]) + 1
+            raise FeatureError(
+                "a word does not fit into the window that a model reads",
+                where=place(done),
+                got=f"{size} tokens, after {room - stride} tokens of context, in a window of {room}",
+                remedy=f"raise stride_tokens to at least {size}, and window_tokens with it, or split the word",
+            )
+        reach = begin + room if end <= begin + room else begin + room - overhang
+        last = int(np.searchsorted(tokens.last, reach, side="left"))
+        last = min(max(last, done + 1), stop_word)
+        yield Window(
+            begin, min(end, int(tokens.last[last - 1]) + 1 + overhang, begin + room), done, last
+        )
+        done = last
+
+
+def tail(tokens: WordTokens, *, room: int, where: str) -> Window:
+    """The window of at most ``room`` tokens that is read for a passage's last word.
+
+    It ends with that word, and begins with the passage, or else with the first word from which on all fits.
+    """
+    n_words, stop = len(tokens.first), int(tokens.last[-1]) + 1
+    if stop <= room:
+        return Window(0, stop, n_words - 1, n_words)
+    first = int(np.searchsorted(tokens.first, stop - room, side="left"))
+    if first == n_words:
+        raise FeatureError(
+            "a word does not fit into the passage that a model reads for it",
+            where=where,
+            got=f"{stop - int(tokens.first[-1])} tokens; there is room for {room}",
+            remedy="raise word_context_tokens, and window_tokens if that is less",
+        )
+    return Window(int(tokens.first[first]), stop, n_words - 1, n_words)
+
+
+def _word_start(tokens: WordTokens, token: int) -> int:
+    """The token itself, or the first of the word that it is inside."""
+    word = int(np.searchsorted(tokens.first, token, side="right")) - 1
+    inside = word >= 0 and token <= tokens.last[word]
+    return int(tokens.first[word]) if inside else token

@@ -14,28 +14,13 @@ import numpy as np
 import polars as pl
 
 from lpact.errors import StimulusError, did_you_mean
-from lpact.features.language._fold import BLANKS
-from lpact.features.language._locate import Stretch, word_spans
+from lpact.features.language.transcript import BLANKS, Passage, Stretch, locate
 from lpact.math.types import IntArray
 
 _YES = frozenset(("yes", "true", "1"))
 _NO = frozenset(("no", "false", "0"))
 ONE_STORY = "story"
 """Id of the story of a words table without the column ``story_id``."""
-
-
-@dataclass(frozen=True)
-class Passage:
-    """A text and the characters ``[starts, ends)`` of its words, [n words] each, in reading order."""
-
-    text: str
-    starts: IntArray
-    ends: IntArray
-
-    def words(self) -> list[str]:
-        """Return every word as it is written in the text."""
-        spans = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
-        return [self.text[start:end] for start, end in spans]
 
 
 @dataclass(frozen=True)
@@ -151,20 +136,6 @@ def read_stories(
     return stories
 
 
-def locate(
-    words: Sequence[str], text: str, *, where: str, first_row: int = 0
-) -> tuple[Passage, list[Stretch]]:
-    """Find every word, in order, in a transcript; return the passage and the stretches that are in no word.
-
-    A word's span goes from its first to its last letter, with adjacent punctuation that the cell has too. A word
-    without letters (``--``) is found between its neighbours. Stretches in no word are stage directions and names of
-    speakers; one that is neither in brackets nor a label is accepted only if the next 24 letters of the words follow
-    it. A missing word is a `StimulusError`; rows count from ``first_row``.
-    """
-    starts, ends, skipped = word_spans(words, text, where=where, first_row=first_row)
-    return Passage(text, starts, ends), skipped
-
-
 def _joined(cells: Sequence[str], after: Sequence[str]) -> Passage:
     """Join cells; a span leaves out blanks at the ends of its cell."""
     starts, ends, pieces, at = [], [], [], 0
@@ -203,7 +174,7 @@ def _bounds(words: pl.DataFrame, where: str) -> list[tuple[str, int, int]]:
         return []
     if "story_id" not in words.columns:
         return [(ONE_STORY, 0, words.height)]
-    _check_filled(words, "story_id", where)
+    check_filled(words, "story_id", where)
     runs = words["story_id"].cast(pl.String).rle()
     ids, lengths = runs.struct.field("value").to_list(), runs.struct.field("len").to_list()
     bounds: list[tuple[str, int, int]] = []
@@ -226,13 +197,14 @@ def _bounds(words: pl.DataFrame, where: str) -> list[tuple[str, int, int]]:
 def _sentences(words: pl.DataFrame, where: str) -> IntArray | None:
     if "sentence_id" not in words.columns:
         return None
-    _check_filled(words, "sentence_id", where)
+    check_filled(words, "sentence_id", where)
     column = words["sentence_id"]
     codes = column if column.dtype.is_integer() else column.rle_id()
     return codes.cast(pl.Int64).to_numpy()
 
 
-def _check_filled(words: pl.DataFrame, column: str, where: str) -> None:
+def check_filled(words: pl.DataFrame, column: str, where: str) -> None:
+    """Raise `StimulusError` if a cell of a column is empty."""
     missing = words[column].is_null().arg_true()
     if len(missing):
         raise StimulusError(

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpact.errors import FeatureError
-from lpact.features.language._fold import blank_mask
-from lpact.features.language.text import Passage
+from lpact.features.language.transcript import Passage, blank_mask
 from lpact.math.types import BoolArray, IntArray
 
 SHOWN = 30
@@ -38,7 +37,7 @@ def match_tokens(
     offsets: npt.ArrayLike,
     *,
     where: str,
-    rows: int | Sequence[int] | IntArray = 0,
+    rows: Sequence[int] | IntArray | None = None,
 ) -> WordTokens:
     """Return the tokens of every word of a passage.
 
@@ -47,7 +46,7 @@ def match_tokens(
     a token is a `FeatureError`.
 
     ``offsets`` are the characters ``[start, end)`` of each token, [n tokens, 2]. For messages, ``where`` names the
-    tokenizer, and ``rows`` is the row of the first word in the words table, or of every word, from 0.
+    tokenizer, and ``rows`` is the row of every word in the words table, from 0.
     """
     token_ids = np.asarray(ids, dtype=np.int64).reshape(-1)
     start, end = _without_blanks(passage.text, np.asarray(offsets, dtype=np.int64).reshape(-1, 2))
@@ -62,7 +61,8 @@ def match_tokens(
     first = np.searchsorted(end[solid], passage.starts, side="right")
     last = np.searchsorted(start[solid], passage.ends, side="left") - 1
     if (bare := first > last).any():
-        raise _no_token(passage, int(np.argmax(bare)), where, rows)
+        i = int(np.argmax(bare))
+        raise _no_token(passage, i, where, i if rows is None else int(rows[i]))
     first, last = solid[first], solid[last]
     return WordTokens(token_ids, first, last, _leads(first, last, start < end))
 
@@ -72,7 +72,7 @@ def tokenise(
     passages: Sequence[Passage],
     *,
     where: str,
-    rows: Sequence[int | Sequence[int] | IntArray] | None = None,
+    rows: Sequence[Sequence[int] | IntArray] | None = None,
 ) -> list[WordTokens]:
     """Return the tokens of every passage, whole and without special tokens.
 
@@ -104,22 +104,16 @@ def tokenise(
         ids = np.array(encoded["input_ids"][i], dtype=np.int64)
         offsets = np.array(encoded["offset_mapping"][i], dtype=np.int64).reshape(-1, 2)
         _free_prefixes(tokenizer, ids, offsets, blanks)
-        row = 0 if rows is None else rows[i]
-        matched.append(match_tokens(passage, ids, offsets, where=where, rows=row))
+        own = None if rows is None else rows[i]
+        matched.append(match_tokens(passage, ids, offsets, where=where, rows=own))
     return matched
 
 
 def _without_blanks(text: str, offsets: IntArray) -> tuple[IntArray, IntArray]:
     """Return the tokens' characters without blanks at their ends; start ≥ end where nothing is left."""
-    solid = ~blank_mask(text)
-    place = np.arange(len(text) + 1)
-    next_solid = np.full(len(text) + 1, len(text), dtype=np.int64)
-    after_solid = np.zeros(len(text) + 1, dtype=np.int64)
-    next_solid[:-1][solid] = place[:-1][solid]
-    next_solid = np.minimum.accumulate(next_solid[::-1])[::-1]
-    after_solid[1:][solid] = place[1:][solid]
-    after_solid = np.maximum.accumulate(after_solid)
-    start, end = next_solid[offsets[:, 0]], after_solid[offsets[:, 1]]
+    solid = np.flatnonzero(~blank_mask(text))
+    start = np.append(solid, len(text))[np.searchsorted(solid, offsets[:, 0])]
+    end = np.append(0, solid + 1)[np.searchsorted(solid, offsets[:, 1])]
     empty = offsets[:, 0] >= offsets[:, 1]
     return np.where(empty, offsets[:, 0], start), np.where(empty, offsets[:, 0], end)
 
@@ -150,10 +144,7 @@ def _free_prefixes(
             offsets[mine, 1] = offsets[mine, 0]
 
 
-def _no_token(
-    passage: Passage, i: int, where: str, rows: int | Sequence[int] | IntArray
-) -> FeatureError:
-    row = rows + i if isinstance(rows, int) else int(rows[i])
+def _no_token(passage: Passage, i: int, where: str, row: int) -> FeatureError:
     start, end = int(passage.starts[i]), int(passage.ends[i])
     word = passage.text[start:end]
     codes = " ".join(f"U+{ord(character):04X}" for character in word[:8])

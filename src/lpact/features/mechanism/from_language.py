@@ -8,9 +8,13 @@ import numpy as np
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.features.availability import Missing
-from lpact.features.mechanism.base import ComputedMechanism, begins, row_correlations, states_of
-from lpact.features.mechanisms import MechanismInputs
+from lpact.features.mechanisms import (
+    ComputedMechanism,
+    MechanismInputs,
+    Missing,
+    WordValues,
+    begins,
+)
 from lpact.grid.words import slices
 from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.registry import PluginOptions
@@ -146,3 +150,38 @@ def reductions(entropy: FloatArray, story_begins: BoolArray) -> FloatArray:
     values[1:] = np.maximum(entropy[:-1] - entropy[1:], 0.0)
     values[story_begins] = 0.0
     return values
+
+
+def states_of(language: WordValues, layer: int | None) -> FloatArray | Missing:
+    """Return the hidden states of a layer (None: static vectors), [n_words, width], in double precision."""
+    if layer is not None and layer not in language.layers:
+        offered = ", ".join(map(str, language.layers)) or "none"
+        return Missing(
+            Reason.MECHANISM_NOT_OFFERED,
+            f"{language.where} has no layer {layer} (available: {offered})",
+        )
+    states = language.states(layer)
+    return states if isinstance(states, Missing) else np.asarray(states, dtype=np.float64)
+
+
+def row_correlations(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return Pearson's r over columns of each row of ``a`` with the same row of ``b``, [n].
+
+    Both are [n, width]. A row that is constant over columns has no correlation: 0.
+    """
+    if 0 in a.shape:
+        return np.zeros(a.shape[0])
+    r: FloatArray = np.einsum("ij,ij->i", _unit_rows(a), _unit_rows(b))
+    return r.clip(-1.0, 1.0)
+
+
+def _unit_rows(values: FloatArray) -> FloatArray:
+    """Return rows centred and scaled to norm 1; rows that do not vary become zeros."""
+    # Division by the largest magnitude first keeps squares of very large or small values in range.
+    peak = np.abs(values).max(axis=1, keepdims=True)
+    centred = values / np.where(peak > 0, peak, 1.0)
+    centred -= centred.mean(axis=1, keepdims=True)
+    centred[values.min(axis=1) == values.max(axis=1)] = 0.0
+    norm = np.linalg.norm(centred, axis=1, keepdims=True)
+    unit: FloatArray = centred / np.where(norm > 0, norm, 1.0)
+    return unit

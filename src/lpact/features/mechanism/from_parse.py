@@ -8,11 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets.base import Stimulus
-from lpact.errors import StimulusError
-from lpact.features.availability import Missing
-from lpact.features.mechanism.base import ComputedMechanism, begins
-from lpact.features.mechanisms import MechanismInputs, Parse
+from lpact.features.language.text import check_filled
+from lpact.features.mechanisms import ComputedMechanism, MechanismInputs, Missing, Parse, begins
 from lpact.math.dependencies import ROOT, clause_starts, closing_subtrees, integration_cost
 from lpact.math.types import BoolArray, FloatArray
 from lpact.registry import PluginOptions
@@ -78,7 +75,7 @@ class BoundaryOptions(PluginOptions):
     clauses: tuple[str, ...] = Field(
         ("parataxis", "advcl", "acl", "ccomp"),
         description="Relations, subtypes included, whose words head a discourse unit, "
-        "beside roots and the clauses coordinated with such heads.",
+        "in addition to roots and the clauses coordinated with such heads.",
     )
 
 
@@ -110,7 +107,8 @@ class DiscourseBoundary(ComputedMechanism):
         if "story" in options.units:
             count += begins(stimulus, "story_id")
         if "paragraph" in options.units and PARAGRAPH in stimulus.words.columns:
-            count += _paragraph_begins(stimulus)
+            check_filled(stimulus.words, PARAGRAPH, stimulus.where)
+            count += begins(stimulus, PARAGRAPH) | begins(stimulus, "story_id")
         if "sentence" in options.units:
             count += begins(stimulus, "sentence_id")
         return count
@@ -134,18 +132,3 @@ def clause_heads(parse: Parse, clauses: tuple[str, ...]) -> BoolArray:
     while (new := joined & ~is_clause & is_clause[parse.head]).any():
         is_clause = is_clause | new
     return is_clause
-
-
-def _paragraph_begins(stimulus: Stimulus) -> BoolArray:
-    ids = stimulus.words[PARAGRAPH]
-    if ids.null_count():
-        row = int(np.flatnonzero(ids.is_null().to_numpy())[0])
-        raise StimulusError(
-            f"'{PARAGRAPH}' of a word has no value",
-            where=f"{stimulus.where}, column '{PARAGRAPH}', row {row + 1}, "
-            f"word {stimulus.words['word'][row]!r}",
-            got="nothing",
-            expected="a paragraph in every row",
-            remedy="fill the cell, or leave the column out",
-        )
-    return begins(stimulus, PARAGRAPH) | begins(stimulus, "story_id")

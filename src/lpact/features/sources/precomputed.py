@@ -1,4 +1,4 @@
-"""Features that the dataset brings along."""
+"""Features that are part of the dataset."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from lpact.datasets.base import FeatureKey, Stimulus
-from lpact.errors import FeatureError
 from lpact.features.models import ModelSource, check_features
 from lpact.math.types import FloatArray
 
@@ -29,14 +28,7 @@ class Precomputed(ModelSource):
 
     def load(self, key: FeatureKey, stimulus: Stimulus) -> FloatArray:
         """Return one of the dataset's feature sets, checked against the words."""
-        if stimulus.features is None:
-            raise FeatureError(
-                "the stimulus offers no features",
-                where=stimulus.where,
-                got="none",
-                expected=f"features of model '{key.model}'",
-                remedy="add them to the dataset, or use another model source",
-            )
+        assert stimulus.features is not None, "`offers` names no features"
         values = np.asarray(stimulus.features.load(key), dtype=np.float64)
         check_features(values, key, stimulus, where=stimulus.features.where(key))
         return values

@@ -6,24 +6,22 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from pydantic import Field
 
 from lpact.codes import Reason
+from lpact.datasets._finding import Finding
 from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
 from lpact.datasets.fetch import Progress
-from lpact.datasets.validate import Finding
-from lpact.features.availability import Missing
 from lpact.features.language.extraction import Extraction, PlannedSet, Shelf, surely_causal
 from lpact.features.language.feature_set import FeatureSet
 from lpact.features.language.folder import Checksums, ModelFolder, find_model, missing_here
 from lpact.features.language.settings import KNOWN_CONTEXTS, WORD_BY_WORD, ReadingOptions
 from lpact.features.language.text import read_stories
-from lpact.features.mechanisms import WordValues
+from lpact.features.mechanisms import Missing, WordValues
 from lpact.features.models import (
     FULL,
     STATIC,
@@ -53,6 +51,13 @@ class Transformers(ModelSource):
     Options = TransformersOptions
     reads_text = True
 
+    def __init__(self, options: Any = None) -> None:
+        super().__init__(options)
+        self._folders: dict[str, ModelFolder] = {}
+        self._shelves: dict[str, Shelf] = {}
+        self._extractions: OrderedDict[tuple[str, str, tuple[str, ...]], Extraction] = OrderedDict()
+        self._verified: set[Path] = set()
+
     @property
     def reading(self) -> TransformersOptions:
         """The validated options."""
@@ -74,8 +79,7 @@ class Transformers(ModelSource):
 
     def load(self, key: FeatureKey, stimulus: Stimulus) -> FloatArray:
         """Return an extracted feature set, [n_words, columns]."""
-        extraction = self._extraction(key.model, stimulus, (key.context,))
-        planned = next(s for s in extraction.sets if s.draw == key.draw)
+        extraction, planned = self._planned(key, stimulus)
         found = self._open(extraction, planned)
         values = found.hidden(key.layer)
         check_features(values, key, stimulus, where=str(found.path))
@@ -83,8 +87,7 @@ class Transformers(ModelSource):
 
     def check(self, key: FeatureKey, stimulus: Stimulus) -> None:
         """Look whether the files of an extracted set are all there, in their sizes, and what was extracted."""
-        extraction = self._extraction(key.model, stimulus, (key.context,))
-        planned = next(s for s in extraction.sets if s.draw == key.draw)
+        extraction, planned = self._planned(key, stimulus)
         if planned.complete:
             extraction.open(planned).check()
             self._open(extraction, planned)
@@ -106,7 +109,7 @@ class Transformers(ModelSource):
     def extract(
         self, model: str, stimulus: Stimulus, contexts: Sequence[str], progress: Progress
     ) -> None:
-        """Extract what is not there."""
+        """Extract the feature sets that are missing."""
         self._extraction(model, stimulus, self._wanted(model, contexts)).run(progress)
 
     def words(self, model: str, stimulus: Stimulus) -> WordValues | Missing:
@@ -129,32 +132,28 @@ class Transformers(ModelSource):
         if extraction.unfinished:
             return []
         about = extraction.open(extraction.sets[0]).about
-        notes = []
-        if about.get("n_unknown_words"):
-            notes.append(
-                Finding(
-                    field=f"words as model '{model}' reads them",
-                    reason=Reason.WORDS_UNKNOWN_TO_MODEL,
-                    severity="note",
-                    where=stimulus.where,
-                    found=f"{about['n_unknown_words']} words, such as {', '.join(about['unknown_words'])}",
-                    expected="words of characters that the tokenizer knows",
-                    remedy="spell them otherwise, or use a model of that language",
-                )
-            )
-        if about.get("n_skipped_stretches"):
-            notes.append(
-                Finding(
-                    field="transcripts",
-                    reason=Reason.TRANSCRIPT_BEYOND_WORDS,
-                    severity="note",
-                    where=stimulus.where,
-                    found=f"{about['n_skipped_stretches']} stretches, the first {about['skipped_stretch']!r}",
-                    expected="transcripts of the words and no more",
-                    remedy="none needed: it is read as context; take it out where nobody heard it",
-                )
-            )
-        return notes
+        unknown = ", ".join(about.get("unknown_words", ()))
+        notes = {
+            "n_unknown_words": (
+                f"words as model '{model}' reads them",
+                Reason.WORDS_UNKNOWN_TO_MODEL,
+                f"words, such as {unknown}",
+                "words of characters that the tokenizer knows",
+                "spell them otherwise, or use a model of that language",
+            ),
+            "n_skipped_stretches": (
+                "transcripts",
+                Reason.TRANSCRIPT_BEYOND_WORDS,
+                f"stretches, the first {about.get('skipped_stretch')!r}",
+                "transcripts of the words and no more",
+                "none needed: it is read as context; take it out where nobody heard it",
+            ),
+        }
+        return [
+            Finding(field, reason, "note", stimulus.where, f"{about[n]} {found}", expected, remedy)
+            for n, (field, reason, found, expected, remedy) in notes.items()
+            if about.get(n)
+        ]
 
     def absent(self, model: str) -> str:
         """Return the package, folder or hub name that is not here."""
@@ -195,23 +194,23 @@ class Transformers(ModelSource):
                 found[name] = StoredSet(name, sha256, files)
         return found
 
+    def _planned(self, key: FeatureKey, stimulus: Stimulus) -> tuple[Extraction, PlannedSet]:
+        extraction = self._extraction(key.model, stimulus, (key.context,))
+        return extraction, next(s for s in extraction.sets if s.draw == key.draw)
+
     def _open(self, extraction: Extraction, planned: PlannedSet) -> FeatureSet:
-        """A set whose content is what was extracted; that is looked at once a process."""
+        """An unchanged set; its digest is checked once per process."""
         found = extraction.open(planned)
         if found.complete and found.path not in self._verified:
             found.verify(extraction.checksums)
             self._verified.add(found.path)
         return found
 
-    @cached_property
-    def _verified(self) -> set[Path]:
-        return set()
-
     def _wanted(self, model: str, contexts: Sequence[str]) -> tuple[str, ...]:
         return tuple(context for context in self._contexts(model) if context in contexts)
 
     def _contexts(self, model: str) -> tuple[str, ...]:
-        """Contexts that compare fairly: a word read last is no match for features that see the future."""
+        """Contexts that can be compared: words that are read last cannot be, with features that see the future."""
         seen = self.reading.future == "seen" and not surely_causal(
             self._folder(model), self.reading
         )
@@ -225,18 +224,6 @@ class Transformers(ModelSource):
                 folder=self.place.folder,
             )
         return self._folders[model]
-
-    @cached_property
-    def _folders(self) -> dict[str, ModelFolder]:
-        return {}
-
-    @cached_property
-    def _extractions(self) -> OrderedDict[tuple[str, str, tuple[str, ...]], Extraction]:
-        return OrderedDict()
-
-    @cached_property
-    def _shelves(self) -> dict[str, Shelf]:
-        return {}
 
     def _extraction(self, model: str, stimulus: Stimulus, contexts: tuple[str, ...]) -> Extraction:
         place = (model, _content(stimulus), contexts)

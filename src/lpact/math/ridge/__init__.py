@@ -1,7 +1,6 @@
 """Ridge readouts that choose lag, penalty and components on blocks they are not tested on."""
 
 from lpact.math.ridge._design import FittedFeatures
-from lpact.math.ridge._products import BatchedFeatures, MappedColumns
 from lpact.math.ridge.banded import (
     BandedFit,
     BandedGrid,
@@ -11,15 +10,23 @@ from lpact.math.ridge.banded import (
     nested_banded_ridge,
 )
 from lpact.math.ridge.compute import Compute, TooLittleMemory
-from lpact.math.ridge.grid import METRICS, PER_TARGET, SHARED, RidgeGrid, Selection
+from lpact.math.ridge.grid import (
+    METRICS,
+    PER_TARGET,
+    SHARED,
+    Readout,
+    RidgeFit,
+    RidgeGrid,
+    Selection,
+)
 from lpact.math.ridge.nested import (
     NestedRidge,
     cross_validated_ridge,
     nested_ridge,
     nested_ridge_draws,
 )
-from lpact.math.ridge.results import Readout, RidgeFit
 from lpact.math.ridge.single import single_column_readouts
+from lpact.math.ridge.small import LinearFeatures, MappedColumns
 
 __all__ = [
     "METRICS",
@@ -28,9 +35,9 @@ __all__ = [
     "BandedFit",
     "BandedGrid",
     "BandedReadout",
-    "BatchedFeatures",
     "Compute",
     "FittedFeatures",
+    "LinearFeatures",
     "MappedColumns",
     "NestedRidge",
     "Readout",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -91,8 +91,8 @@ def nested_sets(n_blocks: int) -> list[Held]:
 
 
 def nested_validation(folds: BlockedFolds) -> dict[Held, list[tuple[int, slice]]]:
-    """For every pair of blocks left out: each as outer block, with the validation rows of the other."""
-    return {
+    """For every pair of blocks left out: each as outer block, with the rows of the other that may validate."""
+    parts = {
         held: [
             (outer, folds.validation_rows(inner, outer))
             for outer, inner in (sorted(held), sorted(held, reverse=True))
@@ -100,6 +100,25 @@ def nested_validation(folds: BlockedFolds) -> dict[Held, list[tuple[int, slice]]
         for held in nested_sets(folds.n_blocks)
         if len(held) == 2
     }
+    return {held: [part for part in own if n_rows(part[1])] for held, own in parts.items()}
+
+
+class Kept(dict[Any, Any]):
+    """Results with ``nbytes`` that are kept as long as all of them fit into a limit."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__()
+        self.max_bytes, self.n_bytes = max_bytes, 0
+
+    def made(self, key: Any, make: Callable[[], Any]) -> Any:
+        """The result of a key, from memory or made."""
+        if key in self:
+            return self[key]
+        value = make()
+        if self.n_bytes + value.nbytes <= self.max_bytes:
+            self.n_bytes += value.nbytes
+            self[key] = value
+        return value
 
 
 @dataclass(frozen=True)
@@ -181,16 +200,6 @@ def check_finite(be: Backend, x: Array, name: str) -> None:
     )
 
 
-def centred_rows(be: Backend, values: Array, mean: FloatArray) -> Array:
-    """Rows [q, r] minus their mean; exactly zero where a row is constant."""
-    centred = values - be.narrow(mean)[:, None]
-    low, high = be.minmax(centred, 1)
-    constant = np.flatnonzero(low == high)
-    if len(constant):
-        centred[be.index(constant)] = 0.0
-    return centred
-
-
 class Responses:
     """A chunk of response columns [n, q], scaled, and stored as rows [q, n] so that sums run along memory.
 
@@ -228,12 +237,16 @@ class Responses:
         return self.rows[:, self.pieces.slices[piece]] - mean[:, None]
 
     def centred_training(self, held: Held, columns: IntArray | None) -> tuple[Array, FloatArray]:
-        """Rows of a training set minus their mean, [q, n_train], and that mean [q]."""
-        rows = self.rows if columns is None else self.be.take(self.rows, columns, 0)
+        """Rows of a training set minus their mean, [q, n_train], and that mean [q]; exactly zero where constant."""
+        be = self.be
+        rows = self.rows if columns is None else be.take(self.rows, columns, 0)
         parts = [rows[:, self.pieces.slices[i]] for i in self.pieces.members[held]]
-        y = self.be.concatenate(parts, 1)
-        mean = self.be.sums(y, 1) / y.shape[1]
-        return centred_rows(self.be, y, mean), mean
+        y = be.concatenate(parts, 1)
+        mean = be.sums(y, 1) / y.shape[1]
+        centred = y - be.narrow(mean)[:, None]
+        low, high = be.minmax(centred, 1)
+        centred[be.index(np.flatnonzero(low == high))] = 0.0
+        return centred, mean
 
     def block(self, rows: slice) -> tuple[Array, FloatArray, FloatArray]:
         """Held-out rows minus their mean [q, r], that mean [q], and their sum of squares [q], NaN where constant."""

@@ -11,22 +11,14 @@ Two forms give the same numbers. *Primal*: ZᵀZ [p, p] is a sum over pieces of 
 from __future__ import annotations
 
 import operator
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
-from lpact.math.ridge._arrays import (
-    Columns,
-    Held,
-    Responses,
-    check_finite,
-    n_rows,
-    power_of_two,
-)
+from lpact.math.ridge._arrays import Columns, Held, Responses, check_finite, power_of_two
 from lpact.math.ridge.compute import Array, Backend
 from lpact.math.types import BoolArray, FloatArray, IntArray
 
@@ -40,48 +32,36 @@ _EPS = float(np.finfo(np.float64).eps)
 class HeldOut:
     """Held-out rows in the principal axes of a training set.
 
-    Attributes
-    ----------
-    scores
-        [r, k] principal scores, centred over the rows. With a ``source``, the rows are coordinates in an orthonormal
-        basis, which are fewer.
-    mean
-        [k] mean of the principal scores over the rows.
-    source
-        Where rows are coordinates: the columns [n_rows, P] of the rows themselves, and the axes [P, k].
-    nuisance, nuisance_mean
-        The same of the unpenalised columns, [r, m] and [m]; None without them.
+    With a ``source``, rows are coordinates in an orthonormal basis, which are fewer.
     """
 
     rows: slice
-    scores: Array
-    mean: Array
-    source: tuple[Array, Array] | None
-    nuisance: Array | None
-    nuisance_mean: Array | None
+    scores: Array  # [r, k], centred over the rows
+    mean: Array  # [k], of the scores over the rows
+    source: (
+        tuple[Array, Array] | None
+    )  # columns [n_rows, P] of the rows themselves, and the axes [P, k]
+    nuisance: Array | None  # [r, m], unpenalised columns, centred
+    nuisance_mean: Array | None  # [m]
 
 
 @dataclass(frozen=True)
 class Projected:
-    """Responses in the principal axes of a training set.
+    """Responses in the principal axes of a training set."""
 
-    Attributes
-    ----------
-    coordinates
-        [q, k]: b of every column.
-    mean
-        [q]: training mean μ.
-    nuisance
-        [q, m]: weights of the unpenalised columns in a model without features; None without such columns.
+    coordinates: Array  # [q, k]: b of every column
+    mean: Array  # [q]: training mean μ
+    nuisance: Array | None  # [q, m]: weights of the unpenalised columns in a model without features
+
+
+class TrainingAxes:
+    """One training set of ``n_rows`` rows: eigenvalues [k], descending, and scaled columns.
+
+    ``used`` [P] are the columns that contribute to the axes or are unpenalised. Both forms have `project`, for some
+    columns of the responses or all; `held_out`, for rows centred on their own mean; `scores`, principal scores
+    [n_rows, k] and unpenalised columns [n_rows, m] of rows, minus the training mean; and `weights` on raw columns
+    [q, p] and [q, m], with the prediction at raw zero [q], for coefficients [q, k].
     """
-
-    coordinates: Array
-    mean: Array
-    nuisance: Array | None
-
-
-class Axes(ABC):
-    """One training set of ``n_rows`` rows: eigenvalues [k], descending, and scaled columns."""
 
     form: ClassVar[str]
     n_unpenalised: int
@@ -95,36 +75,10 @@ class Axes(ABC):
         """Number of penalised columns."""
         return int(self.columns.values.shape[1]) - self.n_unpenalised
 
-    @property
-    @abstractmethod
-    def used(self) -> BoolArray:
-        """Columns that contribute to the axes or are unpenalised, [P]."""
-
-    @property
-    @abstractmethod
-    def nbytes(self) -> int:
-        """Memory of the arrays of this training set."""
-
-    @abstractmethod
-    def project(self, responses: Responses, columns: IntArray | None = None) -> Projected:
-        """Some columns of the responses, or all, in these axes."""
-
-    @abstractmethod
-    def held_out(self, rows: slice) -> HeldOut:
-        """Held-out rows, centred on their own mean, in these axes."""
-
-    @abstractmethod
-    def scores(self, rows: slice) -> tuple[Array, Array | None]:
-        """Principal scores [n_rows, k] and unpenalised columns [n_rows, m] of rows, minus the training mean."""
-
-    @abstractmethod
-    def weights(self, coefficients: Array, nuisance: Array | None) -> tuple[Array, Array, Array]:
-        """Weights on raw columns [q, p] and [q, m], and the prediction at raw zero [q], for coefficients [q, k]."""
-
-    def constant_over(self, rows: slice) -> bool:
+    def constant_over(self, rows: slice, used: BoolArray) -> bool:
         """Whether all used columns are constant over these rows: predictions are too, except for rounding."""
         low, high = self.be.minmax(self.columns.values[rows], 0)
-        return bool((low == high)[self.used].all())
+        return bool((low == high)[used].all())
 
     def _raw_weights(
         self, by_column: Array, nuisance: Array | None, mean: Array
@@ -193,21 +147,24 @@ class Block:
 
 @dataclass(frozen=True)
 class Moments:
-    """Moments of the P columns of a training set: m unpenalised ones, then the features.
-
-    ``design`` is None where the columns are not those of a shared design. ``mean`` is [P] and ``varying`` [P] on the
-    host, ``gram`` [P, P] wide, centred.
-    """
+    """Moments of the P columns of a training set: m unpenalised ones, then the features."""
 
     be: Backend
-    design: SharedDesign | None
+    design: SharedDesign | None  # None where the columns are those of this training set alone
     columns: Columns
     held: Held
     n_rows: int
     n_unpenalised: int
-    mean: FloatArray
-    gram: Array
-    varying: BoolArray
+    mean: FloatArray  # [P]
+    gram: Array  # [P, P] wide, centred
+    varying: BoolArray  # [P]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays of this training set alone."""
+        n_columns = self.columns.values.shape[1]
+        n_own_rows = 0 if self.design else len(self.columns.values)
+        return int(8 * n_columns * (n_columns + n_own_rows))
 
     def axes(self, most: int, weights: FloatArray | None = None) -> PrimalAxes:
         """At most ``most`` principal axes; ``weights`` [p] multiply the standardised features, 0 removes them."""
@@ -246,7 +203,7 @@ class Moments:
         return PrimalAxes(self, values, axes, solve)
 
 
-class PrimalAxes(Axes):
+class PrimalAxes(TrainingAxes):
     """Axes [P, k] in column space."""
 
     form = "primal"
@@ -322,7 +279,7 @@ class PrimalAxes(Axes):
         shifted = self.columns.values[rows] - self.mean
         m = self.n_unpenalised
         scores = shifted @ self.axes
-        if self.constant_over(rows):
+        if self.constant_over(rows, self.used):
             scores[:] = scores[:1] + 0.0
         return scores, shifted[:, :m] if m else None
 
@@ -359,25 +316,29 @@ def moments_by_row(
 # --- kernel form: the Gram matrix of rows -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
 class StandardRows:
-    """Rows standardised on the training rows ``rows``.
+    """Rows standardised on the training rows ``rows``; the first m columns are unpenalised.
 
-    Attributes
-    ----------
-    inverse
-        [P]: 1 / standard deviation of every column; 0 where it does not vary.
-    nuisance
-        Of the training rows: N [n_train, m], centred, and N⁺ᵀ [n_train, m]. None without unpenalised columns.
+    ``mean`` and ``inverse`` are [P]: the mean of every column, and 1 / its standard deviation, 0 where it is constant.
+    ``nuisance`` of the training rows: N [n_train, m], centred, and N⁺ᵀ [n_train, m]; None without unpenalised columns.
     """
 
-    be: Backend
-    columns: Columns
-    held: Held
-    rows: IntArray
-    mean: FloatArray
-    inverse: FloatArray
-    nuisance: tuple[Array, Array] | None
+    def __init__(
+        self, be: Backend, columns: Columns, m: int, held: Held, rows: IntArray, distinct: BoolArray
+    ) -> None:
+        self.be, self.columns, self.held, self.rows = be, columns, held, rows
+        train = be.take(be.wide(columns.values), rows, 0)
+        self.mean = be.sums(train, 0) / len(rows)
+        centred = train - be.wide(self.mean)
+        power = be.host((centred * centred).sum(0))
+        raw_mean = self.mean + columns.offset * columns.factor
+        varying = varying_columns(power / len(rows), raw_mean, distinct, len(rows))
+        spread = np.sqrt(np.where(varying, power, 1.0) / len(rows))
+        self.inverse = np.where(varying, 1.0 / spread, 0.0)
+        self.nuisance: tuple[Array, Array] | None = None
+        if m:
+            own = centred[:, :m] * be.wide(varying[:m].astype(np.float64))
+            self.nuisance = (own, own @ _scaled_pinv(be, own.T @ own))
 
     def values(self, inverse: FloatArray | None = None) -> tuple[Array, Array]:
         """All rows [n, p], unpenalised columns regressed out, and the weights [m, p] of these columns.
@@ -402,50 +363,14 @@ class StandardRows:
         cross = {(part.start, part.stop): values[part] @ train.T for part in validation}
         del values
         size = max(train.shape)
-        return kernel_axes(self, train @ train.T, cross, self.inverse, most, size)
+        return KernelAxes(self, train @ train.T, cross, self.inverse, most, size)
 
 
-def standard_rows(
-    be: Backend, columns: Columns, m: int, held: Held, rows: IntArray, distinct: BoolArray
-) -> StandardRows:
-    """Statistics that standardise all rows on the training rows ``rows``."""
-    train = be.take(be.wide(columns.values), rows, 0)
-    mean = be.sums(train, 0) / len(rows)
-    centred = train - be.wide(mean)
-    power = be.host((centred * centred).sum(0))
-    raw_mean = mean + columns.offset * columns.factor
-    varying = varying_columns(power / len(rows), raw_mean, distinct, len(rows))
-    inverse = np.where(varying, 1.0 / np.sqrt(np.where(varying, power, 1.0) / len(rows)), 0.0)
-    nuisance = None
-    if m:
-        own = centred[:, :m] * be.wide(varying[:m].astype(np.float64))
-        nuisance = (own, own @ _scaled_pinv(be, own.T @ own))
-    return StandardRows(be, columns, held, rows, mean, inverse, nuisance)
+class KernelAxes(TrainingAxes):
+    """Axes in the space of training rows, from their kernel [n_train, n_train].
 
-
-def kernel_axes(
-    standard: StandardRows,
-    kernel: Array,
-    cross: Mapping[tuple[int, int], Array],
-    inverse: FloatArray,
-    most: int,
-    size: int,
-    largest: float = 1.0,
-) -> KernelAxes:
-    """Axes of a training set from its kernel [n_train, n_train] and held-out rows' kernels with it [r, n_train].
-
-    ``inverse`` [P] maps centred columns to those of the kernel, weights included; see `_leading` for the rest.
-    """
-    be = standard.be
-    values, kept = _leading(be, kernel, len(standard.rows), largest, size, most)
-    root = be.wide(np.sqrt(values))
-    ready = {part: be.narrow((product @ kept) / root) for part, product in cross.items()}
-    return KernelAxes(standard, values, kept * root, inverse, ready)
-
-
-class KernelAxes(Axes):
-    """Axes in the space of training rows. Principal scores of held-out rows are made at once, and features dropped.
-
+    ``cross`` are the kernels [r, n_train] of held-out rows with them: principal scores are made at once, and features
+    dropped. ``inverse`` [P] maps centred columns to those of the kernel, weights included; see `_leading` for the rest.
     ``loadings`` [n_train, k] = U √s, so that b = (y − μ) U √s.
     """
 
@@ -454,21 +379,23 @@ class KernelAxes(Axes):
     def __init__(
         self,
         standard: StandardRows,
-        eigenvalues: FloatArray,
-        loadings: Array,
+        kernel: Array,
+        cross: Mapping[tuple[int, int], Array],
         inverse: FloatArray,
-        ready: dict[tuple[int, int], Array],
+        most: int,
+        size: int,
+        largest: float = 1.0,
     ) -> None:
-        super().__init__(standard.be, standard.columns, eigenvalues, len(standard.rows))
-        self.standard, self.inverse, self._ready = standard, inverse, ready
-        self.loadings = self.be.narrow(loadings)
+        be, n = standard.be, len(standard.rows)
+        eigenvalues, kept = _leading(be, kernel, n, largest, size, most)
+        super().__init__(be, standard.columns, eigenvalues, n)
+        root = be.wide(np.sqrt(eigenvalues))
+        self._ready = {part: be.narrow((product @ kept) / root) for part, product in cross.items()}
+        self.loadings = be.narrow(kept * root)
+        self.standard, self.inverse = standard, inverse
         self.n_unpenalised = 0 if standard.nuisance is None else standard.nuisance[0].shape[1]
         self.own_columns = False
-
-    @property
-    def used(self) -> BoolArray:
-        used: BoolArray = self.inverse > 0.0
-        return used
+        self.used: BoolArray = inverse > 0.0
 
     @property
     def nbytes(self) -> int:
@@ -486,7 +413,7 @@ class KernelAxes(Axes):
 
     def scores(self, rows: slice) -> tuple[Array, Array | None]:
         scores = self._ready[rows.start, rows.stop]
-        if self.constant_over(rows):
+        if self.constant_over(rows, self.used):
             scores = scores[:1] + 0.0 * scores
         m = self.n_unpenalised
         if not m:
@@ -495,18 +422,11 @@ class KernelAxes(Axes):
 
     def held_out(self, rows: slice) -> HeldOut:
         scores, nuisance = self.scores(rows)
-        n = n_rows(rows)
-        mean = self.be.narrow(self.be.sums(scores, 0) / n)
-        centred = scores - mean
-        if self.constant_over(rows):
-            centred *= 0.0  # remove the rounding error of the mean
-        nuisance_mean = None
-        if nuisance is not None:
-            nuisance_mean = self.be.narrow(self.be.sums(nuisance, 0) / n)
-            low, high = self.be.minmax(nuisance, 0)
-            nuisance = nuisance - nuisance_mean
-            nuisance[:, self.be.index(np.flatnonzero(low == high))] = 0.0
-        return HeldOut(rows, centred, mean, None, nuisance, nuisance_mean)
+        own = Block(self.be, scores, 0)
+        if nuisance is None:
+            return HeldOut(rows, own.centred, own.mean, None, None, None)
+        fixed = Block(self.be, nuisance, 0)
+        return HeldOut(rows, own.centred, own.mean, None, fixed.centred, fixed.mean)
 
     def weights(self, coefficients: Array, nuisance: Array | None) -> tuple[Array, Array, Array]:
         """V = ZᵀU / √s, with Z computed again."""
@@ -518,3 +438,6 @@ class KernelAxes(Axes):
         if m:
             by_column = be.concatenate([-(weights @ explained.T), by_column], 1)
         return self._raw_weights(be.narrow(by_column), nuisance, be.narrow(standard.mean))
+
+
+Axes: TypeAlias = PrimalAxes | KernelAxes

@@ -1,4 +1,4 @@
-"""Features of all rows, from which training sets are made: shared by all sets, or fitted on each."""
+"""Training sets of features that all sets share, and of features that are fitted on each set."""
 
 from __future__ import annotations
 
@@ -7,21 +7,13 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from lpact.math.ridge._arrays import (
-    CENTRING_LIMIT,
-    Held,
-    Pieces,
-    Responses,
-    joined_columns,
-    n_rows,
-)
+from lpact.math.ridge._arrays import CENTRING_LIMIT, Held, Pieces, Responses, joined_columns, n_rows
 from lpact.math.ridge._axes import (
     Axes,
     Block,
     Moments,
     StandardRows,
     moments_by_row,
-    standard_rows,
     varying_columns,
 )
 from lpact.math.ridge.compute import Array, Backend
@@ -37,7 +29,10 @@ _THIN = 64
 
 
 class SharedDesign:
-    """The same features for all training sets, whose Gram matrices are sums over shared pieces."""
+    """The same features for all training sets, whose Gram matrices are sums over shared pieces.
+
+    At most ``most`` axes of a set are kept. Blocks with more than ``compress`` > 0 rows are compressed (see `Block`).
+    """
 
     def __init__(
         self,
@@ -45,10 +40,9 @@ class SharedDesign:
         features: Array,
         unpenalised: Array | None,
         pieces: Pieces,
-        *,
         form: Form,
         most: int,
-        compress: int = 0,
+        compress: int,
     ) -> None:
         self.be, self.pieces, self.most, self.compress = be, pieces, most, compress
         self.raw = (features, unpenalised)
@@ -85,7 +79,7 @@ class SharedDesign:
     def standard_rows(self, held: Held) -> StandardRows:
         """Statistics that standardise all rows on the training rows."""
         rows, distinct = self.pieces.rows(held), self._distinct(held)
-        return standard_rows(self.be, self.columns, self.n_unpenalised, held, rows, distinct)
+        return StandardRows(self.be, self.columns, self.n_unpenalised, held, rows, distinct)
 
     def _distinct(self, held: Held) -> BoolArray:
         """Columns whose largest and smallest value on the training rows differ, [P]."""
@@ -114,10 +108,6 @@ class SharedDesign:
             else:
                 total += self._grams[i]
         return total
-
-    def forget_grams(self) -> None:
-        """Free the pieces' Gram matrices, once all training sets are made."""
-        self._grams.clear()
 
     def cross(
         self, responses: Responses, held: Held, mean: FloatArray, columns: IntArray | None = None
@@ -159,37 +149,27 @@ class SharedDesign:
         return self._blocks[key]
 
 
-class FittedDesign:
-    """Features that are fitted on the training rows: every training set has its own."""
-
-    def __init__(
-        self,
-        be: Backend,
-        features: FittedFeatures,
-        unpenalised: Array | None,
-        pieces: Pieces,
-        *,
-        form: Form,
-        most: int,
-    ) -> None:
-        self.be, self.features, self.unpenalised = be, features, unpenalised
-        self.pieces, self.form, self.most = pieces, form, most
-
-    def train(self, held: Held, validation: Sequence[slice]) -> Axes:
-        """Fit the features on the training rows, then decompose them."""
-        rows, n = self.pieces.rows(held), self.pieces.folds.n_rows
-        features = np.asarray(self.features(rows), dtype=np.float64)
-        if features.ndim != 2 or len(features) != n:
-            raise ValueError(
-                f"a design function must return features [{n}, p] for all rows, got {features.shape}"
-            )
-        kernel = self.form == "kernel" or (self.form == "auto" and features.shape[1] > len(rows))
-        if not kernel:
-            return moments_by_row(self.be, features, self.unpenalised, held, rows).axes(self.most)
-        columns, m = joined_columns(self.be, features, self.unpenalised)
-        low, high = self.be.minmax(self.be.take(columns.values, rows, 0), 0)
-        axes = standard_rows(self.be, columns, m, held, rows, low != high).axes(
-            self.most, validation
+def fitted_axes(
+    be: Backend,
+    features: FittedFeatures,
+    unpenalised: Array | None,
+    pieces: Pieces,
+    form: Form,
+    most: int,
+    held: Held,
+    validation: Sequence[slice],
+) -> Axes:
+    """Fit features on the training rows without ``held``, then decompose them."""
+    rows, n = pieces.rows(held), pieces.folds.n_rows
+    fitted = np.asarray(features(rows), dtype=np.float64)
+    if fitted.ndim != 2 or len(fitted) != n:
+        raise ValueError(
+            f"a design function must return features [{n}, p] for all rows, got {fitted.shape}"
         )
-        axes.own_columns = True
-        return axes
+    if form == "primal" or (form == "auto" and fitted.shape[1] <= len(rows)):
+        return moments_by_row(be, fitted, unpenalised, held, rows).axes(most)
+    columns, m = joined_columns(be, fitted, unpenalised)
+    low, high = be.minmax(be.take(columns.values, rows, 0), 0)
+    axes = StandardRows(be, columns, m, held, rows, low != high).axes(most, validation)
+    axes.own_columns = True
+    return axes

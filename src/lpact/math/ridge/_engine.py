@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from lpact.math.ridge._arrays import Held, Pieces, Responses, cut, n_rows
+from lpact.math.ridge._arrays import Held, Kept, Pieces, Responses, cut, n_rows, nested_validation
 from lpact.math.ridge._axes import Axes, Projected
-from lpact.math.ridge._design import FittedDesign, FittedFeatures, Form, SharedDesign
+from lpact.math.ridge._design import FittedFeatures, Form, SharedDesign, fitted_axes
 from lpact.math.ridge._validation import (
     Settings,
     Validation,
@@ -23,8 +23,14 @@ from lpact.math.ridge._validation import (
     validation_scores,
 )
 from lpact.math.ridge.compute import Array, Backend, Compute, TooLittleMemory
-from lpact.math.ridge.grid import Choice, RidgeGrid, mean_scores, select
-from lpact.math.ridge.results import deviation_scores
+from lpact.math.ridge.grid import (
+    METRICS,
+    RidgeGrid,
+    check_known,
+    deviation_scores,
+    mean_scores,
+    select,
+)
 from lpact.math.splits import BlockedFolds
 from lpact.math.types import FloatArray, IntArray
 
@@ -72,7 +78,8 @@ class Engine:
     """Training sets of one design, made once and used for all responses.
 
     ``validation`` gives, for every training set that chooses, the outer blocks it chooses for and the rows it is scored
-    on; ``tests`` gives the training sets that predict, with the rows that they predict, one per outer block.
+    on; ``tests`` gives the training sets that predict, with the rows that they predict, one per outer block. Without
+    ``nested``, one set of all rows chooses with every block in turn and predicts nothing.
     """
 
     def __init__(
@@ -81,62 +88,50 @@ class Engine:
         responses: Array,
         folds: BlockedFolds,
         grid: RidgeGrid,
-        validation: dict[Held, list[tuple[int, slice]]],
-        tests: dict[Held, list[slice]],
         *,
+        nested: bool,
         orders: Sequence[IntArray | None] = (None,),
         unpenalised: Array | None,
         form: Form,
         compute: Compute | None,
     ) -> None:
+        check_inputs(responses, folds, nested=nested, unpenalised=unpenalised, form=form)
         self.compute = compute or Compute()
         self.be: Backend = self.compute.open()
         self.tile_bytes = min(self.be.tile_bytes, self.compute.memory_bytes // 32)
-        self.folds, self.grid, self.tests = folds, grid, tests
+        self.folds, self.grid = folds, grid
         self.responses, self.orders = responses, orders
         self.n_lags, _, n_targets = responses.shape
         self.n_targets = len(orders) * n_targets
         self.n_columns = self.n_lags * self.n_targets
-        self.validation = {
-            held: [(outer, rows) for outer, rows in parts if rows.stop > rows.start]
-            for held, parts in validation.items()
-        }
-        self.pieces: Pieces = cut(folds, [*validation, *tests])
+        blocks = range(folds.n_blocks)
+        self.tests: dict[Held, list[slice]] = {frozenset(): []}
+        self.validation = {frozenset({block}): [(0, folds.rows(block))] for block in blocks}
+        if nested:
+            self.tests = {frozenset({block}): [folds.rows(block)] for block in blocks}
+            self.validation = nested_validation(folds)
+        self.pieces: Pieces = cut(folds, [*self.validation, *self.tests])
         self.most = max(grid.components) if min(grid.components) > 0 else folds.n_rows
-        self.n_features = 0 if callable(design) else int(design.shape[-1])
         self.n_unpenalised = 0 if unpenalised is None else int(unpenalised.shape[1])
-        self.keep_bytes = self.compute.memory_bytes // 2
-        self._trained: dict[Held, Trained] = {}
-        self._kept_bytes = 0
+        self._trained = Kept(self.compute.memory_bytes // 2)
         self.reserved = 0
         self.fitted_design = callable(design)
-        made = self._make_design(design, unpenalised, form)
-        self.train: Callable[[Held, Sequence[slice]], Axes] = made.train
-        self.form: str = made.form
-        if self.fitted_design:  # only its result tells how wide it is
+        self.train: Callable[[Held, Sequence[slice]], Axes]
+        if callable(design):
+            options = (unpenalised, self.pieces, form, self.most)
+            self.train = partial(fitted_axes, self.be, design, *options)
+            # Only a fitted design tells how wide it is.
             first = self.trained(next(iter(self.validation))).axes
             self.n_features, self.form = first.n_features, first.form
-
-    def _make_design(
-        self, design: Any, unpenalised: Array | None, form: Form
-    ) -> SharedDesign | FittedDesign:
-        if callable(design):
-            return FittedDesign(
-                self.be, design, unpenalised, self.pieces, form=form, most=self.most
-            )
-        if design.ndim != 2 or design.shape[0] != self.folds.n_rows:
+            return
+        if design.ndim != 2 or design.shape[0] != folds.n_rows:
             raise ValueError(
-                f"features must be [{self.folds.n_rows}, p] like the folds, got {tuple(design.shape)}"
+                f"features must be [{folds.n_rows}, p] like the folds, got {tuple(design.shape)}"
             )
-        return SharedDesign(
-            self.be,
-            design,
-            unpenalised,
-            self.pieces,
-            form=form,
-            most=self.most,
-            compress=self._compress(),
-        )
+        self.n_features = int(design.shape[1])
+        options = (unpenalised, self.pieces, form, self.most)
+        self.design = SharedDesign(self.be, design, *options, self._compress())
+        self.train, self.form = self.design.train, self.design.form
 
     def _compress(self) -> int:
         """Rows above which a block is replaced by its coordinates in a basis of its columns; 0 for never."""
@@ -151,21 +146,21 @@ class Engine:
 
     def trained(self, held: Held) -> Trained:
         """A training set, from memory or computed."""
-        if held in self._trained:
-            return self._trained[held]
-        parts = self.validation.get(held, [])
-        axes = self.train(held, [rows for _, rows in parts] + self.tests.get(held, []))
-        chosen = settings(self.be, axes, self.grid)
-        exact_rows = self.grid.metric == "spearman"
-        n_products = 0 if exact_rows else len(self.grid.alphas) * self.n_columns
-        blocks = [
-            (outer, validation(self.be, axes.held_out(rows), chosen, n_products, self.n_columns))
-            for outer, rows in parts
-        ]
-        made = Trained(axes, chosen, blocks)
-        if self._kept_bytes + made.nbytes <= self.keep_bytes:
-            self._kept_bytes += made.nbytes
-            self._trained[held] = made
+
+        def make() -> Trained:
+            parts = self.validation.get(held, [])
+            axes = self.train(held, [rows for _, rows in parts] + self.tests.get(held, []))
+            chosen = settings(self.be, axes, self.grid)
+            exact_rows = self.grid.metric == "spearman"
+            n_products = 0 if exact_rows else len(self.grid.alphas) * self.n_columns
+            counts = (n_products, self.n_columns)
+            blocks = [
+                (outer, validation(self.be, axes.held_out(rows), chosen, *counts))
+                for outer, rows in parts
+            ]
+            return Trained(axes, chosen, blocks)
+
+        made: Trained = self._trained.made(held, make)
         return made
 
     # --- chunks of targets -------------------------------------------------------------------------------------------
@@ -201,7 +196,7 @@ class Engine:
         if primal and not self.fitted_design:
             columns += 8 * side * side * len(self.pieces.slices)
         kept = n_sets * item * (side * (min(p, n) + n) + own)
-        return columns + min(self.keep_bytes, kept) + 8 * self.tile_bytes
+        return columns + min(self._trained.max_bytes, kept) + 8 * self.tile_bytes
 
     def load(self, targets: slice) -> Loaded:
         """The columns of a chunk, scaled."""
@@ -248,8 +243,8 @@ class Engine:
         by_lag = mean_scores(total, count).reshape(*shape[:3], self.n_lags, loaded.n_targets)
         return by_lag.transpose(0, 3, 1, 2, 4)
 
-    def chosen(self) -> Iterator[tuple[Loaded, Choice, FloatArray]]:
-        """Every chunk with the choice [outer, targets] of its settings and their validation scores."""
+    def chosen(self) -> Iterator[tuple[Loaded, IntArray, FloatArray]]:
+        """Every chunk with the choice [3, outer, targets] of its settings and their validation scores."""
         if self.grid.selection.per_target:
             for part in self.chunks(0, self.n_targets):
                 loaded = self.load(part)
@@ -267,16 +262,12 @@ class Engine:
                 scores[..., here] = self.inner_scores(self.load(part))
             choice = self._choose(scores)
             for part, here in zip(parts, own, strict=True):
-                yield self.load(part), choice.of(here), scores[..., here]
+                yield self.load(part), choice[..., here], scores[..., here]
 
-    def _choose(self, scores: FloatArray) -> Choice:
+    def _choose(self, scores: FloatArray) -> IntArray:
+        """Chosen lag, components and penalty of every outer block, [3, outer, targets]."""
         tolerance = self.compute.tie_tolerance
-        found = [select(own, self.grid.selection, tolerance) for own in scores]
-        return Choice(
-            np.stack([c.lag for c in found]),
-            np.stack([c.components for c in found]),
-            np.stack([c.alpha for c in found]),
-        )
+        return np.stack([select(own, self.grid.selection, tolerance) for own in scores], axis=1)
 
     # --- fitting -----------------------------------------------------------------------------------------------------
 
@@ -286,8 +277,8 @@ class Engine:
         loaded: Loaded,
         own: IntArray,
         lag: IntArray,
-        alpha: IntArray,
         component: IntArray,
+        alpha: IntArray,
     ) -> Fitted:
         """Fit targets ``own`` of a chunk, each at its own lag, penalty and components."""
         columns = lag * loaded.n_targets + own
@@ -295,10 +286,10 @@ class Engine:
         coefficients = coefficients_of(self.be, axes, self.grid, projected, alpha, component)
         return Fitted(own, columns, axes, projected, coefficients)
 
-    def fit_chosen(self, loaded: Loaded, choice: Choice, outer: int, held: Held) -> list[Fitted]:
+    def fit_chosen(self, loaded: Loaded, choice: IntArray, outer: int, held: Held) -> list[Fitted]:
         """Fit all targets of a chunk at the settings that were chosen for an outer block."""
-        chosen = (choice.lag[outer], choice.alpha[outer], choice.components[outer])
-        return [self.fit(self.trained(held).axes, loaded, np.arange(loaded.n_targets), *chosen)]
+        own = np.arange(loaded.n_targets)
+        return [self.fit(self.trained(held).axes, loaded, own, *choice[:, outer])]
 
     def raw_weights(self, loaded: Loaded, fitted: Fitted) -> tuple[Array, Array, Array]:
         """Weights [q, p], unpenalised weights [q, m] and intercept [q] for raw responses."""
@@ -315,6 +306,8 @@ class HeldOutResults:
     """Scores, and predictions and weights to keep, of every outer block; filled chunk by chunk."""
 
     def __init__(self, engine: Engine, metrics: Sequence[str], keep: Sequence[str]) -> None:
+        check_known("metric", metrics, METRICS)
+        check_known("value of keep", keep, ("predictions", "weights"))
         self.engine, self.metrics = engine, tuple(metrics)
         n, n_blocks, n_targets = engine.folds.n_rows, engine.folds.n_blocks, engine.n_targets
         self.pooled = {metric: np.full(n_targets, np.nan) for metric in metrics}
@@ -391,3 +384,28 @@ def fit_all_rows(
         found = [be.host(values) for values in found]
     weights, nuisance, intercept = found
     return weights.T, nuisance.T, intercept
+
+
+def check_inputs(
+    responses: Array,
+    folds: BlockedFolds,
+    *,
+    nested: bool,
+    unpenalised: Array | None = None,
+    form: str = "auto",
+) -> None:
+    """Raise `ValueError` if shapes or folds are invalid."""
+    if getattr(responses, "ndim", 0) != 3 or 0 in responses.shape:
+        shape = tuple(getattr(responses, "shape", ())) or type(responses).__name__
+        raise ValueError(f"responses must be an array [n_lags, n, t], none of them 0, got {shape}")
+    n_rows = responses.shape[1]
+    if folds.n_rows != n_rows:
+        raise ValueError(f"folds have {folds.n_rows} rows, responses have {n_rows}")
+    work, fewest = ("nested selection", 3) if nested else ("cross-validation", 2)
+    if folds.n_blocks < fewest:
+        raise ValueError(f"{work} needs at least {fewest} blocks, got {folds.n_blocks}")
+    if unpenalised is not None and (unpenalised.ndim != 2 or unpenalised.shape[0] != n_rows):
+        raise ValueError(
+            f"unpenalised columns must be [{n_rows}, m], got shape {tuple(unpenalised.shape)}"
+        )
+    check_known("form", [form], ("auto", "primal", "kernel"))

@@ -21,8 +21,7 @@ import numpy as np
 from lpact.math.ridge._arrays import Responses, n_rows, power_of_two
 from lpact.math.ridge._axes import Axes, HeldOut, Projected
 from lpact.math.ridge.compute import Array, Backend, Coefficients
-from lpact.math.ridge.grid import RidgeGrid
-from lpact.math.ridge.results import rankable
+from lpact.math.ridge.grid import RidgeGrid, rankable
 from lpact.math.scores import spearman_columns
 from lpact.math.types import FloatArray, IntArray
 
@@ -31,26 +30,16 @@ from lpact.math.types import FloatArray, IntArray
 class Settings:
     """The grid in the axes of one training set.
 
-    Attributes
-    ----------
-    cuts
-        Distinct numbers of axes, increasing.
-    place
-        For every entry of the grid's components, its place in ``cuts``.
-    unit
-        [k]: a power of two near the spread of every axis' scores on the training rows. Coefficients are in these units
-        and held-out scores are divided by them, so that both have entries of about one size; exact.
-    shrinkage
-        unit / (s + a) / scale, [A, k].
-    scale
-        [A]: a power of two near the largest shrinkage of every penalty, so that squares do not underflow.
+    ``unit`` is a power of two near the spread of every axis' scores on the training rows. Coefficients are in these
+    units and held-out scores are divided by them, so that both have entries of about one size; exact. ``scale`` is a
+    power of two near the largest shrinkage of every penalty, so that squares do not underflow.
     """
 
-    cuts: tuple[int, ...]
-    place: tuple[int, ...]
-    unit: FloatArray
-    shrinkage: Array
-    scale: FloatArray
+    cuts: tuple[int, ...]  # distinct numbers of axes, increasing
+    place: tuple[int, ...]  # of every entry of the grid's components in cuts
+    unit: FloatArray  # [k]
+    shrinkage: Array  # [A, k]: unit / (s + a) / scale
+    scale: FloatArray  # [A]
 
 
 def settings(be: Backend, axes: Axes, grid: RidgeGrid) -> Settings:
@@ -71,24 +60,13 @@ TRIANGULAR_COST = 1.15
 
 @dataclass(frozen=True)
 class Validation:
-    """Held-out rows in the form in which they are multiplied by coefficients.
-
-    Attributes
-    ----------
-    operand
-        The rows' principal scores in the axes' units, transposed, [k, r]; or, if ``n_triangle`` is given, an upper
-        triangle of as many rows with the same norms.
-    mean
-        [k, 1]: the scores' mean over the rows, in the axes' units.
-    nuisance
-        [m, k]: the unpenalised columns' products with the scores, in the axes' units; None without them.
-    """
+    """Held-out rows in the form in which they are multiplied by coefficients, in the axes' units."""
 
     held: HeldOut
-    operand: Any
-    mean: Any
+    operand: Any  # principal scores, transposed, [k, r]; or a triangle of n_triangle rows with the same norms
+    mean: Any  # [k, 1]: the scores' mean over the rows
     n_triangle: int | None
-    nuisance: Array | None
+    nuisance: Array | None  # [m, k]: products of the unpenalised columns with the scores
     nbytes: int
 
     @property

@@ -26,14 +26,12 @@ from typing import Any
 
 import numpy as np
 
-from lpact.math.ridge._arrays import Held, n_rows, nested_validation
-from lpact.math.ridge._axes import Axes, KernelAxes, Moments, StandardRows, kernel_axes
-from lpact.math.ridge._design import Form, SharedDesign
+from lpact.math.ridge._arrays import Held, Kept, n_rows
+from lpact.math.ridge._axes import Axes, KernelAxes, Moments, StandardRows
+from lpact.math.ridge._design import Form
 from lpact.math.ridge._engine import Engine, Fitted, HeldOutResults, Loaded, fit_all_rows
 from lpact.math.ridge.compute import Array, Backend, Compute
-from lpact.math.ridge.grid import METRICS, Metric, RidgeGrid, first_best
-from lpact.math.ridge.nested import check_inputs, nested_tests
-from lpact.math.ridge.results import Readout, RidgeFit
+from lpact.math.ridge.grid import METRICS, Metric, Readout, RidgeFit, RidgeGrid, first_best
 from lpact.math.seeding import keyed_rng
 from lpact.math.splits import BlockedFolds
 from lpact.math.types import BoolArray, FloatArray, IntArray
@@ -215,28 +213,18 @@ def nested_banded_ridge(
     Scores within the tolerance of ties (`Compute.tie_tolerance`) are equal: later weights replace earlier ones only
     where they are better by more, and for the same weights the first lag, then the first penalty, wins.
     """
-    check_inputs(
-        responses,
-        folds,
-        metrics=metrics,
-        keep=keep,
-        unpenalised=unpenalised,
-        form=form,
-        min_blocks=3,
-    )
     engine = SpacesEngine(
         spaces,
         responses,
         folds,
         RidgeGrid(grid.alphas, metric=grid.metric),
-        nested_validation(folds),
-        nested_tests(folds),
+        nested=True,
         unpenalised=unpenalised,
         form=form,
         compute=compute,
     )
-    search = _Search(engine, grid, candidates)
     results = HeldOutResults(engine, metrics, keep)
+    search = _Search(engine, grid, candidates)
     for loaded in engine.loaded():
         results.add(loaded, partial(search.fits, loaded))
     return BandedReadout(
@@ -272,14 +260,12 @@ def cross_validated_banded_ridge(
 
     Parameters are those of `nested_banded_ridge`; two blocks are enough.
     """
-    check_inputs(responses, folds, unpenalised=unpenalised, form=form, min_blocks=2)
     engine = SpacesEngine(
         spaces,
         responses,
         folds,
         RidgeGrid(grid.alphas, metric=grid.metric),
-        {frozenset({block}): [(0, folds.rows(block))] for block in range(folds.n_blocks)},
-        {frozenset(): []},
+        nested=False,
         unpenalised=unpenalised,
         form=form,
         compute=compute,
@@ -381,7 +367,7 @@ class _Search:
         for index in np.unique(candidate):
             own = np.flatnonzero(candidate == index)
             axes = engine.fitted_axes(held, rows, self.gamma[index])
-            yield engine.fit(axes, loaded, own, lag[own], alpha[own], np.zeros_like(own))
+            yield engine.fit(axes, loaded, own, lag[own], np.zeros_like(own), alpha[own])
 
 
 # --- training sets of weighted feature spaces -------------------------------------------------------------------------
@@ -416,7 +402,7 @@ class SpaceKernels:
         cross = {key: weighted_sum(self.cross[key]) for key in keys}
         kernel = weighted_sum(self.kernels)
         size = max(kernel.shape[0], sum(self.sizes[g] for g in used))
-        return kernel_axes(self.standard, kernel, cross, inverse, most, size, float(np.max(gamma)))
+        return KernelAxes(self.standard, kernel, cross, inverse, most, size, float(np.max(gamma)))
 
     @property
     def nbytes(self) -> int:
@@ -425,100 +411,63 @@ class SpaceKernels:
         return sum(8 * part.shape[0] * part.shape[1] for part in parts)
 
 
-class SpacesDesign(SharedDesign):
-    """Columns of feature spaces, to be decomposed with many weights."""
+class SpacesEngine(Engine):
+    """Training sets of feature spaces, for any weights.
 
-    def __init__(self, *args: Any, spaces: tuple[slice, ...], keep_bytes: int, **options: Any):
-        super().__init__(*args, **options)
-        self.spaces, self.keep_bytes, self._kept_bytes = spaces, keep_bytes, 0
-        self.sizes = tuple(n_rows(space) for space in spaces)
-        self._moments: dict[Held, Moments] = {}
-        self._kernels: dict[Held, SpaceKernels] = {}
+    At most a third of the memory is for moments and kernels, which all weights share, a sixth for decompositions that
+    several chunks of targets need.
+    """
+
+    def __init__(
+        self,
+        spaces: Sequence[Array],
+        responses: Array,
+        folds: BlockedFolds,
+        grid: RidgeGrid,
+        compute: Compute | None,
+        **options: Any,
+    ) -> None:
+        compute = compute or Compute()
+        features, self.slices = _stacked(compute.open(), spaces, folds.n_rows)
+        self.sizes = tuple(n_rows(space) for space in self.slices)
+        super().__init__(features, responses, folds, grid, compute=compute, **options)
+        self._shared = Kept(compute.memory_bytes // 3)
+        self._fitted = Kept(self.decomposition_bytes)
+        self._loaded: Loaded | None = None
+
+    def _compress(self) -> int:
+        # Blocks are rotated once for all weights: that pays where they have twice as many rows as columns.
+        return 2 * self.n_features if self.grid.metric != "spearman" else 0
 
     def train_weighted(self, held: Held, validation: Sequence[slice], gamma: FloatArray) -> Axes:
         """A training set with weights γ [m] on the feature spaces."""
         by_column = np.repeat(np.sqrt(gamma), self.sizes)
         if self.form == "primal":
-            return self._shared_moments(held).axes(self.most, by_column)
-        kernels = self._shared_kernels(held, validation)
+            moments: Moments = self._shared.made(held, partial(self.design.moments, held))
+            return moments.axes(self.most, by_column)
+        kernels: SpaceKernels = self._shared.made(held, partial(self._kernels, held, validation))
         inverse = kernels.standard.inverse.copy()
         inverse[self.n_unpenalised :] *= by_column
         return kernels.axes(gamma, inverse, self.most, validation)
 
-    def _fits(self, n_bytes: int) -> bool:
-        fits = self._kept_bytes + n_bytes <= self.keep_bytes
-        self._kept_bytes += n_bytes if fits else 0
-        return fits
-
-    def _shared_moments(self, held: Held) -> Moments:
-        if held in self._moments:
-            return self._moments[held]
-        made = self.moments(held)
-        n_columns = made.gram.shape[0]
-        own = 0 if made.design is not None else made.columns.values.shape[0]
-        if self._fits(8 * n_columns * (n_columns + own)):
-            self._moments[held] = made
-            if len(self._moments) == len(self.pieces.members):
-                self.forget_grams()
-        return made
-
-    def _shared_kernels(self, held: Held, validation: Sequence[slice]) -> SpaceKernels:
-        keys = [(part.start, part.stop) for part in validation]
-        if held in self._kernels and all(key in self._kernels[held].cross for key in keys):
-            return self._kernels[held]
-        standard = self.standard_rows(held)
+    def _kernels(self, held: Held, validation: Sequence[slice]) -> SpaceKernels:
+        standard = self.design.standard_rows(held)
         values, _ = standard.values()
-        by_space = [values[:, space] for space in self.spaces]
+        by_space = [values[:, space] for space in self.slices]
         train = [self.be.take(values, standard.rows, 0) for values in by_space]
         cross = {
-            key: tuple(x[part] @ z.T for x, z in zip(by_space, train, strict=True))
-            for key, part in zip(keys, validation, strict=True)
+            (part.start, part.stop): tuple(
+                x[part] @ z.T for x, z in zip(by_space, train, strict=True)
+            )
+            for part in validation
         }
-        made = SpaceKernels(standard, tuple(z @ z.T for z in train), cross, self.sizes)
-        if held not in self._kernels and self._fits(made.nbytes):
-            self._kernels[held] = made
-        return made
-
-
-class SpacesEngine(Engine):
-    """Training sets of feature spaces, for any weights.
-
-    At most a third of the memory is for what all weights share, a sixth for decompositions that several chunks of
-    targets need.
-    """
-
-    design: SpacesDesign
-
-    def __init__(
-        self, spaces: Sequence[Array], responses: Array, *args: Any, compute: Any, **options: Any
-    ):
-        compute = compute or Compute()
-        features, self.slices = _stacked(compute.open(), spaces, responses.shape[1])
-        self._fitted: dict[tuple[Held, bytes], Axes] = {}
-        self._fitted_bytes = 0
-        self._loaded: Loaded | None = None
-        super().__init__(features, responses, *args, compute=compute, **options)
-
-    def _make_design(self, design: Any, unpenalised: Array | None, form: Form) -> SpacesDesign:
-        # Blocks are rotated once for all weights: that pays where they have twice as many rows as columns.
-        self.design = SpacesDesign(
-            self.be,
-            design,
-            unpenalised,
-            self.pieces,
-            form=form,
-            most=self.most,
-            spaces=self.slices,
-            keep_bytes=self.compute.memory_bytes // 3,
-            compress=2 * self.n_features if self.grid.metric != "spearman" else 0,
-        )
-        return self.design
+        return SpaceKernels(standard, tuple(z @ z.T for z in train), cross, self.sizes)
 
     def weighted(self, gamma: FloatArray, live: BoolArray, keep_bytes: int) -> Engine:
         """The engine of weights γ [m], sharing all that does not depend on them, for the outer blocks in ``live``."""
         own: Engine = copy.copy(self)
-        own.train = partial(self.design.train_weighted, gamma=gamma)
-        own.keep_bytes, own._kept_bytes, own._trained = keep_bytes, 0, {}
+        own.train = partial(self.train_weighted, gamma=gamma)
+        own._trained = Kept(keep_bytes)
         own.validation = {
             held: [(outer, rows) for outer, rows in parts if live[outer]]
             for held, parts in self.validation.items()
@@ -548,13 +497,8 @@ class SpacesEngine(Engine):
 
     def fitted_axes(self, held: Held, rows: Sequence[slice], gamma: FloatArray) -> Axes:
         """A training set with weights γ, from memory or computed."""
-        key = (held, gamma.tobytes())
-        if key in self._fitted:
-            return self._fitted[key]
-        axes = self.design.train_weighted(held, rows, gamma)
-        if self._fitted_bytes + axes.nbytes <= self.decomposition_bytes:
-            self._fitted_bytes += axes.nbytes
-            self._fitted[key] = axes
+        make = partial(self.train_weighted, held, rows, gamma)
+        axes: Axes = self._fitted.made((held, gamma.tobytes()), make)
         return axes
 
     def _search_bytes(self) -> int:
@@ -566,7 +510,7 @@ class SpacesEngine(Engine):
             shared, making = n_sets * 8 * p * p, (len(self.pieces.slices) + 4) * 8 * p * p
         else:
             shared, making = n_sets * len(self.slices) * 8 * n * n, 24 * n * p + 32 * n * n
-        features = (8 + item) * n * p + making + min(shared, self.design.keep_bytes)
+        features = (8 + item) * n * p + making + min(shared, self._shared.max_bytes)
         return features + self.compute.memory_bytes // 6 + 2 * self.tile_bytes
 
 

@@ -1,15 +1,19 @@
-"""Candidate settings of a readout, and how they are chosen from validation scores."""
+"""Candidate settings of a readout, how they are chosen from validation scores, and the results."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from lpact.math.ridge._arrays import power_of_two
+from lpact.math.ridge.compute import Array, Backend
+from lpact.math.scores import spearman_columns
+from lpact.math.splits import BlockedFolds
 from lpact.math.types import FloatArray, IntArray
 
 Level: TypeAlias = Literal["target", "group", "shared"]
@@ -18,6 +22,15 @@ Metric: TypeAlias = Literal["r2", "pearson", "spearman"]
 METRICS = ("pearson", "spearman", "r2")
 LEVELS: tuple[Level, ...] = ("shared", "group", "target")
 """From the coarsest pool of targets to the finest."""
+
+
+def check_known(name: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Raise `ValueError` if a value is not among the known ones."""
+    if isinstance(given, str):
+        raise ValueError(f"{name} must be a list, got the text '{given}'")
+    for value in given:
+        if value not in known:
+            raise ValueError(f"unknown {name} '{value}'; known: {', '.join(known)}")
 
 
 @dataclass(frozen=True)
@@ -39,9 +52,7 @@ class Selection:
     groups: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        unknown = [level for level in self.levels if level not in LEVELS]
-        if unknown:
-            raise ValueError(f"unknown level '{unknown[0]}'; known: {', '.join(LEVELS)}")
+        check_known("level", self.levels, LEVELS)
         if ("group" in self.levels) != (self.groups is not None):
             raise ValueError("groups must be given if and only if a level is 'group'")
         if self.groups is not None:
@@ -96,8 +107,7 @@ class RidgeGrid:
         object.__setattr__(self, "components", tuple(int(k) for k in components))
         if not isinstance(self.selection, Selection):
             raise ValueError(f"selection must be a Selection, got {self.selection!r}")
-        if self.metric not in METRICS:
-            raise ValueError(f"unknown metric '{self.metric}'; known: {', '.join(METRICS)}")
+        check_known("metric", [self.metric], METRICS)
 
 
 def _listed(values: Any, name: str) -> tuple[Any, ...]:
@@ -107,30 +117,15 @@ def _listed(values: Any, name: str) -> tuple[Any, ...]:
     return listed
 
 
-@dataclass(frozen=True)
-class Choice:
-    """Indices of the chosen lag, components and penalty, each [..., t]."""
-
-    lag: IntArray
-    components: IntArray
-    alpha: IntArray
-
-    def of(self, targets: slice) -> Choice:
-        """The choice of some targets."""
-        return Choice(
-            self.lag[..., targets], self.components[..., targets], self.alpha[..., targets]
-        )
-
-
-def select(scores: FloatArray, selection: Selection, tolerance: float) -> Choice:
-    """Choose from the mean validation scores of one outer block, [lags, components, alphas, t].
+def select(scores: FloatArray, selection: Selection, tolerance: float) -> IntArray:
+    """Choose from the mean validation scores of one outer block, [lags, components, alphas, t]: indices [3, t].
 
     Scores within ``tolerance`` of the best are ties; ties go to the first setting in the order lag, components,
     penalty. A target without any defined score is left out of its pool; a pool without any takes the first setting.
     """
     if selection.per_target:
         first = first_best(scores.reshape(-1, scores.shape[3]), tolerance)
-        return Choice(*np.unravel_index(first, scores.shape[:3]))
+        return np.array(np.unravel_index(first, scores.shape[:3]))
     # From the finest level up: the best setting of every pool, given each value of the coarser settings.
     best, answers = scores, []  # settings that are already chosen have length 1
     for level in reversed(LEVELS):
@@ -149,7 +144,7 @@ def select(scores: FloatArray, selection: Selection, tolerance: float) -> Choice
             chosen = np.take_along_axis(chosen, index.reshape(1, 1, 1, -1), axis=axis)
         for axis, index in zip(axes, np.unravel_index(chosen.reshape(-1), shape), strict=True):
             fixed[axis] = np.asarray(index, dtype=np.int64)
-    return Choice(fixed[0], fixed[1], fixed[2])
+    return np.stack([fixed[0], fixed[1], fixed[2]])
 
 
 def mean_scores(total: FloatArray, count: IntArray | FloatArray) -> FloatArray:
@@ -192,3 +187,121 @@ def _pooled(values: FloatArray, pools: IntArray) -> FloatArray:
     member = (pools[:, None] == np.arange(int(pools.max(initial=-1)) + 1)).astype(np.float64)
     defined = np.isfinite(values)
     return mean_scores(np.where(defined, values, 0.0) @ member, defined @ member)
+
+
+# --- results ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Readout:
+    """Held-out results of a nested readout: every block predicted from the others, every setting chosen on the others.
+
+    Attributes
+    ----------
+    lag, alpha, components
+        [F, t]: indices of the chosen lag and penalty, and the chosen number of components (0: all features).
+    pooled, by_fold
+        Scores over all rows [t], and in every outer block [F, t], by metric.
+    observed, predicted, baseline
+        [n, t]: the response at the lag chosen for the row's outer block, its prediction, and the training mean.
+        Only with ``keep=("predictions",)``.
+    weights, nuisance_weights, intercept
+        [F, p, t], [F, m, t], [F, t] in raw units: prediction = intercept + x weights + u nuisance_weights.
+        Only with ``keep=("weights",)``.
+    """
+
+    folds: BlockedFolds
+    lag: IntArray
+    alpha: IntArray
+    components: IntArray
+    pooled: Mapping[str, FloatArray]
+    by_fold: Mapping[str, FloatArray]
+    observed: FloatArray | None = None
+    predicted: FloatArray | None = None
+    baseline: FloatArray | None = None
+    weights: FloatArray | None = None
+    nuisance_weights: FloatArray | None = None
+    intercept: FloatArray | None = None
+
+    def scores(self, metric: str) -> FloatArray:
+        """Score of every target over the pooled rows, [t]; NaN where undefined."""
+        return _of(self.pooled, metric)
+
+    def fold_scores(self, metric: str) -> FloatArray:
+        """Score of every target in each outer block, [F, t]; NaN where undefined."""
+        return _of(self.by_fold, metric)
+
+
+def _of(scores: Mapping[str, FloatArray], metric: str) -> FloatArray:
+    if metric not in METRICS:
+        raise ValueError(f"unknown metric '{metric}'; known: {', '.join(METRICS)}")
+    if metric not in scores:
+        raise ValueError(f"the metric '{metric}' was not computed; add it to metrics=")
+    return scores[metric]
+
+
+@dataclass(frozen=True)
+class RidgeFit:
+    """A readout fitted on all rows, with settings chosen on every block in turn.
+
+    Attributes
+    ----------
+    lag, alpha, components
+        [t]: indices of the chosen lag and penalty, and the chosen number of components (0: all features).
+    score
+        [t]: mean validation score of the chosen setting; NaN where undefined.
+    weights, nuisance_weights, intercept
+        [p, t], [m, t], [t] in raw units. Tensors on the same device where responses were tensors.
+    """
+
+    lag: IntArray
+    alpha: IntArray
+    components: IntArray
+    score: FloatArray
+    weights: Array
+    nuisance_weights: Array
+    intercept: Array
+
+    def predict(self, features: Array, unpenalised: Array | None = None) -> Array:
+        """Predictions [n, t] for features [n, p]."""
+        out = features @ self.weights + self.intercept
+        if len(self.nuisance_weights):
+            if unpenalised is None:
+                raise ValueError("this fit has unpenalised columns: pass them to predict")
+            out = out + unpenalised @ self.nuisance_weights
+        return out
+
+
+def deviation_scores(be: Backend, observed: Array, predicted: Array, metric: str) -> FloatArray:
+    """Score of every target from deviations [t, n] of responses and predictions from the training mean.
+
+    NaN where undefined. A block's training mean deviates from the mean of all rows in the opposite direction of the
+    block's own mean. A correlation of raw values over blocks would count that as negative, the more so the more a
+    readout is shrunk; so all three metrics use deviations from the training mean.
+    """
+    if metric == "spearman":
+        return spearman_columns(be.host(observed).T, rankable(be.host(predicted), be.itemsize).T)
+    low, high = be.minmax(observed, 1)
+    defined = low != high
+    if metric == "r2":
+        error = observed - predicted
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = be.host(be.row_dots(error, error)) / be.host(be.row_dots(observed, observed))
+        return np.where(defined, 1.0 - ratio, np.nan)
+    low, high = be.minmax(predicted, 1)
+    defined &= low != high
+    n = observed.shape[1]
+    y = observed - be.narrow(be.sums(observed, 1) / n)[:, None]
+    z = predicted - be.narrow(be.sums(predicted, 1) / n)[:, None]
+    power = be.host(be.row_dots(y, y)) * be.host(be.row_dots(z, z))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        r = be.host(be.row_dots(y, z)) / np.sqrt(power)
+    return np.where(defined & (power > 0.0), np.clip(r, -1.0, 1.0), np.nan)
+
+
+def rankable(values: FloatArray, itemsize: int = 8) -> FloatArray:
+    """Predictions [..., n], rounded so that those of equal rows are equal, whatever the order of summation."""
+    digits = 36 if itemsize == 8 else 17
+    middle = np.median(np.abs(values), axis=-1, keepdims=True)
+    step = np.where(middle > 0.0, 1.0 / power_of_two(middle), 1.0) * 2.0**-digits
+    return np.where(middle > 0.0, np.round(values / step) * step, values)

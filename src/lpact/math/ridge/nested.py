@@ -17,14 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from lpact.math.ridge._arrays import Held, nested_validation
 from lpact.math.ridge._design import FittedFeatures, Form
-from lpact.math.ridge._engine import Engine, Fitted, HeldOutResults, Loaded, fit_all_rows
-from lpact.math.ridge._products import NotSmall
+from lpact.math.ridge._engine import (
+    Engine,
+    Fitted,
+    HeldOutResults,
+    Loaded,
+    check_inputs,
+    fit_all_rows,
+)
 from lpact.math.ridge.compute import Array, Compute
-from lpact.math.ridge.grid import METRICS, Choice, RidgeGrid
-from lpact.math.ridge.results import Readout, RidgeFit
-from lpact.math.ridge.small import SmallRidge
+from lpact.math.ridge.grid import METRICS, Readout, RidgeFit, RidgeGrid, check_known
+from lpact.math.ridge.small import NotSmall, SmallRidge
 from lpact.math.splits import BlockedFolds
 from lpact.math.types import IntArray
 
@@ -97,7 +101,8 @@ class NestedRidge:
         metrics: Sequence[str] = METRICS,
         compute: Compute | None = None,
     ) -> None:
-        check_inputs(responses, folds, metrics=metrics, min_blocks=3)
+        check_inputs(responses, folds, nested=True)
+        check_known("metric", metrics, METRICS)
         self.responses, self.folds, self.grid = responses, folds, grid
         self.metrics, self.compute = metrics, compute or Compute()
         self._small: SmallRidge | None = None
@@ -132,15 +137,6 @@ def nested_ridge_draws(
     ``orders`` are permutations [n], None for the responses in their own order: event i of the features is paired with
     event ``order[i]`` of the responses, at every lag. Circular shifts, block and token shuffles are such orders.
     """
-    check_inputs(
-        responses,
-        folds,
-        metrics=metrics,
-        keep=keep,
-        unpenalised=unpenalised,
-        form=form,
-        min_blocks=3,
-    )
     checked = [None if order is None else _permutation(order, folds.n_rows) for order in orders]
     if not checked:
         return []
@@ -149,8 +145,7 @@ def nested_ridge_draws(
         responses,
         folds,
         grid,
-        nested_validation(folds),
-        nested_tests(folds),
+        nested=True,
         orders=checked,
         unpenalised=unpenalised,
         form=form,
@@ -161,8 +156,8 @@ def nested_ridge_draws(
     for loaded, choice, _ in engine.chosen():
         choices.append(choice)
         results.add(loaded, partial(engine.fit_chosen, loaded, choice))
-    every = joined_choice(choices)
-    components = np.asarray(grid.components)[every.components]
+    lag, components, alpha = np.concatenate(choices, axis=-1)
+    components = np.asarray(grid.components)[components]
     n_targets, readouts = responses.shape[2], []
     for first in range(0, engine.n_targets, n_targets):
 
@@ -172,8 +167,8 @@ def nested_ridge_draws(
         readouts.append(
             Readout(
                 folds,
-                own(every.lag),
-                own(every.alpha),
+                own(lag),
+                own(alpha),
                 own(components),
                 {metric: own(scores) for metric, scores in results.pooled.items()},
                 {metric: own(scores) for metric, scores in results.by_fold.items()},
@@ -197,14 +192,12 @@ def cross_validated_ridge(
 
     Parameters are those of `nested_ridge`; two blocks are enough.
     """
-    check_inputs(responses, folds, unpenalised=unpenalised, form=form, min_blocks=2)
     engine = Engine(
         design,
         responses,
         folds,
         grid,
-        {frozenset({block}): [(0, folds.rows(block))] for block in range(folds.n_blocks)},
-        {frozenset(): []},
+        nested=False,
         unpenalised=unpenalised,
         form=form,
         compute=compute,
@@ -213,69 +206,14 @@ def cross_validated_ridge(
 
     def fits() -> Iterator[tuple[Loaded, list[Fitted]]]:
         for loaded, choice, scores in engine.chosen():
-            lag, components, alpha = choice.lag[0], choice.components[0], choice.alpha[0]
-            choices.append(choice)
-            best.append(scores[0][lag, components, alpha, np.arange(loaded.n_targets)])
+            choices.append(choice[:, 0])
+            best.append(scores[0][*choice[:, 0], np.arange(loaded.n_targets)])
             yield loaded, engine.fit_chosen(loaded, choice, 0, frozenset())
 
     weights = fit_all_rows(engine, fits())
-    every = joined_choice(choices)
-    components = np.asarray(grid.components)[every.components[0]]
-    return RidgeFit(every.lag[0], every.alpha[0], components, np.concatenate(best), *weights)
-
-
-def joined_choice(choices: Sequence[Choice]) -> Choice:
-    """The choices of all chunks of targets."""
-    return Choice(
-        np.concatenate([c.lag for c in choices], axis=-1),
-        np.concatenate([c.components for c in choices], axis=-1),
-        np.concatenate([c.alpha for c in choices], axis=-1),
-    )
-
-
-def nested_tests(folds: BlockedFolds) -> dict[Held, list[slice]]:
-    """The rows that every outer training set predicts."""
-    return {frozenset({block}): [folds.rows(block)] for block in range(folds.n_blocks)}
-
-
-def check_inputs(
-    responses: Array,
-    folds: BlockedFolds,
-    *,
-    metrics: Sequence[str] = (),
-    keep: Sequence[str] = (),
-    unpenalised: Array | None = None,
-    form: str = "auto",
-    min_blocks: int,
-) -> None:
-    """Raise `ValueError` if shapes, folds or names are invalid."""
-    if getattr(responses, "ndim", 0) != 3:
-        shape = tuple(getattr(responses, "shape", ())) or type(responses).__name__
-        raise ValueError(f"responses must be an array [n_lags, n, t], got {shape}")
-    n_lags, n_rows, n_targets = responses.shape
-    if n_lags == 0 or n_targets == 0:
-        raise ValueError(
-            f"responses need at least one lag and one target, got {n_lags} lags and {n_targets} targets"
-        )
-    if folds.n_rows != n_rows:
-        raise ValueError(f"folds have {folds.n_rows} rows, responses have {n_rows}")
-    if folds.n_blocks < min_blocks:
-        work = "cross-validation" if min_blocks == 2 else "nested selection"
-        raise ValueError(f"{work} needs at least {min_blocks} blocks, got {folds.n_blocks}")
-    if unpenalised is not None and (unpenalised.ndim != 2 or unpenalised.shape[0] != n_rows):
-        raise ValueError(
-            f"unpenalised columns must be [{n_rows}, m], got shape {tuple(unpenalised.shape)}"
-        )
-    for name, given, known in (
-        ("metrics", metrics, METRICS),
-        ("keep", keep, ("predictions", "weights")),
-        ("form", (form,), ("auto", "primal", "kernel")),
-    ):
-        if isinstance(given, str):
-            raise ValueError(f"{name} must be a list, got the text '{given}'")
-        unknown = [value for value in given if value not in known]
-        if unknown:
-            raise ValueError(f"{name}: unknown value '{unknown[0]}'; known: {', '.join(known)}")
+    lag, components, alpha = np.concatenate(choices, axis=-1)
+    components = np.asarray(grid.components)[components]
+    return RidgeFit(lag, alpha, components, np.concatenate(best), *weights)
 
 
 def _permutation(order: IntArray, n_rows: int) -> IntArray:

@@ -28,7 +28,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate, pairwise
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -41,9 +41,10 @@ from lpact.math.ridge._arrays import (
     scaled_columns,
 )
 from lpact.math.ridge._axes import varying_columns
+from lpact.math.ridge._engine import check_inputs
 from lpact.math.ridge.compute import Array, Backend, Compute
-from lpact.math.ridge.grid import RidgeGrid, Selection, mean_scores, select
-from lpact.math.ridge.nested import check_inputs, nested_ridge
+from lpact.math.ridge.grid import METRICS, RidgeGrid, Selection, check_known, mean_scores, select
+from lpact.math.ridge.nested import nested_ridge
 from lpact.math.splits import BlockedFolds
 from lpact.math.types import BoolArray, FloatArray, IntArray
 
@@ -57,7 +58,7 @@ _ROUNDING = 1e-12
 """Smaller correlations on training rows are zero: rounding would determine their sign."""
 
 _CHUNK_BYTES = 64 * 2**20
-"""Columns at a time: what stays near the processor."""
+"""Columns processed at a time, chosen to fit the processor cache."""
 
 
 def single_column_readouts(
@@ -78,25 +79,8 @@ def single_column_readouts(
     `nested_ridge` computes what sums cannot, column by column: Spearman correlations, and columns whose offset over
     some rows is 1e5 times their spread.
 
-    Parameters
-    ----------
-    columns
-        [n, N], finite.
-    responses
-        [n_lags, n, t], one array per candidate lag. Must be finite.
-    folds
-        Outer blocks; every other block validates. At least three.
-    grid
-        Penalties and how to choose.
-    metric
-        Held-out score: ``"pearson"``, ``"r2"`` or ``"spearman"``, around the training mean, blocks pooled.
-    compute
-        Memory limit; device and precision of the calls of `nested_ridge`.
-
-    Returns
-    -------
-    scores
-        [N, t]; NaN where undefined.
+    ``columns`` is [n, N], the other parameters are those of `nested_ridge`; device and precision of ``compute`` are
+    those of its calls. Returns scores [N, t], around the training mean and with blocks pooled; NaN where undefined.
     """
     compute = compute or Compute()
     be = Backend("float64")
@@ -106,12 +90,13 @@ def single_column_readouts(
     scores = np.full((x.shape[1], y.shape[-1]), np.nan)
     if scores.size == 0:
         return scores
-    check_inputs(y, folds, metrics=(metric,), min_blocks=3)
+    check_inputs(y, folds, nested=True)
+    check_known("metric", [metric], METRICS)
     left = np.zeros(scores.shape[0], dtype=np.bool_)
     if "spearman" in (metric, grid.metric):
         left[:] = True
     else:
-        plan = _plan(folds)
+        plan = _Plan(folds)
         chunks = _chunks(plan, x, y, grid, compute.memory_bytes)
         left[:] = not chunks
         for targets, parts in chunks:
@@ -126,48 +111,34 @@ def single_column_readouts(
     return scores
 
 
-@dataclass(frozen=True)
 class _Plan:
     """Contiguous pieces of rows, and training sets and held-out rows as runs of pieces.
 
-    ``validation`` gives, for every pair of blocks, the outer blocks it chooses for and the runs it validates on.
+    ``validation`` gives, for every pair of blocks, the outer blocks it chooses for and the runs it validates on;
+    ``held_out`` are all runs that are held out somewhere.
     """
 
-    pieces: tuple[slice, ...]
-    training: dict[Held, list[Run]]
-    validation: dict[Held, list[tuple[int, Run]]]
-    tests: list[Run]
+    def __init__(self, folds: BlockedFolds) -> None:
+        tests = [folds.rows(block) for block in range(folds.n_blocks)]
+        sets = nested_sets(folds.n_blocks)
+        training = {held: contiguous_runs(folds.train_rows(*held)) for held in sets}
+        validation = nested_validation(folds)
+        whole = [*tests, *(rows for runs in training.values() for rows in runs)]
+        whole += [rows for parts in validation.values() for _, rows in parts]
+        edges = sorted({edge for rows in whole for edge in (rows.start, rows.stop)})
 
-    @property
-    def held_out(self) -> list[Run]:
-        """All runs that are held out somewhere."""
-        return sorted(
-            {*self.tests, *(rows for parts in self.validation.values() for _, rows in parts)}
-        )
+        def run(rows: slice) -> Run:
+            return bisect_left(edges, rows.start), bisect_left(edges, rows.stop)
 
-
-def _plan(folds: BlockedFolds) -> _Plan:
-    tests = [folds.rows(block) for block in range(folds.n_blocks)]
-    training = {
-        held: contiguous_runs(folds.train_rows(*held)) for held in nested_sets(folds.n_blocks)
-    }
-    validation = {
-        held: [(outer, rows) for outer, rows in parts if rows.stop > rows.start]
-        for held, parts in nested_validation(folds).items()
-    }
-    whole = [*tests, *(rows for runs in training.values() for rows in runs)]
-    whole += [rows for parts in validation.values() for _, rows in parts]
-    edges = sorted({edge for rows in whole for edge in (rows.start, rows.stop)})
-
-    def run(rows: slice) -> Run:
-        return bisect_left(edges, rows.start), bisect_left(edges, rows.stop)
-
-    return _Plan(
-        tuple(slice(start, stop) for start, stop in pairwise(edges)),
-        {held: [run(rows) for rows in runs] for held, runs in training.items()},
-        {held: [(outer, run(rows)) for outer, rows in parts] for held, parts in validation.items()},
-        [run(rows) for rows in tests],
-    )
+        self.pieces = [slice(start, stop) for start, stop in pairwise(edges)]
+        self.tests = [run(rows) for rows in tests]
+        self.training = {held: [run(rows) for rows in runs] for held, runs in training.items()}
+        self.validation = {
+            held: [(outer, run(rows)) for outer, rows in parts]
+            for held, parts in validation.items()
+        }
+        validated = {rows for parts in self.validation.values() for _, rows in parts}
+        self.held_out = sorted({*self.tests, *validated})
 
 
 def _chunks(
@@ -194,8 +165,7 @@ def _chunks(
     ]
 
 
-@dataclass(frozen=True)
-class _Side:
+class _Side(NamedTuple):
     """Mean, centred sum of squares, smallest and largest value of scaled columns over some rows."""
 
     mean: FloatArray
@@ -276,7 +246,7 @@ class _Chunk:
         self.pieces = []
         for i, piece in enumerate(plan.pieces):
             x, side = columns.centred[i], columns.sides[i]
-            x_side = _Side(*(s.T[:, :, 0] for s in (side.mean, side.power, side.low, side.high)))
+            x_side = _Side(*(values.T[:, :, 0] for values in side))
             y = targets.centred[i].reshape(len(x), targets.n_layers, -1).transpose(1, 0, 2)
             cross = np.ascontiguousarray(x.T) @ y
             self.pieces.append(_Sums(n_rows(piece), x_side, targets.sides[i], cross))
@@ -341,8 +311,7 @@ class _Chunk:
             train, weights = self._train(held)
             shrinkage = train.n / (train.n + alphas)
             for outer, run in parts:
-                block = self.held_out[run]
-                args = (block, weights)
+                args = (self.held_out[run], weights)
                 found = _pearson(*args) if correlates else _r2(train, *args, shrinkage)
                 finite = np.isfinite(found)
                 found[~finite] = 0.0
@@ -422,7 +391,9 @@ def _chosen(
     """Lag and penalty of every pair, [N, t] each, from [L, A, N, t]."""
     n_lags, n_alphas, *shape = scores.shape
     if selection.per_target:
-        choice = select(scores.reshape(n_lags, 1, n_alphas, -1), selection, tolerance)
-        return choice.lag.reshape(shape), choice.alpha.reshape(shape)
+        chosen = select(scores.reshape(n_lags, 1, n_alphas, -1), selection, tolerance)
+        lag, _, alpha = chosen.reshape(3, *shape)
+        return lag, alpha
     by_column = [select(scores[:, None, :, i], selection, tolerance) for i in range(shape[0])]
-    return np.stack([c.lag for c in by_column]), np.stack([c.alpha for c in by_column])
+    lag, _, alpha = np.stack(by_column, axis=1)
+    return lag, alpha

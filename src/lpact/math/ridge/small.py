@@ -15,35 +15,321 @@ large ones, to the engine.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import UserDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
 
-from lpact.math.ridge._arrays import n_rows
-from lpact.math.ridge._design import FittedFeatures
-from lpact.math.ridge._products import (
-    LONGEST,
-    BatchedFeatures,
-    NotSmall,
-    Products,
-    SmallResponses,
-    fitted_products,
-    mapped_products,
-    plan_of,
-    shared_products,
+from lpact.math.ridge._arrays import (
+    CENTRING_LIMIT,
+    contiguous_runs,
+    cut,
+    n_rows,
+    nested_sets,
+    nested_validation,
+    scaled_columns,
 )
+from lpact.math.ridge._design import FittedFeatures
 from lpact.math.ridge.compute import Array, Compute
-from lpact.math.ridge.grid import Choice, RidgeGrid, first_best, mean_scores, select
-from lpact.math.ridge.results import Readout, rankable
+from lpact.math.ridge.grid import Readout, RidgeGrid, mean_scores, rankable, select
 from lpact.math.scores import average_ranks
 from lpact.math.splits import BlockedFolds
 from lpact.math.types import BoolArray, FloatArray, IntArray
+
+_EPS = float(np.finfo(np.float64).eps)
+LONGEST = 256
+"""Most terms of a product. BLAS would split longer sums at places that depend on its number of threads."""
+_TINY, _HUGE = 1e-100, 1e100
+"""Sums of squares between which squares lose nothing."""
+_MIN_LEFT = 1e-5
+"""Share of the sums of squares of its parts that a mapped feature must keep for exact products."""
+
+
+class NotSmall(Exception):
+    """A fit needs the accuracy or the memory management of the general engine."""
+
+
+@dataclass(frozen=True)
+class MappedColumns:
+    """Features that are a linear map of columns [n, P], the map fitted on products of the training rows.
+
+    ``maps(n_rows, gram)`` returns [S, P, p] from the numbers of training rows [S] and the columns' products around
+    their means there, [S, P, P]. Features are the columns times the map, up to a constant in every column.
+    """
+
+    columns: FloatArray
+    maps: Callable[[FloatArray, FloatArray], FloatArray]
+
+
+class LinearFeatures(ABC):
+    """Features [n, n_features] fitted on training rows, which may be a linear map of columns."""
+
+    n_features: int
+
+    @abstractmethod
+    def __call__(self, train: IntArray) -> FloatArray:
+        """Features of all rows, fitted on ``train``."""
+
+    @abstractmethod
+    def mapped(self) -> MappedColumns | None:
+        """The same as a linear map of columns, if it is one."""
+
+
+class Plan:
+    """Rows of a nested readout. Training sets are ordered: pairs of blocks left out, then single blocks.
+
+    Every training set has ``rows``, the same as contiguous ``runs`` of at most `LONGEST` rows, and their number
+    ``n_train`` [S]; ``member`` [S, pieces] says which ``pieces`` it includes. ``spans`` are the distinct ranges of
+    validation rows; ``slot`` [n_pairs, 2] which of them validate a pair's training set, −1 where fewer than two do;
+    ``into`` [F, pairs · 2] is 1 where a slot chooses for an outer block.
+    """
+
+    def __init__(self, folds: BlockedFolds) -> None:
+        sets = nested_sets(folds.n_blocks)
+        cuts = cut(folds, sets)
+        self.pieces = cuts.slices
+        self.member = np.zeros((len(sets), len(cuts.slices)))
+        for i, held in enumerate(sets):
+            self.member[i, list(cuts.members[held])] = 1.0
+        self.rows = [cuts.rows(held) for held in sets]
+        self.runs = [_short_runs(rows) for rows in self.rows]
+        self.n_train = np.array([len(rows) for rows in self.rows], dtype=np.float64)
+        validation = nested_validation(folds)
+        self.n_pairs = len(validation)
+        self.spans: list[slice] = []
+        self.slot = np.full((self.n_pairs, 2), -1)
+        into = np.zeros((folds.n_blocks, self.n_pairs, 2))
+        for i, parts in enumerate(validation.values()):
+            for j, (outer, rows) in enumerate(parts):
+                if rows not in self.spans:
+                    self.spans.append(rows)
+                self.slot[i, j] = self.spans.index(rows)
+                into[outer, i, j] = 1.0
+        self.into = into.reshape(folds.n_blocks, -1)
+
+
+plan_of = lru_cache(maxsize=32)(Plan)
+
+
+def _short_runs(rows: IntArray) -> list[slice]:
+    return [
+        slice(first, min(first + LONGEST, run.stop))
+        for run in contiguous_runs(rows)
+        for first in range(run.start, run.stop, LONGEST)
+    ]
+
+
+class SmallResponses:
+    """Responses as scaled rows with q = n_lags · t, and their statistics on training sets and spans.
+
+    ``rows`` [q + 1, n] end in a row of ones, so that products with features include their sums; so do ``spans``, the
+    rows of every span minus their mean there, [q + 1, r]. ``mean`` and ``constant`` are [S, q], over training rows.
+    ``span_total`` [spans, q] is the centred sum of squares, NaN where constant; ``shift`` [pairs, 2, q] the mean on
+    every slot's rows minus the training mean.
+    """
+
+    def __init__(self, responses: FloatArray, plan: Plan) -> None:
+        self.n_lags, n, self.n_targets = responses.shape
+        raw = np.asarray(responses).transpose(1, 0, 2).reshape(n, -1)
+        y = scaled_columns(Compute().open(), raw, self.n_lags, "responses").values.T
+        self.plan, self.n_columns = plan, len(y)
+        self.rows: FloatArray = np.concatenate([y, np.ones((1, n))])
+        pieces = [y[:, piece] for piece in plan.pieces]
+        sums = np.stack([part.sum(axis=1) for part in pieces])
+        squares = np.stack([np.einsum("qr,qr->q", part, part) for part in pieces])
+        low = np.stack([part.min(axis=1) for part in pieces])
+        high = np.stack([part.max(axis=1) for part in pieces])
+        n_train = plan.n_train[:, None]
+        self.mean: FloatArray = plan.member @ sums / n_train
+        members = plan.member.astype(bool)
+        self.constant: BoolArray = np.stack(
+            [high[own].max(axis=0) == low[own].min(axis=0) for own in members]
+        )
+        far = n_train * self.mean**2 > (1.0 - 1.0 / CENTRING_LIMIT) * (plan.member @ squares)
+        if (far & ~self.constant).any():
+            raise NotSmall
+        self.spans: list[FloatArray] = []
+        self.span_total = np.zeros((len(plan.spans), self.n_columns))
+        means = np.zeros((len(plan.spans), self.n_columns))
+        for i, rows in enumerate(plan.spans):
+            part = y[:, rows]
+            means[i] = part.mean(axis=1)
+            centred = part - means[i][:, None]
+            total = np.einsum("qr,qr->q", centred, centred)
+            self.span_total[i] = np.where(part.min(axis=1) == part.max(axis=1), np.nan, total)
+            self.spans.append(np.concatenate([centred, np.ones((1, part.shape[1]))]))
+        if len(means):
+            self.shift: FloatArray = means[plan.slot] - self.mean[: plan.n_pairs, None]
+
+
+@dataclass
+class Products:
+    """Features minus an offset, and their products; those of spans are zero where a slot is empty."""
+
+    features: FloatArray  # [n, p], or [S, n, p] where every training set has its own
+    gram: FloatArray  # [S, p, p], around the training mean
+    mean: FloatArray  # [S, p]
+    cross: FloatArray  # [S, q, p]
+    span_gram: FloatArray  # [pairs, 2, p, p], of the rows of every slot, around their mean
+    span_mean: FloatArray  # [pairs, 2, p]
+    span_cross: FloatArray  # [pairs, 2, q, p]
+    alive: BoolArray  # [S, p]: columns that vary on the training rows
+    maps: FloatArray | None = (
+        None  # [S, P, p], where products are of ``features`` [n, P] times this
+    )
+
+    def of_set(self, s: int) -> FloatArray:
+        """Features of a training set, before they are mapped, [n, p]."""
+        return self.features if self.features.ndim == 2 else self.features[s]
+
+
+def shared_products(features: FloatArray, responses: SmallResponses) -> Products:
+    """Products of features [n, p] that all training sets share: sums over pieces."""
+    plan = responses.plan
+    offset = features.sum(axis=0) / len(features)
+    x = features - offset
+    p, q = x.shape[1], responses.n_columns
+    grams = np.empty((len(plan.pieces), p, p))
+    crosses = np.empty((len(plan.pieces), q + 1, p))
+    for i, rows in enumerate(plan.pieces):
+        part = x[rows]
+        np.matmul(part.T, part, out=grams[i])
+        np.matmul(responses.rows[:, rows], part, out=crosses[i])
+    gram = (plan.member @ grams.reshape(len(grams), -1)).reshape(-1, p, p)
+    cross = (plan.member @ crosses.reshape(len(grams), -1)).reshape(-1, q + 1, p)
+    span_gram = np.zeros((len(plan.spans) + 1, p, p))  # the last stays zero, for empty slots
+    span_cross = np.zeros((len(plan.spans) + 1, q + 1, p))
+    for i, rows in enumerate(plan.spans):
+        part = x[rows]
+        np.matmul(part.T, part, out=span_gram[i])
+        np.matmul(responses.spans[i], part, out=span_cross[i])
+    return _centred(x, offset, gram, cross, span_gram[plan.slot], span_cross[plan.slot], responses)
+
+
+def fitted_products(features: FloatArray, responses: SmallResponses) -> Products:
+    """Products of features [S, n, p] that differ between training sets; they are overwritten."""
+    plan, q = responses.plan, responses.n_columns
+    n_sets, n, p = features.shape
+    offset = features.sum(axis=1) / n  # stripping may add another constant to a column in every set
+    features -= offset[:, None]
+    gram, cross = np.empty((n_sets, p, p)), np.empty((n_sets, q + 1, p))
+    span_gram = np.zeros((plan.n_pairs, 2, p, p))
+    span_cross = np.zeros((plan.n_pairs, 2, q + 1, p))
+    for s, x in enumerate(features):
+        for i, rows in enumerate(plan.runs[s]):
+            part = x[rows]
+            if i == 0:
+                np.matmul(part.T, part, out=gram[s])
+                np.matmul(responses.rows[:, rows], part, out=cross[s])
+            else:
+                gram[s] += part.T @ part
+                cross[s] += responses.rows[:, rows] @ part
+        for j, span in enumerate(plan.slot[s].tolist() if s < plan.n_pairs else []):
+            if span >= 0:
+                part = x[plan.spans[span]]
+                np.matmul(part.T, part, out=span_gram[s, j])
+                np.matmul(responses.spans[span], part, out=span_cross[s, j])
+    return _centred(features, offset, gram, cross, span_gram, span_cross, responses)
+
+
+def mapped_products(mapped: MappedColumns, responses: SmallResponses) -> Products:
+    """Products of features that are a linear map of columns, from the products of the columns.
+
+    Raises `NotSmall` if a column does not vary, or if so little is left of a feature that digits are lost.
+    """
+    base = shared_products(mapped.columns, responses)
+    if not base.alive.all():
+        raise NotSmall
+    n_pairs = responses.plan.n_pairs
+    maps = mapped.maps(responses.plan.n_train, base.gram)
+    across = maps.swapaxes(1, 2)
+    gram = across @ (base.gram @ maps)
+    parts = (base.gram.diagonal(axis1=1, axis2=2)[:, None] @ maps**2)[:, 0]
+    left = gram.diagonal(axis1=1, axis2=2)
+    if not ((left > _MIN_LEFT * parts) | (parts == 0.0)).all():
+        raise NotSmall
+    inner, inner_across = maps[:n_pairs, None], across[:n_pairs, None]
+    return Products(
+        base.features,
+        gram,
+        (base.mean[:, None] @ maps)[:, 0],
+        base.cross @ maps,
+        inner_across @ (base.span_gram @ inner),
+        (base.span_mean[:, :, None] @ inner)[:, :, 0],
+        base.span_cross @ inner,
+        parts > 0.0,
+        maps,
+    )
+
+
+def _centred(
+    features: FloatArray,
+    offset: FloatArray,
+    gram: FloatArray,
+    cross: FloatArray,
+    span_gram: FloatArray,
+    span_cross: FloatArray,
+    responses: SmallResponses,
+) -> Products:
+    """Products around the means of their rows; raises `NotSmall` where that would cost digits."""
+    plan = responses.plan
+    n_train = plan.n_train[:, None]
+    mean = cross[:, -1] / n_train
+    gram -= (n_train * mean)[:, :, None] * mean[:, None, :]
+    own = cross[:, :-1]
+    own -= (n_train * responses.mean)[:, :, None] * mean[:, None, :]
+    own[responses.constant] = 0.0
+    sizes = np.array([n_rows(rows) for rows in plan.spans] + [1], dtype=np.float64)
+    n_span = sizes[plan.slot][:, :, None]
+    span_mean = span_cross[:, :, -1] / n_span
+    span_gram -= (n_span * span_mean)[..., None] * span_mean[..., None, :]
+    alive = np.ones(mean.shape, dtype=np.bool_)
+    power = gram.diagonal(axis1=1, axis2=2)
+    if not (np.isfinite(power).all() and np.isfinite(span_mean).all()):
+        raise NotSmall
+    made = Products(features, gram, mean, own, span_gram, span_mean, span_cross[:, :, :-1], alive)
+    exact = (n_train * mean**2 <= CENTRING_LIMIT * power) & (power > _TINY) & (power < _HUGE)
+    for s in np.flatnonzero(~exact.all(axis=1)).tolist():
+        columns = np.flatnonzero(~exact[s])
+        _check_constant(made.of_set(s)[:, columns][plan.rows[s]])
+        alive[s, columns] = False
+    alive &= power / n_train > (n_train * _EPS * (mean + offset)) ** 2
+    if not alive.all():
+        gone = ~alive
+        gram[gone] = 0.0
+        gram.swapaxes(1, 2)[gone] = 0.0
+        own.swapaxes(1, 2)[gone] = 0.0
+        pairs = np.broadcast_to(gone[: plan.n_pairs, None], span_mean.shape)
+        span_gram[pairs] = 0.0
+        span_gram.swapaxes(2, 3)[pairs] = 0.0
+        span_cross.swapaxes(2, 3)[pairs] = 0.0
+    span_power = span_gram.diagonal(axis1=2, axis2=3)
+    if not np.isfinite(span_power).all():
+        raise NotSmall
+    exact = (n_span * span_mean**2 <= CENTRING_LIMIT * span_power) | ~alive[: plan.n_pairs, None]
+    for s, j in np.argwhere(~exact.all(axis=2)).tolist():
+        columns = np.flatnonzero(~exact[s, j])
+        _check_constant(made.of_set(s)[plan.spans[plan.slot[s, j]]][:, columns])
+        span_gram[s, j, columns] = 0.0
+        span_gram[s, j, :, columns] = 0.0
+        span_cross[s, j, :, columns] = 0.0
+    return made
+
+
+def _check_constant(values: FloatArray) -> None:
+    """Raise `NotSmall` unless all rows are equal: sums cannot decide whether such columns vary."""
+    if (values != values[0]).any():
+        raise NotSmall
+
+
+# --- the fit --------------------------------------------------------------------------------------------------------
 
 _MAX_BYTES = 16 * 2**20
 """Of the largest array: above it, calls no longer determine the time."""
@@ -110,18 +396,16 @@ class SmallRidge:
             self._check_width(design.shape, 1)
             return shared_products(np.asarray(design, dtype=np.float64), self.responses)
         trains = self.plan.rows
-        if isinstance(design, BatchedFeatures):
+        if isinstance(design, LinearFeatures):
             self._check_width((self.folds.n_rows, design.n_features), len(trains))
             if (mapped := design.mapped()) is not None:
                 with suppress(NotSmall):
                     return mapped_products(mapped, self.responses)
-            return fitted_products(design.every(trains), self.responses)
         first = np.asarray(design(trains[0]), dtype=np.float64)
         self._check_width(first.shape, len(trains))
         features = np.empty((len(trains), *first.shape))
-        features[0] = first
-        for s, train in enumerate(trains[1:], 1):
-            own = np.asarray(design(train), dtype=np.float64)
+        for s, train in enumerate(trains):
+            own = np.asarray(design(train), dtype=np.float64) if s else first
             if own.shape != first.shape:
                 raise NotSmall
             features[s] = own
@@ -171,29 +455,24 @@ class SmallRidge:
         sums = plan.into @ np.where(finite, scores, 0.0)
         return mean_scores(sums, plan.into @ finite).reshape(-1, n_alphas, q)
 
-    def _choose(self, scores: FloatArray) -> Choice:
-        """Best setting of every target for every outer block, [F, t] each."""
-        n_lags, n_targets = self.responses.n_lags, self.responses.n_targets
-        n_blocks, n_alphas, _ = scores.shape
-        by_lag = scores.reshape(n_blocks, n_alphas, n_lags, n_targets).transpose(0, 2, 1, 3)
-        if self.grid.selection.per_target:
-            flat = by_lag.reshape(n_blocks, n_lags * n_alphas, n_targets).swapaxes(0, 1)
-            best = first_best(flat, self.tolerance)
-            return Choice(best // n_alphas, np.zeros_like(best), best % n_alphas)
-        found = [select(own[:, None], self.grid.selection, self.tolerance) for own in by_lag]
-        lag = np.stack([c.lag for c in found])
-        return Choice(lag, np.zeros_like(lag), np.stack([c.alpha for c in found]))
+    def _choose(self, scores: FloatArray) -> IntArray:
+        """Best setting of every target for every outer block, [3, F, t]."""
+        shape = (*scores.shape[:2], self.responses.n_lags, self.responses.n_targets)
+        by_lag = scores.reshape(shape).transpose(0, 2, 1, 3)[:, :, None]  # [F, L, 1, A, t]
+        found = [select(own, self.grid.selection, self.tolerance) for own in by_lag]
+        return np.stack(found, axis=1)
 
     def _refit(
-        self, products: Products, cross: FloatArray, scale: FloatArray, choice: Choice
+        self, products: Products, cross: FloatArray, scale: FloatArray, choice: IntArray
     ) -> Readout:
         """Fit every outer training set at the chosen settings, predict its block, and score."""
         responses, folds, n_pairs = self.responses, self.folds, self.plan.n_pairs
         n_targets = responses.n_targets
-        columns: IntArray = choice.lag * n_targets + np.arange(n_targets)  # [F, t]
+        lag, components, alpha = choice
+        columns: IntArray = lag * n_targets + np.arange(n_targets)  # [F, t]
         cross = np.take_along_axis(cross[n_pairs:], columns[:, :, None], axis=1)
         weights = _solve(products.gram[n_pairs:], cross, self.alphas)  # [F, A, t, p]
-        weights = np.take_along_axis(weights, choice.alpha[:, None, :, None], axis=1)[:, 0]
+        weights = np.take_along_axis(weights, alpha[:, None, :, None], axis=1)[:, 0]
         weights *= scale[n_pairs:, None]
         at_mean = (weights @ products.mean[n_pairs:, :, None])[:, :, 0]
         if products.maps is not None:
@@ -216,7 +495,7 @@ class SmallRidge:
         scores = partial(_segment_scores, observed, predicted)
         pooled = {metric: scores(observed, (0,), metric)[0] for metric in self.metrics}
         by_fold = _LazyScores(self.metrics, partial(scores, raw, folds.starts))
-        return Readout(folds, choice.lag, choice.alpha, choice.components, pooled, by_fold)
+        return Readout(folds, lag, alpha, components, pooled, by_fold)
 
 
 class _LazyScores(UserDict[str, Any]):

@@ -20,8 +20,6 @@ _CHUNK = 512
 """Rows, columns or units handled at a time, which bounds the memory of every product."""
 
 _MIN_EVENTS = 3
-_MIN_DEBIASED = 4
-"""Fewest events for which the unbiased estimator of HSIC exists."""
 
 _BLOCK_ROWS = 128
 """Rows of a pair matrix made at a time: few enough that little of the lower triangle is made."""
@@ -39,25 +37,22 @@ _DIFFERENCES = 500_000
 """Differences of rows held at a time, in numbers."""
 
 
-def standardised(phi: FloatArray, name: str = "phi") -> FloatArray:
-    """Return the varying columns of φ, standardised (Σ z² = n): [n, number of varying columns]."""
-    z, varies = standard_columns(_checked(phi, name))
-    return z if varies.all() else z[:, varies]
-
-
-def standardised_units(units: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Return units standardised [n, N] (constant ones zero) and which of them vary [N]."""
-    return standard_columns(_checked(units, "units"))
+def standardised_units(units: FloatArray, name: str = "units") -> tuple[FloatArray, BoolArray]:
+    """Return units standardised [n, N] (Σ z² = n, constant ones zero) and which of them vary [N]."""
+    units = as_finite_matrix(units, name)
+    if len(units) < _MIN_EVENTS:
+        raise ValueError(f"{name} must have at least {_MIN_EVENTS} events, got {len(units)}")
+    return standard_columns(units)
 
 
 def standardised_pair(
     phi: FloatArray, units: FloatArray
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Return φ and units of the same events, both standardised, and which units vary."""
-    z, (y, varies) = standardised(phi), standardised_units(units)
+    """Return φ's varying columns and units of the same events, both standardised, and which units vary."""
+    (z, kept), (y, varies) = standardised_units(phi, "phi"), standardised_units(units)
     if len(z) != len(y):
         raise ValueError(f"phi and units must have the same events, got {len(z)} and {len(y)}")
-    return z, y, varies
+    return z if kept.all() else z[:, kept], y, varies
 
 
 def gram_norm_squared(x: FloatArray) -> float:
@@ -109,28 +104,6 @@ def normalised_pairs(product: FloatArray, defined: BoolArray, low: float = -1.0)
     return symmetric(np.clip(product / np.outer(scale, scale), low, 1.0), defined)
 
 
-def centred_scaled(x: FloatArray) -> FloatArray:
-    """Return ``x`` centred, at a size whose fourth powers neither overflow nor vanish."""
-    peak = np.abs(x).max()
-    centred = np.where(x.max(axis=0) != x.min(axis=0), x / (peak if peak > 0.0 else 1.0), 0.0)
-    centred -= centred.mean(axis=0)
-    spread = np.abs(centred).max()
-    return centred / (spread if spread > 0.0 else 1.0)
-
-
-def check_debiased(n: int) -> None:
-    """Raise ValueError where there are too few events for the unbiased estimator of HSIC."""
-    if n < _MIN_DEBIASED:
-        raise ValueError(f"debiased alignment needs at least {_MIN_DEBIASED} events, got {n}")
-
-
-def _checked(x: FloatArray, name: str) -> FloatArray:
-    x = as_finite_matrix(x, name)
-    if len(x) < _MIN_EVENTS:
-        raise ValueError(f"{name} must have at least {_MIN_EVENTS} events, got {len(x)}")
-    return x
-
-
 def upper_triangle(n: int, block: Callable[[slice], FloatArray]) -> FloatArray:
     """Return the upper triangle of a symmetric matrix whose rows are made in blocks.
 
@@ -176,65 +149,3 @@ def squared_distances(x: FloatArray) -> FloatArray:
         return made
 
     return upper_triangle(n, block)
-
-
-def pair_row_sums(upper: FloatArray, n: int) -> FloatArray:
-    """Return the row sums [n] of the symmetric matrix with this upper triangle and diagonal 0."""
-    sums = np.zeros(n)
-    end = 0
-    for a in range(n - 1):
-        start, end = end, end + n - 1 - a
-        sums[a] += upper[start:end].sum()
-        sums[a + 1 :] += upper[start:end]
-    return sums
-
-
-def pair_tile(upper: FloatArray, n: int, rows: slice, columns: slice) -> FloatArray:
-    """Return [rows, columns] of the matrix with this upper triangle, zero on and below its diagonal."""
-    tile = np.zeros((rows.stop - rows.start, columns.stop - columns.start))
-    for a in range(rows.start, rows.stop):
-        first = max(a + 1, columns.start)
-        row_start = a * n - a * (a + 1) // 2 - a - 1
-        part = upper[row_start + first : row_start + columns.stop]
-        tile[a - rows.start, first - columns.start :] = part
-    return tile
-
-
-def median_squared_difference(y: FloatArray) -> float:
-    """Return the median over pairs a < b of (y_a − y_b)², for one column [n], without the pairs.
-
-    How many pairs differ by at most t is counted by searching sorted values, in O(n log n).
-    """
-    y = np.sort(y)
-    n_pairs = len(y) * (len(y) - 1) // 2
-    lower = _ranked_difference(y, (n_pairs - 1) // 2)
-    upper = lower if n_pairs % 2 else _ranked_difference(y, n_pairs // 2)
-    return 0.5 * (lower**2 + upper**2)
-
-
-def _ranked_difference(y: FloatArray, rank: int) -> float:
-    """Return the difference b − a of ascending values that ``rank`` differences come before.
-
-    Bisection of the value, until so few pairs are left that they can be listed.
-    """
-    n = len(y)
-    first = np.arange(n)
-    low, high = 0.0, float(y[-1] - y[0])
-    # Pairs (a, b) with below[a] ≤ b < above[a] are left: they differ by more than low, at most high.
-    below, above = np.searchsorted(y, y, side="right"), np.full(n, n)
-    if rank < (below - first - 1).sum():
-        return 0.0
-    while (above - below).sum() > 2 * n:
-        middle = 0.5 * (low + high)
-        if not low < middle < high:  # equal up to rounding
-            return high
-        inside = np.searchsorted(y, y + middle, side="right")
-        if rank < (inside - first - 1).sum():
-            high, above = middle, inside
-        else:
-            low, below = middle, inside
-    count = above - below
-    a = np.repeat(first, count)
-    b = np.arange(len(a)) + np.repeat(below - np.cumsum(count) + count, count)
-    place = rank - int((below - first - 1).sum())
-    return float(np.partition(y[b] - y[a], place)[place])

@@ -23,15 +23,6 @@ from lpact.run.audit import plugin_code, plugin_packages
 from lpact.run.machine import peak_bytes
 from lpact.store import Results, code_digest, library_versions
 
-ONE_THREAD = {
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "VECLIB_MAXIMUM_THREADS": "1",
-    "POLARS_MAX_THREADS": "1",
-}
-"""Environment of a worker process: sums in another order would differ in their last digits."""
-
 MOST_ATTEMPTS = 3
 """How often a task runs whose sources are rewritten, with the same content, while it reads them."""
 
@@ -90,12 +81,11 @@ class Setup:
     config: StudyConfig
     settings: RunConfig
     fingerprints: dict[str, str]
-    results: Results
     software: dict[str, str]
     seen: Mapping[Owner, tuple[Seen, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, workspace: Workspace, results: Results) -> Setup:
+    def of(cls, workspace: Workspace) -> Setup:
         """The setup of a workspace, with paths that mean the same in every folder."""
         run = workspace.resolved()
         paths = {name: os.path.abspath(path) for name, path in run.paths.items()}
@@ -105,7 +95,6 @@ class Setup:
             workspace.config,
             run.model_copy(update={"paths": paths, "models": models, **folders}),
             workspace.fingerprints,
-            results,
             software(workspace.config),
             dict(workspace.watch.seen),
         )

@@ -1,8 +1,8 @@
 """Tasks on a Dask cluster: an existing one, or jobs of SLURM.
 
 Workers are checked before they get tasks: same code, libraries and sources. A few tasks per thread are submitted at a
-time. Workers that see the client's results write there; others send results through the scheduler. Dask runs a task
-again if its worker dies; if it gives up, the task runs alone once more.
+time, with the results that they need; the client stores what comes back. Dask runs a task again if its worker dies; if
+it gives up, the task runs alone once more.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from lpact.config.study import SlurmConfig
 from lpact.errors import ConfigError, LPactError, RunError
 from lpact.extras import require
 from lpact.inputs.workspace import Workspace
-from lpact.run.executors import worker_entry
-from lpact.run.executors.base import ONE_THREAD, Ended, failure, kept
-from lpact.run.executors.worker import Briefing, Fit, packed, processor
+from lpact.run.executors.base import Ended, Setup, failure
+from lpact.run.executors.fork_server import ONE_THREAD
+from lpact.run.executors.worker import Fit, look, packed, processor, take
 from lpact.store import TaskStore, code_digest
 
 SLURM = "slurm"
@@ -77,9 +77,12 @@ class OnDask:
         self._lost = lost
         self._note = note
         self._patience_s = workspace.run.patience_s
-        briefing = Briefing.of(workspace, store)
-        self._probe = briefing.probe
-        self._common = (code_digest(), packed(briefing))
+        for name, path in workspace.run.paths.items():  # the files of every dataset are hashed once
+            workspace.fingerprint(name)
+            if (name, "") not in workspace.watch.seen:
+                files = workspace.dataset(name).source_files()
+                workspace.watch.note((name, ""), files, Path(path))
+        self._common = (code_digest(), packed(Setup.of(workspace)))
         self._threads: dict[str, int] = {}
         self._looks: dict[str, Any] = {}
         self._fit: dict[str, Fit] = {}
@@ -97,20 +100,14 @@ class OnDask:
         return max(1, sum(self._threads.get(address, 0) for address in self._fit))
 
     def __enter__(self) -> OnDask:
-        self._store.shelf.write(self._probe, b"")
-        try:
-            self._client.subscribe_topic("all", lambda event: self._events.put(event[1]))
-            self._assemble()
-        except BaseException:
-            self._store.shelf.remove(self._probe)
-            raise
+        self._client.subscribe_topic("all", lambda event: self._events.put(event[1]))
+        self._assemble()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._cancel()
         if self._client.status == "running":
             self._client.unsubscribe_topic("all")
-        self._store.shelf.remove(self._probe)
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Ended]:
         """Run tasks as workers become free; they end in any order."""
@@ -147,13 +144,13 @@ class OnDask:
             self._submit(suspects.popleft(), [min(self._fit)], alone=True)
 
     def _submit(self, task: Task, workers: list[str], *, alone: bool = False) -> None:
-        """Submit a task, with the results that it needs if a worker may not see them."""
-        apart = not all(self._fit[address].shares for address in workers)
+        """Submit a task, with the results that it needs."""
         future = self._client.submit(
-            worker_entry.take,
+            take,
             *self._common,
+            self._store.mark,
             packed(task),
-            {need: self._store.content(need) for need in task.job.needs} if apart else {},
+            {need: self._store.content(need) for need in task.job.needs},
             key=f"{task.name.partition('/')[0]}-{uuid.uuid4().hex}",
             pure=False,
             workers=workers,
@@ -181,9 +178,7 @@ class OnDask:
         except TimeoutError:
             # Its worker died with the answer. Dask runs the task again if another worker may run it.
             self._refresh(now=True)
-            if self._store.fault(task.key) is None:
-                yield kept(self._recall(future.key).task)
-            elif submitted.workers.isdisjoint(self._threads):
+            if submitted.workers.isdisjoint(self._threads):
                 waiting.append(self._recall(future.key).task)
             else:
                 self._events.put(future)
@@ -196,7 +191,7 @@ class OnDask:
             self._ask(lambda: None)
             waiting.append(task)
         except LPactError:
-            raise  # of the store, or of a worker that changed: every other task would fail too
+            raise  # a worker that changed: every other task would fail too
         except Exception as error:
             del self._submitted[future.key]
             yield failure(task, error, "a worker of the cluster")
@@ -209,9 +204,7 @@ class OnDask:
 
     def _suspect(self, submitted: Submitted, suspects: deque[Task]) -> Iterator[Ended]:
         """A task whose workers died: it runs alone once more, then it is given up."""
-        if self._store.fault(submitted.task.key) is None:
-            yield kept(submitted.task)
-        elif submitted.alone:
+        if submitted.alone:
             error = RunError(
                 "workers of the cluster died",
                 where="workers that ran the task",
@@ -240,8 +233,6 @@ class OnDask:
                 self._recall(key)
                 if own.alone or self._deaths[own.task.key] >= MOST_DEATHS:
                     yield from self._suspect(own, suspects)
-                elif self._store.fault(own.task.key) is None:
-                    yield kept(own.task)
                 else:
                     waiting.append(own.task)
 
@@ -278,7 +269,7 @@ class OnDask:
             self._forget(address)
         for address in self._threads.keys() - {*self._fit, *self._refused, *self._looks}:
             self._looks[address] = self._client.submit(
-                worker_entry.look,
+                look,
                 *self._common,
                 key=f"lpact-look-{uuid.uuid4().hex}",
                 pure=False,
@@ -286,15 +277,15 @@ class OnDask:
                 allow_other_workers=False,
                 priority=100,
             )
-        for address, look in list(self._looks.items()):
-            if look.status != "pending":
-                self._judge(address, look)
+        for address, answer in list(self._looks.items()):
+            if answer.status != "pending":
+                self._judge(address, answer)
         self._check_anybody()
 
-    def _judge(self, address: str, look: Any) -> None:
+    def _judge(self, address: str, answer: Any) -> None:
         del self._looks[address]
         try:
-            found: Fit | str = look.result(timeout=ANSWER_S)
+            found: Fit | str = answer.result(timeout=ANSWER_S)
         except TimeoutError:
             return  # its worker is gone; if it comes back, it is looked at again
         except Exception as error:  # no lpact there, or one without this function

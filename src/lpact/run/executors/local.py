@@ -11,7 +11,6 @@ import os
 import signal
 import tempfile
 import threading
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -22,8 +21,8 @@ from pathlib import Path
 from lpact.analyses.base import Task
 from lpact.errors import RunError
 from lpact.inputs.workspace import Workspace
+from lpact.run.executors import fork_server
 from lpact.run.executors.base import (
-    ONE_THREAD,
     Ended,
     Executor,
     OneThread,
@@ -43,7 +42,6 @@ MOST_GIVEN_UP = 20
 """Tasks that may be given up with none finished in between, before the run ends."""
 PER_PROCESS = 2
 """Tasks submitted per process: the running one and the next, so that an interruption waits for few."""
-PARENT_CHECK_S = 1.0
 
 
 class InProcess:
@@ -69,9 +67,16 @@ class InProcess:
 class Processes:
     """Runs tasks in ``workers`` processes, as a context manager; ``lost`` is called with tasks whose process died."""
 
-    def __init__(self, setup: Setup, workers: int, lost: Callable[[list[Task]], None]) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        results: TaskStore,
+        workers: int,
+        lost: Callable[[list[Task]], None],
+    ) -> None:
         self.workers = workers
-        self._setup = setup
+        self._setup = Setup.of(workspace)
+        self._results = results
         self._lost = lost
         self._pool: ProcessPoolExecutor | None = None
         self._started: list[Future[int]] = []
@@ -141,7 +146,7 @@ class Processes:
             raise _died("before they start to work", f"{MOST_FALSE_STARTS} attempts")
         alone = started and self._n_processes == 1 and len(at_work) == 1
         for task in at_work:
-            if self._setup.results.fault(task.key) is None:
+            if self._results.fault(task.key) is None:
                 yield kept(task)
                 continue
             self._deaths[task.key] += alone
@@ -159,14 +164,13 @@ class Processes:
         self._start(1 if suspects else self.workers)
 
     def _start(self, n_processes: int) -> None:
-        with _environment(ONE_THREAD), _interrupts_ignored():
+        with fork_server.one_thread_environment(), _interrupts_ignored():
             self._n_processes = n_processes
             self._pool = ProcessPoolExecutor(
                 n_processes,
-                # Polars keeps threads, and a forked process would inherit their locks.
-                mp_context=multiprocessing.get_context("spawn"),
+                mp_context=fork_server.context(),
                 initializer=_start,
-                initargs=(self._setup, os.getpid()),
+                initargs=(self._setup, self._results, dict(os.environ)),
             )
             self._started = []
             with suppress(
@@ -196,19 +200,6 @@ def _died(when: str, got: str) -> RunError:
 
 
 @contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
-    """Set environment variables in this block."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        os.environ.update({name: value for name, value in before.items() if value is not None})
-        for name in (name for name, value in before.items() if value is None):
-            os.environ.pop(name, None)
-
-
-@contextmanager
 def _interrupts_ignored() -> Iterator[None]:
     """Processes that start in this block ignore Ctrl-C, which the main process handles."""
     if threading.current_thread() is not threading.main_thread():
@@ -221,27 +212,28 @@ def _interrupts_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-_worker: list[tuple[Setup, Workspace, list[str]]] = []
+_worker: list[tuple[Workspace, TaskStore, list[str]]] = []
 """What `_start` gave this worker process."""
 _one_thread = OneThread()
 
 
-def _start(setup: Setup, parent: int) -> None:
-    """Prepare a worker process."""
+def _start(setup: Setup, results: TaskStore, environment: dict[str, str]) -> None:
+    """Prepare a worker process; a fork server has the environment of an earlier moment."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
-    _worker[:] = [(setup, setup.workspace(), setup.other_software())]
+    os.environ.update(environment)
+    threading.Thread(target=_die_with_main, daemon=True).start()
+    _worker[:] = [(setup.workspace(), results, setup.other_software())]
 
 
-def _die_with(parent: int) -> None:
-    """End this worker when the process that started it is gone."""
-    while os.getppid() == parent:
-        time.sleep(PARENT_CHECK_S)
-    os._exit(1)
+def _die_with_main() -> None:
+    """End this worker when the main process is gone, however it ended."""
+    if (main := multiprocessing.parent_process()) is not None:
+        main.join()
+        os._exit(1)
 
 
 def _perform(task: Task) -> Ended:
-    ((setup, workspace, other),) = _worker
+    ((workspace, results, other),) = _worker
     if other:
         raise RunError(
             "the code has changed since the run started",
@@ -251,7 +243,7 @@ def _perform(task: Task) -> Ended:
             remedy="run again: results of the earlier code are kept under their own keys",
         )
     _one_thread.hold()
-    return perform(task, workspace, setup.results)
+    return perform(task, workspace, results)
 
 
 def too_many_workers(workers: int) -> str:
@@ -292,7 +284,7 @@ def open_executor(
         ):
             yield cluster
     elif isinstance(results, TaskStore) and workers > 1:
-        with Processes(Setup.of(workspace, results), workers, lost) as processes:
+        with Processes(workspace, results, workers, lost) as processes:
             yield processes
     else:
         yield InProcess(workspace, results)
@@ -302,4 +294,4 @@ def open_executor(
 def scratch_results() -> Iterator[TaskStore]:
     """A temporary store of results."""
     with tempfile.TemporaryDirectory(prefix="lpact-") as folder:
-        yield TaskStore.at(Path(folder))
+        yield TaskStore(Path(folder))

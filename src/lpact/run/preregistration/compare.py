@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from lpact.features.models import FEATURE_SETS
-from lpact.run.preregistration.earlier import KEPT, MODEL, NOTED, UNREADABLE, Reused
+from lpact.run.preregistration.earlier import KEPT, MODEL, NOTED, Reused
 from lpact.run.preregistration.record import (
     Content,
-    EarlierRun,
     Registration,
     TableRows,
     deposited_digest,
@@ -57,45 +56,20 @@ class Line(NamedTuple):
         return {"followed": same, "item_group": group, **row}
 
 
-def check(
-    registration: Registration,
-    found: Content,
-    *,
-    made_with: str | None,
-    reused: Reused | None = None,
-    deposited: str | None = None,
-) -> pl.DataFrame:
-    """Return the table `PREREGISTRATION_ITEMS`.
-
-    Parameters
-    ----------
-    registration, found
-        What was registered, and the same of the run.
-    made_with
-        Digest of the registration that the run was given when it was made; None without one.
-    reused
-        Results of the run that were not made under the registration it was given.
-    deposited
-        The registration's digest as it was deposited, if that is known.
-    """
-    lines = [
-        *_about_registration(registration, made_with, reused, deposited),
-        *compare(registration.content, found),
-    ]
-    rows = [line.row() for line in lines]
-    return validate(frame(PREREGISTRATION_ITEMS, rows), PREREGISTRATION_ITEMS)
-
-
 def check_run(
     registration: Registration, run: StoredRun, *, deposited: str | None = None
 ) -> pl.DataFrame:
-    """Compare a finished run with a registration, and the registration with its ``deposited`` digest."""
+    """Compare a finished run with a registration, and the registration with its ``deposited`` digest.
+
+    Returns the table `PREREGISTRATION_ITEMS`.
+    """
     n_rows = {table.name: run.n_rows(table.name) for table in run.tables()}
     found = found_content(run.manifest, RunTables(run), n_rows)
-    made_with, reused = _made_with(run)
     if deposited is not None:
         deposited = deposited_digest(deposited, where="the digest that was deposited")
-    return check(registration, found, made_with=made_with, reused=reused, deposited=deposited)
+    return _items(
+        _about_registration(registration, *_made_with(run), deposited), registration, found
+    )
 
 
 def run_items(
@@ -107,8 +81,13 @@ def run_items(
     reused: Reused | None = None,
 ) -> pl.DataFrame:
     """Compare a run that is about to be published with the registration it was given."""
-    found = found_content(made_from, tables, n_rows)
-    return check(registration, found, made_with=registration.found_digest, reused=reused)
+    about = _about_registration(registration, registration.found_digest, reused)
+    return _items(about, registration, found_content(made_from, tables, n_rows))
+
+
+def _items(about: Iterable[Line], registration: Registration, found: Content) -> pl.DataFrame:
+    rows = [line.row() for line in (*about, *compare(registration.content, found))]
+    return validate(frame(PREREGISTRATION_ITEMS, rows), PREREGISTRATION_ITEMS)
 
 
 def _made_with(run: StoredRun) -> tuple[str | None, Reused | None]:
@@ -124,9 +103,16 @@ def _made_with(run: StoredRun) -> tuple[str | None, Reused | None]:
 
 
 def _about_registration(
-    registration: Registration, made_with: str | None, reused: Reused | None, deposited: str | None
+    registration: Registration,
+    made_with: str | None,
+    reused: Reused | None,
+    deposited: str | None = None,
 ) -> Iterator[Line]:
-    """Whether the registration is unchanged, as deposited, before results, and before this run."""
+    """Whether the registration is unchanged, as deposited, before results, and before this run.
+
+    ``made_with`` is the digest of the registration that the run was given, if any; ``reused`` are results of the run
+    that were not made under it.
+    """
     written, found = registration.digest, registration.found_digest
     edits = []
     if written != found:
@@ -152,7 +138,14 @@ def _about_registration(
 
 
 def _before_results(content: Content) -> Line:
-    searched = ", ".join(map(_searched, content.earlier_runs))
+    searched = ", ".join(
+        "the study's own store of results, for its tasks and for other runs on the same data"
+        if run.state == KEPT
+        else f"a run of '{run.study}' with results there"
+        if run.state == NOTED
+        else f"a {run.state} run" + (f" of '{run.study}'" if run.study else "")
+        for run in content.earlier_runs
+    )
     detail = f"searched: {searched}" if searched else NOT_SEARCHED
     if content.after_the_fact:
         had = "; ".join(
@@ -163,20 +156,8 @@ def _before_results(content: Content) -> Line:
         why = f"{f'results that existed: {had}' if had else 'declared by the author'}; {detail}"
         return Line("registration", BEFORE_RESULTS, "declared so", AFTER_THE_FACT, why, False)
     found = "no results in what was searched" if searched else NOT_SEARCHED
-    if n_damaged := sum(run.state == UNREADABLE for run in content.earlier_runs):
-        found += f"; {counted(n_damaged, 'note')} of earlier runs there could not be read"
     why = detail if searched else "declared by the author; nothing here can prove it"
     return Line("registration", BEFORE_RESULTS, "declared before results", found, why, True)
-
-
-def _searched(run: EarlierRun) -> str:
-    if run.state == KEPT:
-        return "the study's own store of results, for its tasks and for other runs on the same data and models"
-    if run.state == NOTED:
-        return f"results of a run of '{run.study}' there"
-    if run.state == UNREADABLE:
-        return f"the note {run.study} there, which could not be read, so its data are unknown"
-    return f"a {run.state} run" + (f" of '{run.study}'" if run.study else "")
 
 
 def compare(registered: Content, found: Content) -> Iterator[Line]:

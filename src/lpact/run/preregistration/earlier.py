@@ -1,17 +1,17 @@
 """Whether a study has results already: in runs that are named, and in its own store of results.
 
-Results in a store are named by hashes. So before a run stores results, it leaves a note there about its data and
-models. Every result also carries the digest of the registration under which it was made.
+Results in a store are named by hashes, so a run leaves a note there about its data and models. Every result carries
+the digest of the registration under which it was made.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,37 +20,39 @@ from pydantic import ValidationError
 
 from lpact.analyses.base import Task, analyses_of
 from lpact.config import StudyConfig
-from lpact.errors import LPactError, RunError
+from lpact.errors import RunError
 from lpact.features.models import FEATURE_SETS
-from lpact.run.audit import StudyAudit
+from lpact.run.audit import StudyAudit, provenance
 from lpact.run.measure import Measuring
-from lpact.run.preregistration.record import EarlierRun, Item, Registration
+from lpact.run.preregistration.record import (
+    EarlierRun,
+    Item,
+    Registration,
+    new_registration,
+    planned_content,
+)
 from lpact.run.status import read_status
 from lpact.store import (
     InputFile,
-    Provenance,
     StoredRun,
     TaskStore,
-    open_shelf,
     partial_folder,
     storage_errors,
 )
+from lpact.store.disk import atomic_write_bytes
 from lpact.store.manifest import MANIFEST_NAME
+from lpact.wording import listed
 
-FINISHED, UNFINISHED = "finished", "unfinished"
-KEPT, NOTED, UNREADABLE = "kept", "noted", "unreadable note"
-"""States of an earlier run: results of the study's own tasks in its store, another run that stores results there, and
-a damaged note of such a run."""
+FINISHED, UNFINISHED, KEPT, NOTED = "finished", "unfinished", "kept", "noted"
+"""States of an earlier run; ``kept``: results of the study's own tasks in its store, ``noted``: another run there."""
+NOTES = "sources-*.json"
 
 MODEL = "model "
 """Prefix of a model's name, or of the parser's, among the input files of a manifest."""
 SAME_SHARE = 0.5
 """Two datasets are the same data if they share this part of the smaller one's bytes."""
-MOST_SHOWN = 3
+MOST_SHOWN = 4
 """Other registrations that a message names."""
-
-_NOTE = "sources-"
-_NOTE_NAME = re.compile(rf"{_NOTE}[0-9a-f]{{40}}\.json")
 
 Pair = tuple[str, str]
 """A dataset and a model; the model is empty in a study without models."""
@@ -151,32 +153,88 @@ def _same_files(own: Mapping[str, int], other: Mapping[str, int]) -> bool:
     return shared > 0 and shared >= SAME_SHARE * smaller
 
 
-def look_into_store(
-    place: str, config: StudyConfig, audit: StudyAudit, made_from: Provenance
-) -> list[EarlierRun]:
-    """Search the study's own store of results, ``[run] tasks``; no result is read.
+def register(
+    config: StudyConfig,
+    audit: StudyAudit,
+    *,
+    runs: Iterable[Path] = (),
+    kept: str = "",
+    after_the_fact: bool = False,
+    now: datetime | None = None,
+) -> Registration:
+    """Freeze what a study will do, from its sources and sizes; nothing is fitted.
 
-    Results of the study's own tasks come first, then runs that store results of the same data and models there, with
-    any options. An unreadable note is recorded by its name and does not stop the registration.
+    ``runs`` are folders of finished or interrupted runs to search for results, ``kept`` is the study's own store of
+    results (``[run] tasks``). Results of the same datasets and models are a `RunError`, unless the registration is made
+    ``after_the_fact``, which it then says.
     """
-    store = TaskStore(open_shelf(place))
-    keys = {task.key for task in study_tasks(config, audit)}
-    found = [EarlierRun(state=KEPT, n_finished_tasks=sum(map(store.has, keys)))]
-    for name in filter(_NOTE_NAME.fullmatch, store.shelf.names(_NOTE)):
-        note = _read_note(store, name)
-        if note is None:
-            found.append(EarlierRun(state=UNREADABLE, study=name))
-        elif any(map(store.has, note.first)):
-            same = same_pairs(made_from.inputs, pairs_of(made_from.config), note.inputs, note.pairs)
-            about: dict[str, Any] = {"study": note.study, "config_digest": note.config_digest}
-            run = EarlierRun(state=NOTED, same=same, **about)
-            if same and run not in found:
-                found.append(run)
+    made_from = provenance(config, audit)
+    pairs = pairs_of(made_from.config)
+    earlier = [found for run in runs for found in look_for_results(run, made_from.inputs, pairs)]
+    if kept:
+        store = TaskStore(Path(kept))
+        n_kept = sum(store.has(key) for key in {t.key for t in study_tasks(config, audit)})
+        earlier.append(EarlierRun(state=KEPT, n_finished_tasks=n_kept))
+        earlier += _noted_runs(store, made_from.inputs, pairs)
+    if not after_the_fact:
+        _refuse_results(earlier)
+    content = planned_content(
+        config, audit, made_from, after_the_fact=after_the_fact, earlier_runs=tuple(earlier)
+    )
+    return new_registration(content, now)
+
+
+class Note(Item):
+    """A run that stores its results: its datasets and models, and the keys of the tasks that need no other."""
+
+    study: str
+    config_digest: str
+    inputs: tuple[InputFile, ...]
+    pairs: tuple[Pair, ...]
+    first: tuple[str, ...]
+
+
+def leave_note(store: TaskStore, config: StudyConfig, audit: StudyAudit) -> None:
+    """Note a run that is about to store results; the same run leaves the same note."""
+    made_from = provenance(config, audit)
+    note = Note(
+        study=made_from.study,
+        config_digest=made_from.config_digest,
+        inputs=tuple(sorted(made_from.inputs, key=lambda file: (file.dataset, file.path))),
+        pairs=tuple(sorted(pairs_of(made_from.config))),
+        first=tuple(t.key for t in study_tasks(config, audit) if not t.job.needs),
+    )
+    text = json.dumps(note.model_dump(mode="json"), sort_keys=True, ensure_ascii=False).encode()
+    path = store.root / NOTES.replace("*", hashlib.sha256(text).hexdigest()[:40])
+    if not path.exists():
+        atomic_write_bytes(path, text)
+
+
+def _noted_runs(
+    store: TaskStore, inputs: Iterable[InputFile], pairs: Iterable[Pair]
+) -> list[EarlierRun]:
+    """Runs that store results of the same data and models, with any options."""
+    found = []
+    for path in sorted(store.root.glob(NOTES)):
+        try:
+            with storage_errors(path, "a note of an earlier run cannot be read"):
+                note = Note.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            raise RunError(
+                "a note of an earlier run is damaged",
+                where=str(path),
+                got=str(error.errors()[0]["msg"]),
+                expected="JSON that lpact wrote",
+                remedy="restore it from a backup; or delete it, and name the runs that use this folder with --run",
+            ) from error
+        same = same_pairs(inputs, pairs, note.inputs, note.pairs)
+        if same and any(map(store.has, note.first)):
+            digest = note.config_digest
+            found.append(EarlierRun(state=NOTED, study=note.study, config_digest=digest, same=same))
     return found
 
 
-def refuse_results(found: Iterable[EarlierRun]) -> None:
-    """Raise `RunError` if there are results of what is to be registered."""
+def _refuse_results(found: Iterable[EarlierRun]) -> None:
     for earlier in (own for own in found if own.has_results):
         n_tasks, same = earlier.n_finished_tasks, ", ".join(earlier.same)
         got = {
@@ -192,50 +250,6 @@ def refuse_results(found: Iterable[EarlierRun]) -> None:
             expected="no results of the same datasets and models",
             remedy="register other data or models, or add --after-the-fact, which every later statement repeats",
         )
-
-
-class Note(Item):
-    """A run that stores its results.
-
-    ``pairs`` are its datasets and models, ``first`` the keys of the tasks that need no other.
-    """
-
-    study: str
-    config_digest: str
-    inputs: tuple[InputFile, ...]
-    pairs: tuple[Pair, ...]
-    first: tuple[str, ...]
-
-
-def leave_note(
-    store: TaskStore, config: StudyConfig, audit: StudyAudit, made_from: Provenance
-) -> None:
-    """Note a run that is about to store results; the same run leaves the same note."""
-    note = Note(
-        study=made_from.study,
-        config_digest=made_from.config_digest,
-        inputs=tuple(sorted(made_from.inputs, key=lambda file: (file.dataset, file.path))),
-        pairs=tuple(sorted(pairs_of(made_from.config))),
-        first=tuple(t.key for t in study_tasks(config, audit) if not t.job.needs),
-    )
-    text = json.dumps(note.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
-    name = _note_name(text.encode())
-    if _read_note(store, name) is None:
-        store.shelf.write(name, text.encode())
-
-
-def _read_note(store: TaskStore, name: str) -> Note | None:
-    """A note as a run left it; None if there is none, or it is damaged."""
-    try:
-        with storage_errors(Path(store.shelf.where(name)), "a note beside results cannot be read"):
-            content = store.shelf.read(name, 0, store.shelf.size(name) or 0)
-        return Note.model_validate_json(content) if _note_name(content) == name else None
-    except (LPactError, ValidationError):
-        return None
-
-
-def _note_name(content: bytes) -> str:
-    return f"{_NOTE}{hashlib.sha256(content).hexdigest()[:40]}.json"
 
 
 @dataclass(frozen=True)
@@ -260,8 +274,5 @@ def reused_results(
         return None
     n_results, without = marks.total(), marks.pop("", 0)
     parts = [f"{without:,} under none"] if without else []
-    others = [f"{n:,} under registration {mark[:12]}" for mark, n in sorted(marks.items())]
-    parts += others[:MOST_SHOWN]
-    if len(others) > MOST_SHOWN:
-        parts.append(f"others under {len(others) - MOST_SHOWN} further registration(s)")
-    return Reused(n_results, f"reused from an earlier run: {', '.join(parts)}")
+    parts += [f"{n:,} under registration {mark[:12]}" for mark, n in sorted(marks.items())]
+    return Reused(n_results, f"reused from an earlier run: {listed(parts, MOST_SHOWN)}")

@@ -5,14 +5,12 @@ The same content is gathered of a run, so that both can be compared item by item
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
 import re
 import uuid
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -32,6 +30,7 @@ from lpact.config import StudyConfig, study_config
 from lpact.errors import ConfigError, RunError
 from lpact.run.audit import StudyAudit
 from lpact.store import InputFile, Manifest, Provenance, code_digest, storage_errors
+from lpact.store.disk import atomic_write_bytes
 from lpact.store.manifest import library_versions, lpact_version, without_empty
 from lpact.tables import MODEL_FILES, PREREGISTRATION_ITEMS
 
@@ -39,8 +38,6 @@ FORMAT: Literal["lpact preregistration"] = "lpact preregistration"
 FORMAT_VERSION: Literal[2] = 2
 REGISTRATION_NAME = "preregistration.json"
 """Name of the copy that a run keeps."""
-
-_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 Cell = str | int | float | bool | None
 
@@ -62,7 +59,7 @@ class EarlierRun(Item):
     """A run that was searched for results when the registration was made, or the study's own store of results.
 
     ``same`` lists ``dataset/model`` pairs of the registration that it has results of. ``n_finished_tasks`` counts
-    results of an unfinished run, or of the study's own tasks. An unreadable note has its file's name as ``study``.
+    results of an unfinished run, or of the study's own tasks.
     """
 
     state: str
@@ -276,31 +273,19 @@ def refuse_taken(path: Path) -> None:
 def write_registration(registration: Registration, path: Path) -> None:
     """Write the file completely or not at all; an existing ``path`` is a `RunError`."""
     refuse_taken(path)
-    content = registration.text().encode()
+    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
+    atomic_write_bytes(temporary, registration.text().encode())
     with storage_errors(path, "the registration cannot be written"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
         try:
-            _write(temporary, content)
-            # Unlike a rename, a link never replaces a file that appeared meanwhile.
-            os.link(temporary, path)
-        except FileExistsError:
-            refuse_taken(path)
-            raise
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
+            os.link(
+                temporary, path
+            )  # unlike a rename, never replaces a file that has appeared meanwhile
+        except OSError:
+            if path.exists():
                 raise
-            _write(path, content)
+            temporary.rename(path)  # a file system without links
         finally:
-            with suppress(FileNotFoundError):
-                temporary.unlink()
-
-
-def _write(path: Path, content: bytes) -> None:
-    with path.open("xb") as handle:
-        handle.write(content)
-        handle.flush()
-        os.fsync(handle.fileno())
+            temporary.unlink(missing_ok=True)
 
 
 def read_registration(path: str | Path) -> Registration:

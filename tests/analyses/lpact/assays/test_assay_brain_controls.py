@@ -12,7 +12,7 @@ from scipy.spatial.distance import cosine
 from scipy.stats import pearsonr, spearmanr
 
 from lpact.analyses.lpact.assays import brain_as_model, reliability
-from lpact.analyses.lpact.assays.patterns import (
+from lpact.analyses.lpact.assays.brain_as_model import (
     BrainProfiles,
     profile_order,
     read_profiles,
@@ -378,11 +378,11 @@ def order_rows(mean):
     config = study_config()
     rng = np.random.default_rng(5)
     brain = BrainProfiles(
-        RecordingId("1", "a", "1", "s"),
-        True,
         tuple(f"u{i}" for i in range(12)),
         {name: patterns(rng, 12, mean=mean) for name in ("linear", "rsa", "cka")},
         {name: np.ones(12) for name in ("linear", "rsa", "cka")},
+        RecordingId("1", "a", "1", "s"),
+        True,
     )
     table = profile_order(config, "d", "primary", [brain])
     return {(r["alignment"], r["profile"]): r for r in table.iter_rows(named=True)}
@@ -406,11 +406,11 @@ def test_correlations_notice_the_order_of_units_and_the_cosine_of_positive_patte
 def test_patterns_that_do_not_vary_have_no_order():
     config = study_config()
     flat = BrainProfiles(
-        RecordingId("1", "a", "1", "s"),
-        True,
         tuple(f"u{i}" for i in range(9)),
         {name: np.ones((9, 9)) for name in ("linear", "rsa", "cka")},
         {name: np.full(9, np.nan) for name in ("linear", "rsa", "cka")},
+        RecordingId("1", "a", "1", "s"),
+        True,
     )
     table = profile_order(config, "d", "primary", [flat])
     assert set(table.filter(profile="pearson")["reason"]) == {Reason.UNDEFINED_SCORE}

@@ -1,4 +1,4 @@
-"""The implanted study passes the study's own gates, and its twin without signal does not."""
+"""The implanted study passes the study's own gates, and the sham without signal does not."""
 
 from __future__ import annotations
 

@@ -10,9 +10,13 @@ from brain_studies import study_config
 from scipy.stats import pearsonr, spearmanr
 
 from lpact.analyses.lpact.assays import brain_as_model
-from lpact.analyses.lpact.assays.brain_as_model import OrderTest, whole_orders
+from lpact.analyses.lpact.assays.brain_as_model import (
+    BrainProfiles,
+    order_p_value,
+    reordered_means,
+    whole_orders,
+)
 from lpact.analyses.lpact.assays.lines import findings
-from lpact.analyses.lpact.assays.patterns import BrainProfiles, reordered_means
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.tables.assay import FULL_SUMMARY
@@ -31,7 +35,7 @@ def brain(place, factor, noise, rng):
     matrix = np.outer(factor, factor) + noise * rng.standard_normal((N_UNITS, N_UNITS))
     matrix = (matrix + matrix.T) / 2
     return BrainProfiles(
-        RecordingId(*place, "s"), True, UNITS, {"cka": matrix}, {"cka": np.ones(N_UNITS)}
+        UNITS, {"cka": matrix}, {"cka": np.ones(N_UNITS)}, RecordingId(*place, "s"), True
     )
 
 
@@ -64,7 +68,7 @@ def share_rule(summary):
 
 def p_value(brains, comparison):
     tests = brain_as_model.tests_of_order(ONE_MEASURE, "d", brains)
-    return tests[comparison, "cka", "pearson"].p_value
+    return order_p_value(tests[comparison, "cka", "pearson"])
 
 
 def test_unrelated_runs_pass_at_the_rate_of_the_test():
@@ -145,14 +149,13 @@ def test_orders_are_shared_by_what_a_comparison_does_not_tell_apart():
 
 
 def test_the_test_counts_the_right_order_and_ties():
-    assert OrderTest(0.5, np.array([0.1, 0.5 + 1e-14, 0.7, np.nan])).p_value == 3 / 4
-    assert OrderTest(0.5, np.array([0.1, 0.5 + 1e-14, 0.7, np.nan])).n_orders == 3
+    assert order_p_value(np.array([0.5, 0.1, 0.5 + 1e-14, 0.7, np.nan])) == 3 / 4
     # All orders of three units: the mean similarity of a pattern with itself is 1 in one of them.
     rng = np.random.default_rng(4)
     own = rng.standard_normal((5, 5))
     orders = np.array(list(permutations(range(5))))
     means = reordered_means(PROFILES.build("pearson"), own, own, orders)
-    assert OrderTest(means[0], means[1:]).p_value <= 1 / 120
+    assert order_p_value(means) <= 1 / 120
     assert means[0] == pytest.approx(1.0)
 
 

@@ -46,8 +46,8 @@ from lpact.analyses.lpact.tables.assay import (
 )
 from lpact.codes import Reason
 from lpact.config import NuisanceConfig
+from lpact.datasets._files import wav
 from lpact.datasets.base import AbsentMedium, Envelope, Stimulus
-from lpact.features import acoustics
 from lpact.math.resample import HRFS
 from lpact.math.types import FloatArray
 from lpact.store import concat, validate
@@ -193,16 +193,16 @@ def test_a_long_sound_read_in_pieces_gives_the_same(
     write_wav(tmp_path / "long.wav", modulation(7, length_s))
     shutil.copy(tmp_path / "long.wav", tmp_path / "again.wav")
     read: list[int] = []
-    plain = acoustics.WavFile.read
+    plain = wav.WavFile.read
 
-    def counted(self: acoustics.WavFile, start: int, stop: int) -> FloatArray:
+    def counted(self: wav.WavFile, start: int, stop: int) -> FloatArray:
         read.append(stop - start)
         return plain(self, start, stop)
 
-    monkeypatch.setattr(acoustics.WavFile, "read", counted)
+    monkeypatch.setattr(wav.WavFile, "read", counted)
     courses, sizes = {}, {}
     for name, piece in (("long", 1 << 30), ("again", 4 * SOUND_HZ)):
-        monkeypatch.setattr(acoustics, "PIECE_SAMPLES", piece)
+        monkeypatch.setattr(wav, "PIECE_SAMPLES", piece)
         read.clear()
         courses[name] = envelope_course(tale(tmp_path, name), NuisanceConfig())
         sizes[name] = list(read)

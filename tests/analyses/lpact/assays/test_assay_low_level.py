@@ -26,8 +26,10 @@ from lpact.analyses.lpact.assays.scores import (
     shift_parts,
 )
 from lpact.analyses.lpact.assays.signal import OpenRecording, usable_columns
+from lpact.analyses.lpact.assays.stimulus import summarise
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.stimulus_controls import stimulus_jobs, stimulus_rows, summarise_stimulus
+from lpact.analyses.lpact.plan_sizes import assay_rows
+from lpact.analyses.lpact.positive_controls import stimulus_jobs
 from lpact.analyses.lpact.tables.assay import LOW_LEVEL, LOW_LEVEL_SUMMARY, STIMULUS_TABLES
 from lpact.analyses.lpact.tables.audit import UNIT_INVENTORY
 from lpact.config import GridConfig, PreprocessConfig
@@ -456,7 +458,7 @@ def built_in() -> tuple[lpact.Study, Audit, dict[str, pl.DataFrame]]:
         for name, table in job.run(workspace, MemoryTasks()).items():
             parts.setdefault(name, []).append(table)
     joined = {name: concat(find_table(name), tables) for name, tables in parts.items()}
-    return study, audit, summarise_stimulus(joined, config)
+    return study, audit, summarise(joined, config)
 
 
 def test_the_built_in_study_is_seen_where_signal_is_planted(built_in) -> None:
@@ -479,8 +481,9 @@ def test_every_recording_has_its_rows_and_reasons(built_in) -> None:
     assert tables.keys() == {table.name for table in STIMULUS_TABLES}
     for table in STIMULUS_TABLES:
         assert validate(tables[table.name], table).height > 0
-    for name, n_rows in stimulus_rows(LPactConfig.of(study.config), audit).items():
-        assert tables[name].height == n_rows
+    planned = assay_rows(LPactConfig.of(study.config), audit)
+    for table in STIMULUS_TABLES:
+        assert tables[table.name].height == planned[table.name]
     unused = audit.tables[UNIT_INVENTORY.name].filter(dataset="tiny")
     assert not unused["used"].any()
     rows = tables[LOW_LEVEL.name].filter(dataset="tiny")

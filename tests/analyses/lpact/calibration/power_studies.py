@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lpact.analyses.lpact.calibration.cells import Effort
 from lpact.analyses.lpact.calibration.power_design import Ceiling, DatasetDesign, ModelDesign
+from lpact.analyses.lpact.calibration.trial import Effort
 from lpact.codes import Reason
 from lpact.study import Study, load_study
 

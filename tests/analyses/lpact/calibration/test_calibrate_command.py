@@ -15,8 +15,8 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from lpact.analyses.lpact.calibration.biases import measure_biases
-from lpact.analyses.lpact.calibration.cells import EFFORT
-from lpact.analyses.lpact.calibration.reference_run import load_reference
+from lpact.analyses.lpact.calibration.output import load_reference
+from lpact.analyses.lpact.calibration.trial import EFFORT
 from lpact.analyses.lpact.cli.calibrate import QUANTITIES, show_biases
 from lpact.cli import app
 from lpact.cli._terminal import drawing_on
@@ -101,7 +101,7 @@ def test_shipped_rates_agree_with_each_other():
         ((), "exactly one of --out, --reference and --biases"),
         (("--reference", "--biases"), "exactly one of --out, --reference and --biases"),
         (("--out", "x", "--truth", "integrate"), "did you mean 'integrated'"),
-        (("--out", "x", "--snr", "1", "--snr", "1"), "lists a value twice"),
+        (("--out", "x", "--snr", "1", "--snr", "1"), "is empty, repeated or out of range"),
         (("--out", "x", "--snr", "1", "--snr", "inf"), "option '--snr'"),
         (("--out", "x", "--snr", "nan"), "'--snr'"),
         (("--out", "x", "--autocorrelation", "1.5"), "option '--autocorrelation'"),

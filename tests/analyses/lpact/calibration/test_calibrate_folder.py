@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 import lpact
-from lpact.analyses.lpact.calibration.cells import Cell, Effort
 from lpact.analyses.lpact.calibration.output import check_folder
-from lpact.analyses.lpact.calibration.settings import Settings
-from lpact.analyses.lpact.calibration.study import CODE, TrialJob, numbers_digest
+from lpact.analyses.lpact.calibration.study import CODE, Settings, TrialJob, numbers_digest
+from lpact.analyses.lpact.calibration.trial import Cell, Effort
 from lpact.errors import ConfigError, RunError
 
 RUN = json.dumps({"config_digest": "0", "lpact_version": "0"})

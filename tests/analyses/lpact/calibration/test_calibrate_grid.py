@@ -13,17 +13,17 @@ import pytest
 from rich.console import Console
 
 from lpact.analyses.lpact.calibration import output
-from lpact.analyses.lpact.calibration.cells import Cell, Effort
-from lpact.analyses.lpact.calibration.output import KEPT, PACE_NAME, write_calibration
-from lpact.analyses.lpact.calibration.reference_run import (
+from lpact.analyses.lpact.calibration.output import (
     FOLDER,
+    KEPT,
+    PACE_NAME,
     Reference,
     load_reference,
     save_reference,
+    write_calibration,
 )
-from lpact.analyses.lpact.calibration.settings import Settings
-from lpact.analyses.lpact.calibration.study import Forecast, Pace, run_grid
-from lpact.analyses.lpact.calibration.truths import GATES
+from lpact.analyses.lpact.calibration.study import Forecast, Pace, Settings, run_grid
+from lpact.analyses.lpact.calibration.trial import GATES, Cell, Effort
 from lpact.analyses.lpact.cli.calibrate import show_reference
 from lpact.analyses.lpact.tables.calibration import RATES, TRIALS, TRUTH_RATES
 from lpact.cli._terminal import drawing_on
@@ -216,7 +216,7 @@ def test_a_reference_takes_only_what_the_calibration_wrote(copied, resumed, tria
     with pytest.raises(TableError, match="key"):
         save_reference([resumed[0], copied], nowhere)
     write_table(trials.with_columns(integrated=~pl.col("integrated")), TRIALS, copied)
-    with pytest.raises(RunError, match="not the one that the calibration wrote"):
+    with pytest.raises(RunError, match="not the one that it wrote"):
         save_reference([copied], nowhere)
     assert not nowhere.exists()
 
@@ -247,7 +247,7 @@ def test_a_reference_says_what_it_was_made_by(reference_folder):
     )
 
 
-def test_promises_are_held_against_the_rates(reference_folder):
+def test_promises_are_compared_with_the_rates(reference_folder):
     reference = load_reference(reference_folder)
     own = pl.col("gate_profile") == "calibrated"
     never = reference.truth_rates.with_columns(

@@ -6,10 +6,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from lpact.analyses.lpact.calibration.cells import Cell, cell_config
-from lpact.analyses.lpact.calibration.settings import Settings
-from lpact.analyses.lpact.calibration.trial import run_trial
-from lpact.analyses.lpact.calibration.truths import GATES, OTHERS, TRUTHS, known_truth
+from lpact.analyses.lpact.calibration.study import Settings
+from lpact.analyses.lpact.calibration.trial import (
+    GATES,
+    OTHERS,
+    TRUTHS,
+    Cell,
+    cell_config,
+    known_truth,
+    run_trial,
+)
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.datasets.base import DATASETS, FeatureKey
@@ -82,7 +88,7 @@ def test_the_grid_has_one_strength_where_nothing_is_planted():
         ("shared_noise", "integrated", 0.0),
         ("shared_noise", "null", 0.0),
     ]
-    with pytest.raises(ConfigError, match="lists a value twice"):
+    with pytest.raises(ConfigError, match="is empty, repeated or out of range"):
         Settings(snr=(1.0, 1.0))
     with pytest.raises(ConfigError, match="did you mean 'drift'"):
         known_truth("drfit")

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from scipy.signal import lfilter
 
-from lpact.analyses.lpact.calibration.power_curve import (
+from lpact.analyses.lpact.calibration.power_design import (
     chance_deviation,
     closed_form,
     critical_value,

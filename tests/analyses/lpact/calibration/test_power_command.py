@@ -10,16 +10,17 @@ import pytest
 from power_studies import SMALL, small_settings, small_study
 from typer.testing import CliRunner
 
-from lpact.analyses.lpact.calibration.power import Settings, assess, assess_run
-from lpact.analyses.lpact.calibration.power_design import Ceiling
-from lpact.analyses.lpact.calibration.power_rows import (
+from lpact.analyses.lpact.calibration.power import (
     SIMULATED,
+    Settings,
+    assess,
     effect_row,
     layer_frame,
     run_ceilings,
     run_claims,
     spread_rows,
 )
+from lpact.analyses.lpact.calibration.power_design import Ceiling
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.tables.calibration import (
     LAYER_DETECTABILITY,
@@ -117,7 +118,7 @@ def test_a_run_alone_is_enough(study_file, run_folder):
 
 def test_tables_of_a_run_say_what_its_sources_are_not_needed_for(run_folder):
     run = Run(run_folder)
-    report = assess_run(run, LPactConfig.of(run.config), Settings())
+    report = assess(LPactConfig.of(run.config), None, Settings(), run=run)
     assert report.table(STUDY_DESIGN).is_empty()
     effects = report.table(MINIMUM_DETECTABLE_EFFECT)
     assert set(effects["method"]) == {"observed_spread"}
@@ -225,9 +226,9 @@ def test_a_run_of_another_study_is_refused(run_folder, tmp_path):
 def test_a_target_that_is_no_power_is_refused(study_file, target):
     result = power(study_file, "--quick", "--target", target)
     assert result.exit_code == 2
-    assert "the target power is no share of studies" in result.stderr
+    assert "the target power is not between 0 and 1" in result.stderr
     with pytest.raises(ConfigError):
-        Settings(target=target).check()
+        Settings(target=target)
 
 
 def test_a_study_with_nothing_usable_is_refused(tmp_path):

@@ -9,13 +9,13 @@ import polars as pl
 import pytest
 from power_studies import design_of, small_study
 
+from lpact.analyses.lpact.calibration.power import closed_rows
 from lpact.analyses.lpact.calibration.power_design import (
     Ceiling,
     ModelDesign,
     best_ceiling,
     read_design,
 )
-from lpact.analyses.lpact.calibration.power_rows import closed_rows
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.codes import Reason
 from lpact.errors import InputError

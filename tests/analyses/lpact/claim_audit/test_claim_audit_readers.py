@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lpact.analyses.lpact.claim_audit import Format, Verdicts, check_text, unread_files
-from lpact.analyses.lpact.claim_audit.readers import READERS, Block, BlockKind
-from lpact.analyses.lpact.claim_audit.sentences import split_sentences
+from lpact.analyses.lpact.claim_audit.readers import READERS, Block, BlockKind, split_sentences
 
 CLAIM = "GPT-2 is brain-like."
 WEAK = Verdicts.of_label("control_explained")

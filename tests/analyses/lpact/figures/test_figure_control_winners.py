@@ -19,7 +19,6 @@ from lpact.analyses.lpact.figures.control_winners import (
     make,
     rivals_of,
     rows_of,
-    short_count,
 )
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, CONTROL_NULLS, PROFILE_DELTAS
 from lpact.report.figure import Figure, Missing
@@ -203,17 +202,6 @@ def test_many_layers_are_added_up():
     assert isinstance(few, Figure)
     assert "added up" in added.caption
     assert "added up" not in few.caption
-
-
-def test_counts_stay_short():
-    assert [short_count(n) for n in (7, 999, 1000, 9949, 9950, 123456)] == [
-        "7",
-        "999",
-        "1.0k",
-        "9.9k",
-        "10k",
-        "123k",
-    ]
 
 
 def test_a_run_fits_the_page(of_run: Material):

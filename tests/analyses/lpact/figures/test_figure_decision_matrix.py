@@ -114,13 +114,13 @@ def test_large_studies_show_the_best_layers_and_say_what_is_left_out():
     ]
     rows = rows_of(material(decisions(*many)))
     shown = drawn(rows)
-    assert shown.height == 400
-    assert shown.filter(model="a").height == shown.filter(model="b").height == 200
+    assert shown.height == 150
+    assert shown.filter(model="a").height == shown.filter(model="b").height == 75
     assert shown.filter(layer=3).height == 2  # the better verdict, although its score is low
-    assert set(shown["layer"]) == {3, *range(51, 250)}
+    assert set(shown["layer"]) == {3, *range(176, 250)}
     made = make(material(decisions(*many)))
     assert isinstance(made, Figure)
-    assert "100 of 500 rows, those with the weakest verdicts" in made.caption
+    assert "350 of 500 rows, those with the weakest verdicts" in made.caption
     assert drawn(rows.head(9)).height == 9
 
 

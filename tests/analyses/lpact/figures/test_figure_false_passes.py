@@ -12,9 +12,14 @@ import pytest
 from figure_checks import EVIL, SVG, checked_svg, marks, material, texts, width_of
 from rate_rows import rate, rates
 
-from lpact.analyses.lpact.calibration.reference_run import load_reference
-from lpact.analyses.lpact.figures import false_passes
-from lpact.analyses.lpact.figures.false_passes import WIDTH, make, of_rates, rows_of
+from lpact.analyses.lpact.calibration.output import load_reference
+from lpact.analyses.lpact.figures.rates import (
+    FALSE_PASSES,
+    WIDTH,
+    false_pass_rows,
+    false_passes,
+    false_passes_of,
+)
 from lpact.analyses.lpact.tables.calibration import TRUTH_RATES
 from lpact.report.figure import Figure, Missing
 from lpact.report.render import picture, to_svg
@@ -34,11 +39,11 @@ HAND = rates(
 
 @pytest.fixture(scope="module")
 def root() -> ElementTree.Element:
-    return checked_svg(of_rates(HAND))
+    return checked_svg(false_passes_of(HAND))
 
 
 def test_rows_are_false_passes_of_the_drawn_gates_in_order():
-    rows = rows_of(HAND)
+    rows = false_pass_rows(HAND)
     shown = rows.select("truth", "gate", "gate_profile", "n_passes").rows()
     assert shown == [
         ("planted", "predictive", "paper", 20),
@@ -77,14 +82,14 @@ def test_counts_nominal_rate_and_names_are_written(root):
 
 
 def test_a_profile_without_a_nominal_rate_has_no_line():
-    alone = of_rates(HAND.filter(gate_profile="paper"))
+    alone = false_passes_of(HAND.filter(gate_profile="paper"))
     assert not any(own.startswith("nominal") for own in texts(checked_svg(alone)))
     assert isinstance(alone, Figure)
     assert "nominal" not in alone.caption
 
 
 def test_words_name_the_worst_gate_of_each_profile():
-    made = of_rates(HAND)
+    made = false_passes_of(HAND)
     assert isinstance(made, Figure)
     assert (
         "point rules: largest false-pass rate 1.000 (predictive under planted, 20 of 20"
@@ -109,7 +114,7 @@ def test_the_shipped_rates_are_all_drawn_and_in_the_documentation():
         for row in reference.filter(role="false_pass").to_dicts()
         if not row["gate"].startswith("severe_control_level")
     }
-    given = make(material({}, {TRUTH_RATES.name: reference}))
+    given = false_passes(material({}, {TRUTH_RATES.name: reference}))
     assert isinstance(given, Figure)
     root = ElementTree.fromstring(to_svg(given))
     assert {own.value for own in marks(root)} == {rate for *_, rate in expected}
@@ -128,8 +133,8 @@ def test_the_shipped_rates_are_all_drawn_and_in_the_documentation():
     "given", [material({}), material({}, {TRUTH_RATES.name: HAND.filter(role="power")})]
 )
 def test_without_false_passes_there_is_a_reason(given):
-    made = make(given)
+    made = false_passes(given)
     assert isinstance(made, Missing)
     svg = ElementTree.fromstring(picture(made))
     assert any(made.reason in own for own in texts(svg))
-    assert false_passes.TITLE in texts(svg)
+    assert FALSE_PASSES[1] in texts(svg)

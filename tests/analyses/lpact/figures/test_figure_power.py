@@ -10,13 +10,13 @@ import pytest
 from figure_checks import EVIL, SVG, checked_svg, marks, material, texts, width_of
 from rate_rows import rate, rates
 
-from lpact.analyses.lpact.calibration.reference_run import load_reference
-from lpact.analyses.lpact.figures.power import (
-    HEIGHT,
-    WIDTH,
-    make,
-    of_rates,
-    rows_of,
+from lpact.analyses.lpact.calibration.output import load_reference
+from lpact.analyses.lpact.figures.rates import (
+    POWER_HEIGHT,
+    POWER_WIDTH,
+    power,
+    power_of,
+    power_rows,
 )
 from lpact.analyses.lpact.tables.calibration import RATES
 from lpact.report.figure import Figure, Missing
@@ -42,18 +42,18 @@ HAND = rates(
 
 @pytest.fixture(scope="module")
 def root() -> ElementTree.Element:
-    return checked_svg(of_rates(HAND))
+    return checked_svg(power_of(HAND))
 
 
 def test_cells_of_one_design_and_signal_are_taken_together():
-    rows = rows_of(HAND).filter(truth="planted")
+    rows = power_rows(HAND).filter(truth="planted")
     (top,) = rows.filter(snr=2.0, gate_profile="paper").to_dicts()
     assert (top["n_passes"], top["n_studies"], top["rate"]) == (13, 20, 0.65)
     assert (top["low"], top["high"]) == wilson_interval(13, 20)
     assert set(rows["n_units"]) == {20}  # other designs are never pooled
     assert rows.height == 6
     assert "relational" not in rows["gate"]
-    made = of_rates(HAND)
+    made = power_of(HAND)
     assert isinstance(made, Figure)
     assert f"{RATES.name} has 2 more designs" in made.caption
 
@@ -75,8 +75,8 @@ def test_points_stand_at_their_signal_and_rate(root):
     for signal, profile, value, x, y in found:
         assert value is not None
         beside = -3.5 if profile == "paper" else 3.5
-        assert x == pytest.approx(signal / 2.2 * WIDTH + beside, abs=0.1)
-        assert y == pytest.approx(HEIGHT * (1 - value), abs=0.1)
+        assert x == pytest.approx(signal / 2.2 * POWER_WIDTH + beside, abs=0.1)
+        assert y == pytest.approx(POWER_HEIGHT * (1 - value), abs=0.1)
 
 
 def test_every_signal_has_its_label(root):
@@ -86,7 +86,7 @@ def test_every_signal_has_its_label(root):
 
 
 def test_words_hold_the_power_of_the_last_gate():
-    made = of_rates(
+    made = power_of(
         rates(*CURVE, *(row | {"gate": "integrated", "n_passes": 2} for row in CURVE[:1]))
     )
     assert isinstance(made, Figure)
@@ -100,10 +100,10 @@ def test_names_from_data_stay_text(root):
 
 def test_the_shipped_curves_are_drawn_and_in_the_documentation():
     reference = load_reference().rates
-    made = make(material({}, {RATES.name: reference}))
+    made = power(material({}, {RATES.name: reference}))
     assert isinstance(made, Figure)
     root = ElementTree.fromstring(to_svg(made))
-    rows = rows_of(reference)
+    rows = power_rows(reference)
     assert len({mark.text for mark in marks(root)}) == rows.height
     assert {mark.value for mark in marks(root)} == set(rows["rate"])
     assert width_of(root) < 1000
@@ -117,6 +117,6 @@ def test_the_shipped_curves_are_drawn_and_in_the_documentation():
     "given", [material({}), material({}, {RATES.name: HAND.filter(role="false_pass")})]
 )
 def test_without_power_there_is_a_reason(given):
-    made = make(given)
+    made = power(given)
     assert isinstance(made, Missing)
     assert made.reason

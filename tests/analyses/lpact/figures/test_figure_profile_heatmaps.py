@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import polars as pl
 import pytest
-from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
+from figure_checks import EVIL, checked_svg, marks, material, texts
 from level2_rows import BRAIN, INDEX, MODEL, ORDER, SCORES, pattern_tables, similarity_tables
 
 from lpact.analyses.lpact.figures.profile_heatmaps import MAX_UNITS, Panel, make, panels_of
@@ -148,18 +146,6 @@ def test_of_too_many_units_evenly_spaced_ones_are_drawn():
     square = brain_square(tables[BRAIN], n)
     np.testing.assert_allclose(made.blocks[0].numbers, square[np.ix_(kept, kept)])
     assert f"{MAX_UNITS} of {n} units, evenly spaced" in made.note
-
-
-def test_a_large_square_has_tooltips_on_its_strips_alone():
-    n = MAX_UNITS
-    regions = [f"region {i // 10}" for i in range(n)]
-    root = checked_svg(make(material(tables_of(regions=regions, orders=(ORDER,)))))
-    cells = [e for e in root.iter() if re.fullmatch(r"M.*h5v5h-5Z", e.get("d", ""))]
-    assert len(cells) == n * n
-    assert not any(m.element in cells for m in marks(root))
-    strips = [m for m in marks(root) if "real features with" in m.text]
-    assert len(strips) == n
-    assert width_of(root) < 1000
 
 
 def test_names_from_data_stay_text():

@@ -15,10 +15,8 @@ from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import unit_maps
 from lpact.analyses.lpact.figures.unit_maps import (
     best_layers,
-    edges_of,
     make,
     rows_of,
-    shade_of,
 )
 from lpact.analyses.lpact.tables.levels import BRAIN_UNIT_INDEX, CONTROL_DELTAS, UNIT_SCORES
 from lpact.report import layout
@@ -268,22 +266,6 @@ def test_panels_beyond_the_room_are_counted(monkeypatch: pytest.MonkeyPatch):
     made = make(material(joined))
     assert {own.model for own in marks(checked_svg(made))} == {"m"}
     assert "2 panels are left out" in made.caption  # type: ignore[union-attr]
-
-
-def test_shades_have_round_edges():
-    assert edges_of(np.array([0.5, -0.5])) == (0.03, 0.1, 0.3)
-    assert edges_of(np.array([0.2, -0.2])) == (0.01, 0.03, 0.1)
-    assert edges_of(np.zeros(3)) == (0.1, 0.3, 1.0)
-    edges = (0.03, 0.1, 0.3)
-    assert [shade_of(v, edges) for v in (-0.5, -0.3, -0.05, 0.0, 0.02, 0.05, 0.31)] == [
-        -3,
-        -2,
-        -1,
-        0,
-        0,
-        1,
-        3,
-    ]
 
 
 def test_a_run_fits_the_page_and_names_stay_text(of_run: Material):

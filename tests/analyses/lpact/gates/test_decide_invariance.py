@@ -84,7 +84,7 @@ def assert_same(left: Tables, right: Tables) -> None:
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_the_order_of_rows_does_not_matter(seed: int) -> None:
     tables = random_study(seed)
     shuffled = {
@@ -93,16 +93,11 @@ def test_the_order_of_rows_does_not_matter(seed: int) -> None:
     assert_same(decided(tables), decided(shuffled))
 
 
-def test_deciding_again_changes_nothing() -> None:
-    tables = random_study(3)
-    once = decided(tables)
-    assert_same(decided({**tables, **once}), once)
-
-
-def test_earlier_verdicts_are_not_read() -> None:
+def test_deciding_again_changes_nothing_whatever_the_earlier_verdicts() -> None:
     tables = random_study(3)
     once = decided(tables)
     forged = {**tables, **once}
+    assert_same(decided(forged), once)
     for name in (CONTROL_DELTAS, PROFILE_DELTAS, CEILING):
         forged = put(forged, name, gate_pass=True, label="pass")
     assert_same(decided(forged), once)

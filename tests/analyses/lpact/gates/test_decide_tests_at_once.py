@@ -19,21 +19,21 @@ from synthetic_tables import (
 )
 
 from lpact.analyses.lpact.gates import decide
-from lpact.analyses.lpact.gates._frames import LAYER_KEY
 from lpact.analyses.lpact.gates.calibrated.frames import (
     cells,
     read_level1,
     read_null_draws,
     typical,
 )
-from lpact.analyses.lpact.gates.calibrated.mechanism import (
+from lpact.analyses.lpact.gates.calibrated.tests import (
     NO_DROP,
     blocks_by_run,
     contrasts_with,
+    pool,
     read_drops,
     rival_targets,
 )
-from lpact.analyses.lpact.gates.calibrated.relational import pool
+from lpact.analyses.lpact.gates.rows import LAYER_KEY
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lpact.analyses.lpact.config import LPactConfig
+from lpact.analyses.lpact.levels.readouts import LayerInputs
 from lpact.inputs.prepare import ModelOnGrid, Prepared
 from lpact.inputs.workspace import Workspace
 from lpact.validation import validate_model
@@ -55,6 +56,9 @@ class Bench:
 
     def model(self, name: str = "integrated") -> ModelOnGrid:
         return self.workspace.model(name, self.prepared)
+
+    def layer(self, name: str = "integrated") -> LayerInputs:
+        return LayerInputs(self.config, self.prepared, self.model(name), 2, confirmatory=True)
 
 
 @pytest.fixture(scope="session")

@@ -10,16 +10,14 @@ import pytest
 
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels import stripping
-from lpact.analyses.lpact.levels.conditions import conditions
-from lpact.analyses.lpact.levels.localiser import localise
-from lpact.analyses.lpact.levels.readouts import fit_context, fit_nuisance
+from lpact.analyses.lpact.levels.readouts import LayerInputs, conditions, fit_layer, fit_nuisance
 from lpact.analyses.lpact.levels.strip import (
     STRIPPINGS,
     RandomDirection,
     StripInputs,
-    strip_delays,
-    strip_instead_delays,
+    StrippedDesign,
 )
+from lpact.analyses.lpact.levels.stripping import localise
 from lpact.codes import Reason
 from lpact.datasets.base import (
     Dataset,
@@ -34,8 +32,8 @@ from lpact.datasets.base import (
 from lpact.features.models import ModelSource
 from lpact.grid import build_grid
 from lpact.inputs.prepare import ModelOnGrid, inspect, ridge_grid
-from lpact.math.partial import partial_correlations
 from lpact.math.ridge import nested_ridge, nested_ridge_draws
+from lpact.math.scores import partial_correlations
 from lpact.measures import MEASURES
 from lpact.validation import validate_model
 
@@ -175,10 +173,14 @@ def fir(benches):
     return benches["fir"]
 
 
+def layer_of(bench):
+    return LayerInputs(bench.config, bench.prepared, bench.model, 1, confirmatory=True)
+
+
 @pytest.fixture(scope="module")
 def contexts(benches):
     return {
-        name: fit_context(b.config, b.prepared, b.model, 1, fit_nuisance(b.config, b.prepared))
+        name: fit_layer(layer_of(b), fit_nuisance(b.config, b.prepared))
         for name, b in benches.items()
     }
 
@@ -209,7 +211,7 @@ def test_mechanisms_at_a_delay_are_those_of_an_earlier_tr(fir, benches):
 
 
 def test_readouts_see_a_delayed_response_as_at_its_one_lag(contexts):
-    score = {n: c.scores["real", 0]["pearson"] for n, c in contexts.items()}
+    score = {n: c.pearson["real", 0] for n, c in contexts.items()}
     assert (score["lag"][:2] > 0.8).all()
     assert (score["fir"][:2] > score["lag"][:2] - 0.05).all()
     assert (np.abs(score["undelayed"][:2]) < 0.3).all()
@@ -217,14 +219,14 @@ def test_readouts_see_a_delayed_response_as_at_its_one_lag(contexts):
 
 
 def test_only_delays_side_by_side_see_a_response_of_two_delays(contexts):
-    assert contexts["fir"].scores["real", 0]["pearson"][BOTH] > 0.85
-    assert contexts["lag"].scores["real", 0]["pearson"][BOTH] < 0.8
+    assert contexts["fir"].pearson["real", 0][BOTH] > 0.85
+    assert contexts["lag"].pearson["real", 0][BOTH] < 0.8
 
 
 def test_controls_lose_what_the_real_features_have(contexts):
-    scores = contexts["fir"].scores
+    scores = contexts["fir"].pearson
     for control in ("token_order_shuffle", "circular_shift"):
-        lost = scores["real", 0]["pearson"] - scores[control, 0]["pearson"]
+        lost = scores["real", 0] - scores[control, 0]
         assert (lost[:2] > 0.4).all(), control
 
 
@@ -296,14 +298,7 @@ def test_a_strip_costs_what_it_costs_at_the_one_lag(benches):
     drops = {}
     for name in ("fir", "lag"):
         b = benches[name]
-        tables = stripping.run(
-            config=b.config,
-            prepared=b.prepared,
-            model=b.model,
-            layer=1,
-            confirmatory=True,
-            real=b.real,
-        )
+        tables = stripping.run(layer_of(b), b.real)
         rows = tables["causal/mechanism_specificity_summary"]
         assert rows["reason"].to_list() == [Reason.OK.value] * 4
         assert (rows["margin"] > 0.3).all(), name
@@ -328,7 +323,7 @@ def test_every_method_strips_each_delay_alone(fir, entry):
     given = StripInputs(fir.model.load(1), 1, fir.model.offered, fir.model.load)
     assert method.unavailable(given) is None
     delays = given.at_delays(4)
-    stripped = strip_delays(method, delays, scalars, train)
+    stripped = StrippedDesign(method, delays, scalars)(train)
     assert stripped.shape == given.features.shape
     for j in range(4):
         alone = StripInputs(
@@ -340,7 +335,7 @@ def test_every_method_strips_each_delay_alone(fir, entry):
         np.testing.assert_array_equal(block(stripped, j), method.strip(alone, scalars[:, j], train))
     spoiled = scalars.copy()
     spoiled[fir.prepared.folds.rows(1)] += 50.0
-    again = strip_delays(method, delays, spoiled, train)
+    again = StrippedDesign(method, delays, spoiled)(train)
     np.testing.assert_array_equal(again[train], stripped[train])
 
 
@@ -369,7 +364,7 @@ def test_a_random_direction_is_one_direction_at_every_delay(fir):
     assert not np.array_equal(drawn[0].noise, drawn[1].noise)
     method = STRIPPINGS.build("feature_residualization")
     given = StripInputs(z, 1, fir.model.offered, fir.model.load)
-    stripped = strip_instead_delays(method, given.at_delays(4), drawn, scalars, train)
+    stripped = StrippedDesign(method, given.at_delays(4), scalars, drawn)(train)
     other = drawn[2].scalar(block(z, 2), scalars[:, 2], train, found_in=block(z, 0))
     alone = replace(given, features=block(z, 2))
     np.testing.assert_array_equal(block(stripped, 2), method.strip(alone, other, train))
@@ -389,7 +384,7 @@ def test_one_delay_is_no_delay(benches):
 
 def test_controls_reorder_rows_of_all_delays_together(fir):
     z = fir.model.load(1)
-    orders = [c for c in conditions(fir.config, fir.prepared, fir.model, 1) if c.order is not None]
+    orders = [c for c in conditions(layer_of(fir)) if c.order is not None]
     assert {c.name for c in orders} == {"token_order_shuffle", "circular_shift"}
     for condition in orders:
         np.testing.assert_array_equal(condition.features, z[condition.order])

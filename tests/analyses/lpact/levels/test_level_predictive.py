@@ -6,23 +6,23 @@ import pytest
 from scipy.stats import false_discovery_control
 
 from lpact.analyses.lpact.levels import predictive
-from lpact.analyses.lpact.levels.conditions import best_control, conditions
-from lpact.analyses.lpact.levels.readouts import fit_context, fit_nuisance
+from lpact.analyses.lpact.levels.readouts import (
+    LayerInputs,
+    best_control,
+    conditions,
+    fit_layer,
+    fit_nuisance,
+)
 from lpact.codes import Reason
 from lpact.inputs.prepare import ridge_grid
 from lpact.math.ridge import nested_ridge
+from lpact.measures import LinearPredictivity
+from lpact.splits import contiguous
 
 
 def level1(config, prepared, model, layer=2):
-    readouts = fit_context(config, prepared, model, layer, fit_nuisance(config, prepared))
-    return predictive.run(
-        config=config,
-        prepared=prepared,
-        model=model.model,
-        layer=layer,
-        confirmatory=True,
-        readouts=readouts,
-    )
+    inputs = LayerInputs(config, prepared, model, layer, confirmatory=True)
+    return predictive.run(inputs, fit_layer(inputs, fit_nuisance(config, prepared)))
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_scores_summarise_the_readout_of_every_condition(bench, tables):
     units = tables["predictive/predictive_unit_scores"]
     grid = ridge_grid(bench.config.readout)
     seen = set()
-    for condition in conditions(bench.config, bench.prepared, bench.model(), 2):
+    for condition in conditions(bench.layer()):
         if condition.name in seen:
             continue
         seen.add(condition.name)
@@ -56,13 +56,21 @@ def test_scores_summarise_the_readout_of_every_condition(bench, tables):
     assert {"real", "circular_shift", "within_story_block_shuffle"} <= seen
 
 
+@pytest.mark.parametrize("metric", ["pearson", "spearman", "r2"])
+def test_the_score_is_the_measure_of_the_core_to_the_last_bit(make_bench, metric):
+    bench = make_bench(grid={"lags_ms": [100.0]})
+    readout, grid = bench.config.readout, bench.prepared.grid
+    tables = level1(bench.config, bench.prepared, bench.model())
+    units = tables["predictive/predictive_unit_scores"].filter(condition="real", metric=metric)
+    measure = LinearPredictivity(grid=ridge_grid(readout), metric=metric, gap=readout.gap_events)
+    split = contiguous(grid.responses.shape[1], readout.folds, gap=readout.gap_events)
+    core = measure.cross_validate(bench.layer().features, grid.responses[0], split)
+    np.testing.assert_array_equal(units["scores"][0].to_numpy(), core.value)
+
+
 def test_only_orders_that_ask_the_same_of_a_readout_move_the_responses(bench):
     """A shuffle over long distances mixes early and late responses in every block, which is easier under drift."""
-    found = {
-        c.name: c.on_responses
-        for c in conditions(bench.config, bench.prepared, bench.model(), 2)
-        if c.order is not None
-    }
+    found = {c.name: c.on_responses for c in conditions(bench.layer()) if c.order is not None}
     assert found == {
         "circular_shift": True,
         "token_order_shuffle": True,
@@ -76,7 +84,7 @@ def test_shuffling_inside_stories_is_the_same_on_either_side(make_bench):
     grid, folds = ridge_grid(bench.config.readout), bench.prepared.folds
     responses = bench.prepared.grid.responses
     checked = 0
-    for condition in conditions(bench.config, bench.prepared, bench.model(), 2):
+    for condition in conditions(bench.layer()):
         if condition.order is None or condition.name == "circular_shift" or condition.draw:
             continue
         assert condition.on_responses

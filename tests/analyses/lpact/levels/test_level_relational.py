@@ -5,10 +5,9 @@ import polars as pl
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from lpact.analyses.lpact.jobs import pattern_matrices
 from lpact.analyses.lpact.levels import relational
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
-from lpact.analyses.lpact.levels.readouts import fit_context, fit_nuisance
+from lpact.analyses.lpact.levels.readouts import fit_layer, fit_nuisance
 from lpact.analyses.lpact.levels.relational import BrainPatterns
 from lpact.codes import Reason
 from lpact.measures import MEASURES
@@ -24,20 +23,8 @@ def brain_tables(bench):
     return relational.run_brain(config=bench.config, prepared=bench.prepared)
 
 
-def context(bench):
-    """Arguments that every level takes."""
-    return {
-        "config": bench.config,
-        "prepared": bench.prepared,
-        "model": bench.model(),
-        "layer": 2,
-        "confirmatory": True,
-    }
-
-
 def readout_of(bench):
-    nuisance = fit_nuisance(bench.config, bench.prepared)
-    return fit_context(bench.config, bench.prepared, bench.model(), 2, nuisance).pearson
+    return fit_layer(bench.layer(), fit_nuisance(bench.config, bench.prepared)).pearson
 
 
 @pytest.fixture(scope="module")
@@ -47,23 +34,14 @@ def readout(bench):
 
 def patterns_of(bench, brain_tables):
     table = brain_tables["relational/brain_alignment_patterns"]
-    order = bench.prepared.grid.units.ids
-    reliability = {
-        name: table.filter(alignment=name).sort("unit_index")["split_half_reliability"].to_numpy()
-        for name in bench.config.relational.alignments
-    }
-    return BrainPatterns(
-        pattern_matrices(table, order), reliability, bench.prepared.grid.units.order_hash()
-    )
+    brain = BrainPatterns.read(table)
+    assert brain.order_hash == bench.prepared.grid.units.order_hash()
+    return brain
 
 
 @pytest.fixture(scope="module")
 def tables(bench, brain_tables, readout):
-    return relational.run(
-        **context(bench),
-        brain_patterns=patterns_of(bench, brain_tables),
-        readout_scores=readout,
-    )
+    return relational.run(bench.layer(), patterns_of(bench, brain_tables), readout)
 
 
 def test_same_measure_for_units_and_models(bench):
@@ -155,20 +133,12 @@ def test_planted_pattern_is_found(tables):
 def test_too_few_units_is_a_reason_not_a_failure(make_bench):
     bench = make_bench(options={"n_units": 6, "n_mechanism_units": 2})
     brain = relational.run_brain(config=bench.config, prepared=bench.prepared)
-    tables = relational.run(
-        **context(bench),
-        brain_patterns=patterns_of(bench, brain),
-        readout_scores=readout_of(bench),
-    )
+    tables = relational.run(bench.layer(), patterns_of(bench, brain), readout_of(bench))
     assert set(tables["relational/profile_similarity_deltas"]["reason"]) == {Reason.TOO_FEW_UNITS}
 
 
 def test_no_partner_pattern_is_a_reason(bench, readout):
-    tables = relational.run(
-        **context(bench),
-        brain_patterns=Reason.NO_PARTNER_PATTERN,
-        readout_scores=readout,
-    )
+    tables = relational.run(bench.layer(), Reason.NO_PARTNER_PATTERN, readout)
     deltas = tables["relational/profile_similarity_deltas"]
     assert set(deltas["reason"]) == {Reason.NO_PARTNER_PATTERN}
     assert deltas["delta_rel"].is_null().all()

@@ -7,13 +7,14 @@ import polars as pl
 import pytest
 
 from lpact.analyses.lpact.levels import stripping
-from lpact.analyses.lpact.levels.localiser import localise
+from lpact.analyses.lpact.levels.readouts import LayerInputs
 from lpact.analyses.lpact.levels.strip import (
     STRIPPINGS,
     DegenerateStrip,
     RandomDirection,
     StripInputs,
 )
+from lpact.analyses.lpact.levels.stripping import localise
 from lpact.codes import Reason
 from lpact.inputs.prepare import ridge_grid
 from lpact.math.ridge import nested_ridge
@@ -23,14 +24,7 @@ def level3(config, prepared, model, layer=2):
     real = nested_ridge(
         model.load(layer), prepared.grid.responses, prepared.folds, ridge_grid(config.readout)
     )
-    return stripping.run(
-        config=config,
-        prepared=prepared,
-        model=model,
-        layer=layer,
-        confirmatory=True,
-        real=real,
-    )
+    return stripping.run(LayerInputs(config, prepared, model, layer, confirmatory=True), real)
 
 
 @pytest.fixture(scope="module")

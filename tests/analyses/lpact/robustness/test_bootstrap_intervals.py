@@ -44,13 +44,13 @@ def test_two_units_give_their_range():
     found = interval([1.0, 3.0])
     assert (found.mean, found.low, found.high) == (2.0, 1.0, 3.0)
     assert found.reason is Reason.OK
-    assert not found.degenerate
+    assert found.reason is Reason.OK
 
 
 def test_one_unit_is_a_point_and_flagged():
     found = interval([0.4])
     assert (found.mean, found.low, found.high) == (0.4, 0.4, 0.4)
-    assert found.degenerate
+    assert found.reason is Reason.SINGLE_AGGREGATION_UNIT
     assert found.reason is Reason.SINGLE_AGGREGATION_UNIT
 
 

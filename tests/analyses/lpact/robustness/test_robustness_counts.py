@@ -16,10 +16,14 @@ from robustness_tables import (
 )
 from synthetic_tables import CEILING, CONTROL_DELTAS, DISSOCIATIONS, NULLS, put, stack
 
-from lpact.analyses.lpact.robustness import findings, integrated_counts
+from lpact.analyses.lpact.robustness import (
+    conventional_contrast,
+    findings,
+    integrated_counts,
+    model_summary,
+)
 from lpact.analyses.lpact.robustness.changes import threshold_sensitivity
 from lpact.analyses.lpact.robustness.controls import Ablation
-from lpact.analyses.lpact.robustness.summaries import conventional_contrast, model_summary
 from lpact.analyses.lpact.robustness.uncertainty import level_quantities, uncertainty_by_level
 from lpact.errors import TableError
 from lpact.store import frame
@@ -86,7 +90,7 @@ def thresholds(tables, **gates):
     of = decider(tables, **gates)
     datasets = ["demo"]
     uncertainty = uncertainty_by_level(level_quantities(of), datasets, seed=0)
-    return threshold_sensitivity(of, Ablation(of), uncertainty, None)
+    return threshold_sensitivity(of, Ablation(of), uncertainty)
 
 
 def threshold(tables, family, profile="all"):

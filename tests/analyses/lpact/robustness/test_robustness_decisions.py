@@ -23,7 +23,7 @@ from synthetic_tables import (
 )
 
 from lpact.analyses.lpact.gates import decide
-from lpact.analyses.lpact.levels.conditions import best_control
+from lpact.analyses.lpact.levels.readouts import best_control
 from lpact.analyses.lpact.robustness.changes import counts_without
 from lpact.analyses.lpact.robustness.controls import (
     RULES,
@@ -119,7 +119,7 @@ def test_subject_runs(mixed, dataset):
         if {"dataset", "run"} <= set(table.columns)
     }
     places = mixed.tables[CONTROL_DELTAS].filter(dataset=dataset, run="2").select(RECORDING_KEY)
-    (recording,) = places.unique().rows()
+    (recording,) = places.unique().rows(named=True)
     assert found(counts_without(mixed, recording)) == whole(mixed, tables)
 
 

@@ -18,12 +18,12 @@ from synthetic_tables import DECISIONS, GATES, stack
 from lpact.analyses.lpact.robustness import (
     READS_DECIDED,
     n_claim_decisions,
-    uncertainty_tables,
+    robustness,
 )
 from lpact.errors import TableError
 
 CHEAP = {CONTRAST, UNCERTAINTY, BY_MECHANISM, WITHOUT_RUN, MODELS}
-ARGUMENTS = {"gates": GATES, "primary_metric": "pearson", "seed": 1}
+ARGUMENTS = {"gates": GATES, "primary_metric": "pearson", "seed": 1, "decide_again": False}
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def study():
 def test_the_cheap_part_of_a_decided_run_is_that_of_all(study):
     decided = study | decider(study).base
     only = {table.name: decided[table.name] for table in READS_DECIDED}
-    whole, part = analysed(study), uncertainty_tables(only, **ARGUMENTS)
+    whole, part = analysed(study), robustness(only, **ARGUMENTS)
     assert set(part) == CHEAP
     assert set(whole) > CHEAP
     for name in CHEAP:
@@ -46,7 +46,7 @@ def test_labels_of_a_decided_run_are_used_as_stored(study):
     decided = study | decider(study).base
     none = decided | {DECISIONS: decided[DECISIONS].with_columns(integrated=False)}
     n_pass = [
-        uncertainty_tables(tables, **ARGUMENTS)[CONTRAST]
+        robustness(tables, **ARGUMENTS)[CONTRAST]
         .filter(analysis="integrated_decision")["n_claims_pass"]
         .sum()
         for tables in (none, decided)
@@ -56,7 +56,7 @@ def test_labels_of_a_decided_run_are_used_as_stored(study):
 
 def test_a_missing_table_is_named(study):
     with pytest.raises(TableError, match="lpact_decision_table"):
-        uncertainty_tables(study, **ARGUMENTS)
+        robustness(study, **ARGUMENTS)
 
 
 def test_number_of_claim_decisions(study):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lpact.features.availability import Missing
-from lpact.features.mechanisms import Mechanism, MechanismInputs
+from lpact.features.mechanisms import Mechanism, MechanismInputs, Missing
 
 
 class VowelShare(Mechanism):
@@ -16,6 +15,6 @@ class VowelShare(Mechanism):
     summary = "share of vowels among the word's characters"
 
     def compute(self, inputs: MechanismInputs) -> NDArray[np.float64] | Missing:
-        """Return one value a word, [n_words]."""
+        """Return one value per word, [n_words]."""
         words = inputs.stimulus.words["word"].to_list()
         return np.array([sum(c in "aeiou" for c in word) / max(len(word), 1) for word in words])

@@ -21,29 +21,25 @@ and its null is T with whole units in shuffled order, rows and columns of the pa
 There is one order for each value of what a comparison varies (run, session or subject) and each set of shared units:
 all pairs that include it, and all measures and similarities, are shuffled alike. What pairs have in common stays in the
 null, and the test is exact if the unit orders of different runs (sessions, subjects) are unrelated.
+
+`profile_order` tests whether a profile similarity is sensitive to the order of units at all: a unit's pattern is
+compared with itself, in the right and in shuffled unit order. Correlations fall to about zero. The cosine of two
+positive patterns hardly falls, whatever their order: a model can then come near the ceiling without any resemblance. So
+a similarity passes if a shuffled pattern stays below ``min_ceiling_fraction`` of the right one, as the ceiling gate
+requires of a model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 import polars as pl
 
-from lpact.analyses.lpact.assays.patterns import (
-    ROUNDING,
-    BrainProfiles,
-    mean_of_finite,
-    most_frequent_reason,
-    of_role,
-    reordered_means,
-    shuffled_similarities,
-    unit_orders,
-)
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
-from lpact.analyses.lpact.gates.wording import words
+from lpact.analyses.lpact.gates.criteria import words
 from lpact.analyses.lpact.levels.pairing import (
     MISSING_PARTNER,
     MODES,
@@ -52,16 +48,212 @@ from lpact.analyses.lpact.levels.pairing import (
     comparable,
     paired,
 )
-from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
-from lpact.analyses.lpact.tables.assay import BRAIN_AS_MODEL, BRAIN_AS_MODEL_SUMMARY, BRAIN_ORACLE
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
+from lpact.analyses.lpact.levels.relational import BrainPatterns
+from lpact.analyses.lpact.tables import assay
+from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING
 from lpact.codes import Reason
 from lpact.datasets.base import RecordingId
+from lpact.math.columns import mean_of_finite
+from lpact.math.scores import average_ranks
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray, IntArray
 from lpact.stats import draw_p_value, rank_p_values
 from lpact.store import concat, frame, frame_from_columns, validate
 from lpact.wording import number
+
+ROUNDING = 1e-12
+"""A shuffled similarity within this distance of the real one counts as equal."""
+
+
+@dataclass(frozen=True)
+class BrainProfiles(BrainPatterns):
+    """Measured patterns of one recording."""
+
+    id: RecordingId
+    comparable: bool
+
+
+def read_profiles(patterns: pl.DataFrame, recordings: Sequence[HasUnits]) -> list[BrainProfiles]:
+    """Patterns of a dataset's recordings, from its rows of ``relational/brain_alignment_patterns``."""
+    profiles = []
+    for recording in recordings:
+        own = recording.id
+        rows = patterns.filter(subject=own.subject, session=own.session, run=own.run)
+        read = BrainPatterns.read(rows)
+        parts = (read.unit_ids, read.matrices, read.reliability)
+        profiles.append(BrainProfiles(*parts, own, recording.comparable))
+    return profiles
+
+
+def unit_orders(n_units: int, n_orders: int, rng: np.random.Generator) -> IntArray:
+    """Random orders of the other units of a pattern, [n_orders, n_units − 1]."""
+    return np.stack([rng.permutation(n_units - 1) for _ in range(n_orders)])
+
+
+def shuffled_similarities(
+    profile: ProfileSimilarity, target: FloatArray, source: FloatArray, orders: IntArray
+) -> FloatArray:
+    """Similarity of the target's patterns with the source's in shuffled unit order, [P, N]; NaN if undefined.
+
+    ``target`` and ``source`` are patterns of the same units, [N, N]; a unit's own entry is ignored. ``orders`` is
+    [P, N − 1]: the new order of every pattern's other entries.
+    """
+    a, b = _others(target), _others(source)
+    if profile.name in _STANDARDISED:
+        a, b = (_STANDARDISED[profile.name](x) for x in (a, b))
+        if np.isfinite(a).all() and np.isfinite(b).all():
+            # A reordered pattern has the same mean and length: one product per order is enough.
+            return np.stack([np.einsum("ij,ij->i", a, b[:, order]) for order in orders])
+        b = _others(source)
+    return np.stack([profile.compare_pairs(target, _whole(b[:, order])) for order in orders])
+
+
+def reordered_means(
+    profile: ProfileSimilarity, target: FloatArray, source: FloatArray, orders: IntArray
+) -> FloatArray:
+    """Mean similarity over units with the source's whole units, rows and columns, in other orders.
+
+    ``target`` and ``source`` are [N, N], a unit's own entry is ignored; ``orders`` is [P, N]: the target's unit i is
+    compared with the source's unit ``orders[p, i]``. Returns [P]; units without a similarity are left out.
+    """
+    if profile.name in _STANDARDISED:
+        a, b = (_STANDARDISED[profile.name](_others(x)) for x in (target, source))
+        if np.isfinite(a).all() and np.isfinite(b).all():
+            a, b = (np.nan_to_num(_whole(x)) for x in (a, b))
+            return np.array([np.vdot(a, b[np.ix_(o, o)]) / len(a) for o in orders])
+    reordered = (profile.compare_pairs(target, source[np.ix_(o, o)]) for o in orders)
+    return np.array([mean_of_finite(similarity) for similarity in reordered], dtype=np.float64)
+
+
+def _others(matrix: FloatArray) -> FloatArray:
+    """Rows without their own entry, [N, N − 1]."""
+    n = len(matrix)
+    kept: FloatArray = matrix[~np.eye(n, dtype=bool)].reshape(n, n - 1)
+    return kept
+
+
+def _whole(others: FloatArray) -> FloatArray:
+    """The inverse of `_others`, NaN at a unit's own entry."""
+    n = len(others)
+    matrix = np.full((n, n), np.nan)
+    matrix[~np.eye(n, dtype=bool)] = others.ravel()
+    return matrix
+
+
+def _unit_length(rows: FloatArray) -> FloatArray:
+    length = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+    unit: FloatArray = np.divide(rows, length, out=np.full(rows.shape, np.nan), where=length > 0)
+    return unit
+
+
+def _centred(rows: FloatArray) -> FloatArray:
+    constant = np.ptp(rows, axis=1, keepdims=True) == 0
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    return _unit_length(np.where(constant, np.nan, centred))
+
+
+def _ranked(rows: FloatArray) -> FloatArray:
+    return _centred(average_ranks(rows))
+
+
+_STANDARDISED = {"pearson": _centred, "spearman": _ranked, "cosine": _unit_length}
+"""Similarities that are products of standardised patterns."""
+
+
+def roles(feasibility: pl.DataFrame) -> dict[str, str]:
+    """Role of every dataset after the audit, from ``audits/lpact_evidence_feasibility``."""
+    return dict(feasibility.select(EVIDENCE_FEASIBILITY.key[0], "role").iter_rows())
+
+
+def of_role(role: str) -> str:
+    """Prefix of a sentence about a dataset that is not primary."""
+    return "" if role == "primary" else f"{role.replace('_', ' ')} dataset: "
+
+
+def most_frequent_reason(reasons: Iterable[str]) -> Reason:
+    """The reason of most rows; for a dataset without rows, that it has no recording."""
+    given = list(reasons)
+    if not given:
+        return Reason.DATASET_HAS_NO_RECORDING
+    return min(Reason, key=lambda reason: (-given.count(reason.value), reason.value))
+
+
+# --- Sensitivity to unit order ---------------------------------------------------------------------
+
+
+def profile_order(
+    config: LPactConfig, dataset: str, role: str, brains: Sequence[BrainProfiles]
+) -> pl.DataFrame:
+    """One row per measure and profile similarity, over the units of all recordings."""
+    usable = [b for b in brains if len(b.unit_ids) >= config.relational.min_units]
+    why_none = Reason.UNDEFINED_SCORE if usable else Reason.TOO_FEW_UNITS
+    rows = []
+    for alignment in config.relational.alignments:
+        for profile in config.relational.profiles:
+            found = [_compare(config, dataset, brain, alignment, profile) for brain in usable]
+            pooled = np.concatenate([np.empty((2, 0)), *found], axis=1)
+            right, shuffled = pooled[:, np.isfinite(pooled).all(axis=0)]
+            reason = Reason.OK if right.size else why_none
+            if not brains:
+                reason = Reason.DATASET_HAS_NO_RECORDING
+            rows.append(
+                {
+                    "dataset": dataset,
+                    "role": role,
+                    "alignment": alignment,
+                    "profile": profile,
+                    "n_recordings": len(usable),
+                    **_order_summary(config, role, profile, right, shuffled, reason),
+                }
+            )
+    return validate(frame(assay.PROFILE_ORDER, rows), assay.PROFILE_ORDER)
+
+
+def _compare(
+    config: LPactConfig, dataset: str, brain: BrainProfiles, alignment: str, name: str
+) -> FloatArray:
+    """Similarity of every unit's pattern with itself: right order, and mean over shuffled orders; [2, N]."""
+    rng = keyed_rng(config.seed, "profile order", dataset, str(brain.id))
+    orders = unit_orders(len(brain.unit_ids), config.assay.unit_permutations, rng)
+    profile, matrix = PROFILES.build(name), brain.matrices[alignment]
+    shuffled = shuffled_similarities(profile, matrix, matrix, orders)
+    return np.stack([profile.compare_pairs(matrix, matrix), mean_of_finite(shuffled)])
+
+
+def _order_summary(
+    config: LPactConfig,
+    role: str,
+    profile: str,
+    right: FloatArray,
+    shuffled: FloatArray,
+    reason: Reason,
+) -> dict[str, object]:
+    names = ("median_similarity", "median_shuffled", "median_delta", "min_delta")
+    numbers: dict[str, float | None] = dict.fromkeys(names)
+    passed = False
+    sentence = f"the order of units cannot be tested with {profile}: {reason.explanation}"
+    if right.size:
+        delta, fraction = right - shuffled, config.gates.min_ceiling_fraction
+        own, other, ahead = (float(np.median(values)) for values in (right, shuffled, delta))
+        numbers = dict(zip(names, (own, other, ahead, float(delta.min())), strict=True))
+        passed = other < fraction * own
+        similar = f"a shuffled pattern has a similarity of {number(other)} with the right one"
+        sentence = f"{profile} is sensitive to the order of units: {similar}."
+        if not passed:
+            sentence = (
+                f"{profile} is hardly sensitive to the order of units: {similar}, at least "
+                f"{number(fraction)} of the ceiling that the ceiling gate requires."
+            )
+    return {
+        "n_rows": right.size,
+        **numbers,
+        "gate_pass": passed,
+        "interpretation": of_role(role) + sentence,
+        "reason": reason.value,
+    }
+
 
 COMPARISONS = tuple(mode for mode in MODES if mode != SPLIT_HALF)
 MAX_PAIRS = 100
@@ -109,7 +301,7 @@ def run(config: LPactConfig, dataset: str, brains: Sequence[BrainProfiles]) -> p
         for i, j in pairs(config, dataset, comparison, brains)[0]
         for part in _pair(config, dataset, comparison, brains[i], brains[j])
     ]
-    return concat(BRAIN_AS_MODEL, parts)
+    return concat(assay.BRAIN_AS_MODEL, parts)
 
 
 def _pair(
@@ -149,7 +341,7 @@ def _pair(
                 "n_units_shared": len(shared),
                 **_contrast(real, shuffled, reliability, reason, config.gates),
             }
-            frames.append(frame_from_columns(BRAIN_AS_MODEL, columns))
+            frames.append(frame_from_columns(assay.BRAIN_AS_MODEL, columns))
     return frames
 
 
@@ -181,29 +373,10 @@ def _contrast(
 # --- One test per summary --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class OrderTest:
-    """The statistic in the right order, and in shuffled ones, [P]."""
-
-    statistic: float
-    shuffled: FloatArray
-
-    @property
-    def n_orders(self) -> int:
-        """Shuffled orders with a statistic."""
-        return int(np.isfinite(self.shuffled).sum())
-
-    @property
-    def p_value(self) -> float | None:
-        """P-value of the right order; a shuffled one that differs by rounding alone counts as reaching it."""
-        p = draw_p_value(self.statistic - ROUNDING, self.shuffled)
-        return p if np.isfinite(p) else None
-
-
 def tests_of_order(
     config: LPactConfig, dataset: str, brains: Sequence[BrainProfiles]
-) -> dict[Place, OrderTest]:
-    """One test per summary of one dataset, over the pairs that `run` compares.
+) -> dict[Place, FloatArray]:
+    """One test per summary of one dataset, over the pairs that `run` compares: T, then T in every shuffled order.
 
     A summary whose pairs share too few units, or have no similarity, has no test.
     """
@@ -214,11 +387,13 @@ def tests_of_order(
             for (alignment, profile), own in means.items():
                 found.setdefault((comparison, alignment, profile), []).append(own)
     over_pairs = {place: mean_of_finite(np.stack(means)) for place, means in found.items()}
-    return {
-        place: OrderTest(float(means[0]), means[1:])
-        for place, means in over_pairs.items()
-        if np.isfinite(means[0])
-    }
+    return {place: means for place, means in over_pairs.items() if np.isfinite(means[0])}
+
+
+def order_p_value(means: FloatArray) -> float | None:
+    """P-value of T; a shuffled order that differs by rounding alone counts as reaching it."""
+    p = draw_p_value(float(means[0]) - ROUNDING, means[1:])
+    return p if np.isfinite(p) else None
 
 
 def _pair_means(
@@ -271,7 +446,7 @@ def summarise(
     recordings: Sequence[HasUnits],
     *,
     rows: pl.DataFrame,
-    tests: Mapping[Place, OrderTest],
+    tests: Mapping[Place, FloatArray],
     ceilings: pl.DataFrame,
 ) -> pl.DataFrame:
     """One row per comparison, measure and similarity of one dataset.
@@ -280,7 +455,7 @@ def summarise(
     ``direction_fraction`` of the unit rows with a contrast pass, and the mean contrast is positive. Recordings that
     cannot be paired give a row with the reason.
     """
-    table = validate(rows, BRAIN_AS_MODEL)
+    table = validate(rows, assay.BRAIN_AS_MODEL)
     reliable = validate(ceilings, BRAIN_CEILING).filter(
         pl.col("valid"), mode=SPLIT_HALF, kind="profile"
     )
@@ -307,11 +482,11 @@ def summarise(
                         **_summary(part, test, of_role(role) + what, reason, config),
                     }
                 )
-    return validate(frame(BRAIN_AS_MODEL_SUMMARY, made), BRAIN_AS_MODEL_SUMMARY)
+    return validate(frame(assay.BRAIN_AS_MODEL_SUMMARY, made), assay.BRAIN_AS_MODEL_SUMMARY)
 
 
 def _summary(
-    part: pl.DataFrame, test: OrderTest | None, what: str, reason: Reason, config: LPactConfig
+    part: pl.DataFrame, test: FloatArray | None, what: str, reason: Reason, config: LPactConfig
 ) -> dict[str, object]:
     needed, alpha = config.gates.direction_fraction, config.assay.alpha
     done = part.filter(reason=Reason.OK.value)
@@ -321,7 +496,7 @@ def _summary(
     )
     delta = means["delta"].mean()
     share = n_pass / done.height if done.height else None
-    p_value = None if test is None or share is None else test.p_value
+    p_value = None if test is None or share is None else order_p_value(test)
     enough = share is not None and share >= needed and isinstance(delta, float) and delta > 0
     passed = enough and p_value is not None and p_value <= alpha
     sentence = f"{what}: not available. {reason.explanation}"
@@ -339,7 +514,7 @@ def _summary(
         "mean_delta": delta,
         "median_p_value": done["p_value"].median(),
         "p_value": p_value,
-        "n_orders": 0 if test is None else test.n_orders,
+        "n_orders": 0 if test is None else int(np.isfinite(test[1:]).sum()),
         "gate_pass": passed,
         "interpretation": sentence,
         "reason": reason.value,
@@ -365,7 +540,7 @@ def oracle(summaries: pl.DataFrame, gates: GatesConfig) -> pl.DataFrame:
     The ceiling is the split-half reliability within the recordings: the comparison itself is the next stricter mode,
     and cannot bound itself. No readout is fitted and nothing can be stripped, so that the other gates do not apply.
     """
-    table = validate(summaries, BRAIN_AS_MODEL_SUMMARY)
+    table = validate(summaries, assay.BRAIN_AS_MODEL_SUMMARY)
     bounded = pl.col("ceiling") >= gates.min_reliability
     near = pl.col("mean_similarity") >= gates.min_ceiling_fraction * pl.col("ceiling")
     table = table.with_columns(ceiling_valid=(bounded & near).fill_null(False))
@@ -400,4 +575,4 @@ def oracle(summaries: pl.DataFrame, gates: GatesConfig) -> pl.DataFrame:
                 "reason": reason.value,
             }
         )
-    return validate(frame(BRAIN_ORACLE, rows), BRAIN_ORACLE)
+    return validate(frame(assay.BRAIN_ORACLE, rows), assay.BRAIN_ORACLE)

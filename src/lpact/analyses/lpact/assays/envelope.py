@@ -154,15 +154,6 @@ def meeting_rate(opened: OpenRecording, config: LPactConfig) -> Fraction:
     return resampling(opened.series.sampling_rate_hz, config.assay.envelope_rate_hz)
 
 
-@dataclass(frozen=True)
-class Followed:
-    """Scores of a course: real and shifted, reversed [n_units], and the lag of the largest correlation."""
-
-    scores: Scores
-    reversed: FloatArray
-    best_lag_ms: float
-
-
 class Follower:
     """One course of the stimulus compared with the signal, over the whole recording or only between words.
 
@@ -271,8 +262,8 @@ class Follower:
             by_lag = squares.reshape(n_lags, -1, own.shape[1]).mean(axis=1)
             scores[:, columns] = np.concatenate([found[:1], backwards, found[1:], by_lag])
 
-    def result(self) -> Followed | Reason:
-        """Scores of all added units, or why there are none."""
+    def result(self) -> tuple[Scores, FloatArray, float] | Reason:
+        """Scores of all added units, reversed scores [n_units] and the lag of the largest correlation; or why not."""
         if self._waiting:
             self._score(len(self._waiting))
         if self.reason is not Reason.OK:
@@ -287,7 +278,7 @@ class Follower:
         if not scores.defined.any():
             return Reason.UNDEFINED_SCORE
         best = int(np.argmax(by_lag[:, scores.defined].mean(axis=1)))
-        return Followed(scores, backwards, self._lags_ms[best])
+        return scores, backwards, self._lags_ms[best]
 
 
 def _between_words(times_s: FloatArray, opened: OpenRecording, stimulus: Stimulus) -> BoolArray:

@@ -19,7 +19,7 @@ import polars as pl
 
 from lpact.analyses.lpact.config import AuditConfig, LPactConfig
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.analyses.lpact.gates.wording import words
+from lpact.analyses.lpact.gates.criteria import words
 from lpact.analyses.lpact.tables.assay import IMPLANT, IMPLANTED, SHAM
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, RELATIONAL_SUMMARY
@@ -49,7 +49,9 @@ S = TypeVar("S", bound=Section)
 
 def implant_config(study: LPactConfig, arm: str, *, seed: int = SEED) -> LPactConfig:
     """The study of one arm."""
-    defaults = ReadoutConfig()
+    defaults, audit = ReadoutConfig(), AuditConfig()
+    # Controls that need features alone are always possible here; others must not lower the role.
+    required = tuple(c for c in audit.required_controls if c in study.controls.include)
     n_runs = 2 if study.relational.brain_patterns_from == "other_run" else 1
     options = {
         "n_subjects": max(N_SUBJECTS, -(-study.gates.min_subject_runs // n_runs)),
@@ -92,7 +94,7 @@ def implant_config(study: LPactConfig, arm: str, *, seed: int = SEED) -> LPactCo
                 study.stripping, mismatch_draws=MISMATCH_DRAWS_AT_MOST
             ).model_copy(update={"target_fraction": TARGET_FRACTION}),
             "mechanisms": type(study.mechanisms)(include=MECHANISMS_USED),
-            "audit": _audit(study),
+            "audit": audit.model_copy(update={"required_controls": required}),
         }
     )
 
@@ -101,13 +103,6 @@ def _at_most(section: S, **limits: int) -> S:
     """A section of the study file with some options lowered to their limits."""
     lowered = {name: min(getattr(section, name), limit) for name, limit in limits.items()}
     return section.model_copy(update=lowered)
-
-
-def _audit(study: LPactConfig) -> AuditConfig:
-    """Controls that need features alone are always possible here; others must not lower the role."""
-    defaults = AuditConfig()
-    required = [c for c in defaults.required_controls if c in study.controls.include]
-    return defaults.model_copy(update={"required_controls": tuple(required)})
 
 
 Quantity = tuple[str, str, str]

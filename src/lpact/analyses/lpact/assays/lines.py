@@ -9,19 +9,8 @@ from typing import Any
 import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.gates.wording import words
-from lpact.analyses.lpact.tables.assay import (
-    BRAIN_AS_MODEL_SUMMARY,
-    BRAIN_ORACLE,
-    BRAIN_RELIABILITY,
-    FULL_SUMMARY,
-    IMPLANT,
-    IMPLANTED,
-    LOW_LEVEL_SUMMARY,
-    PROFILE_ORDER,
-    PROXY_SUMMARY,
-    STANDALONE_SUMMARY,
-)
+from lpact.analyses.lpact.gates.criteria import words
+from lpact.analyses.lpact.tables import assay
 from lpact.codes import Reason
 from lpact.tables import Table
 from lpact.wording import number
@@ -30,10 +19,10 @@ SIMULATED = "(simulated)"
 """In place of a dataset's name for the implanted study."""
 
 _STIMULUS_CONTROLS = {
-    LOW_LEVEL_SUMMARY: "word onset and word rate",
-    STANDALONE_SUMMARY: "acoustic envelope, from the first word to the last",
-    FULL_SUMMARY: "acoustic envelope, whole recording",
-    PROXY_SUMMARY: "proxies where the sound is missing",
+    assay.LOW_LEVEL_SUMMARY: "word onset and word rate",
+    assay.STANDALONE_SUMMARY: "acoustic envelope, from the first word to the last",
+    assay.FULL_SUMMARY: "acoustic envelope, whole recording",
+    assay.PROXY_SUMMARY: "proxies where the sound is missing",
 }
 
 
@@ -64,11 +53,11 @@ class Finding:
 def findings(tables: Mapping[str, pl.DataFrame], gates: GatesConfig) -> list[Finding]:
     """Every finding of the given tables, control by control."""
     readers = {
-        IMPLANT: _implant,
-        BRAIN_RELIABILITY: _reliability,
-        BRAIN_AS_MODEL_SUMMARY: _brain_as_model,
-        BRAIN_ORACLE: _oracle,
-        PROFILE_ORDER: _order,
+        assay.IMPLANT: _implant,
+        assay.BRAIN_RELIABILITY: _reliability,
+        assay.BRAIN_AS_MODEL_SUMMARY: _brain_as_model,
+        assay.BRAIN_ORACLE: _oracle,
+        assay.PROFILE_ORDER: _order,
     }
     found = [
         finding
@@ -100,7 +89,7 @@ def _implant(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # n
     for row in table.filter(quantity="integrated").iter_rows(named=True):
         what = f"{row['arm']}, gate profile {row['gate_profile']}"
         finding = _row_finding("implanted signal", SIMULATED, what, row, row["interpretation"])
-        yield replace(finding, expected=row["arm"] == IMPLANTED)
+        yield replace(finding, expected=row["arm"] == assay.IMPLANTED)
 
 
 def _reliability(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # noqa: ARG001
@@ -128,16 +117,14 @@ def _oracle(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # no
 
 
 def _brain_as_model(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:
-    for (dataset, comparison), part in table.group_by("dataset", "comparison", maintain_order=True):
-        done = part.filter(reason=Reason.OK.value)
-        n_pass = done.filter("gate_pass").height
+    for key, done, n_pass, reason in _passing(table, "comparison"):
         share = f"{n_pass} of {done.height}"
         passes = bool(done.height) and n_pass / done.height > gates.summary_majority
         yield _row_finding(
             "brain as model",
-            str(dataset),
-            words(str(comparison)),
-            {"gate_pass": passes, "reason": (done if done.height else part)["reason"][0]},
+            key[0],
+            words(key[1]),
+            {"gate_pass": passes, "reason": reason},
             f"{share} summaries; {done['n_pass'].sum()} of {done['n_rows'].sum()} unit rows; mean delta "
             f"{_number(done['mean_delta'].mean())}; median p {_number(done['p_value'].median())}",
             number=share,
@@ -145,22 +132,22 @@ def _brain_as_model(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding
 
 
 def _order(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # noqa: ARG001
-    for (dataset, profile), part in table.group_by("dataset", "profile", maintain_order=True):
-        done = part.filter(reason=Reason.OK.value)
-        n_pass = done.filter("gate_pass").height
+    for key, done, n_pass, reason in _passing(table, "profile"):
         share = f"{n_pass} of {done.height}"
         delta = _number(done["median_delta"].mean())
-        yield _row_finding(
-            "profile order",
-            str(dataset),
-            str(profile),
-            {
-                "gate_pass": n_pass == done.height,
-                "reason": (done if done.height else part)["reason"][0],
-            },
-            f"{share} measures; right minus shuffled order {delta}",
-            number=share,
-        )
+        row = {"gate_pass": n_pass == done.height, "reason": reason}
+        detail = f"{share} measures; right minus shuffled order {delta}"
+        yield _row_finding("profile order", *key, row, detail, number=share)
+
+
+def _passing(
+    table: pl.DataFrame, by: str
+) -> Iterator[tuple[tuple[str, str], pl.DataFrame, int, str]]:
+    """Rows with a result of every dataset and value of ``by``, how many pass, and the reason of the first row."""
+    for (dataset, value), part in table.group_by("dataset", by, maintain_order=True):
+        done = part.filter(reason=Reason.OK.value)
+        reason = (done if done.height else part)["reason"][0]
+        yield (str(dataset), str(value)), done, done.filter("gate_pass").height, reason
 
 
 def _number(value: object) -> str:

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from lpact.analyses.lpact.assays.patterns import most_frequent_reason, of_role
+from lpact.analyses.lpact.assays.brain_as_model import most_frequent_reason, of_role
 from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.gates.wording import words
+from lpact.analyses.lpact.gates.criteria import words
 from lpact.analyses.lpact.levels.pairing import MODES, SPLIT_HALF
 from lpact.analyses.lpact.tables.assay import BRAIN_RELIABILITY
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING

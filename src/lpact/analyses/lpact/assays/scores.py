@@ -136,7 +136,7 @@ def reachable_level(alpha: float, n_shifts: int) -> float:
 
 def passes_by_chance(n_passing: int, n: int, level: float) -> float:
     """Probability that ``n_passing`` or more of ``n`` independent rows pass without any effect."""
-    return float(scipy.stats.binom.sf(n_passing - 1, n, level))
+    return float(scipy.special.betainc(n_passing, n - n_passing + 1, level)) if n_passing else 1.0
 
 
 # --- Held-out correlation --------------------------------------------------------------------------

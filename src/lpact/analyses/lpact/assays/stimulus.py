@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.assays.brain_as_model import most_frequent_reason
 from lpact.analyses.lpact.assays.envelope import (
     BOXCAR,
     ONSETS,
@@ -40,16 +41,7 @@ from lpact.analyses.lpact.assays.signal import (
 )
 from lpact.analyses.lpact.config import AssayConfig, LPactConfig
 from lpact.analyses.lpact.levels.media import PROXY_LABELS
-from lpact.analyses.lpact.tables.assay import (
-    ENVELOPE_FULL,
-    ENVELOPE_STANDALONE,
-    FULL_SUMMARY,
-    LOW_LEVEL,
-    LOW_LEVEL_SUMMARY,
-    PROXY,
-    PROXY_SUMMARY,
-    STANDALONE_SUMMARY,
-)
+from lpact.analyses.lpact.tables import assay as assay_tables
 from lpact.codes import Reason
 from lpact.config import DatasetConfig
 from lpact.datasets.base import AbsentMedium, Dataset, RecordingId, Stimulus
@@ -64,7 +56,7 @@ from lpact.tables import Table
 Row = dict[str, object]
 ONSET, RATE = "word_onset", "word_rate"
 METRICS = {ONSET: "event_effect", RATE: "pearson"}
-ENVELOPES = (ENVELOPE_STANDALONE, ENVELOPE_FULL)
+ENVELOPES = (assay_tables.ENVELOPE_STANDALONE, assay_tables.ENVELOPE_FULL)
 _MADE_FROM = {BOXCAR: "word_times", ONSETS: "word_times", TRANSCRIPT: "transcript_columns"}
 
 
@@ -80,12 +72,7 @@ class Place:
     @property
     def key(self) -> dict[str, str]:
         """Recording columns of every table."""
-        return {
-            "dataset": self.entry.name,
-            "subject": self.id.subject,
-            "session": self.id.session,
-            "run": self.id.run,
-        }
+        return self.id.key(self.entry.name)
 
     def rng(self, *what: str) -> np.random.Generator:
         """The generator of some draws for this recording."""
@@ -111,18 +98,15 @@ def run_recording(
     opened = open_recording(dataset, place.id, place.entry)
     fading_s = 0.0 if place.kind == EPOCHS else autocorrelation_s(opened)
     followers = _followers(place, opened, stimulus, fading_s)
-    if place.kind == EPOCHS:
-        return _tables(place, stimulus, _grid_scores(place, prepared()), followers)
     windows = None
     if place.kind == SERIES:
         assay, rng = place.config.assay, place.rng("onsets")
         windows = WordWindows(opened, stimulus, assay.onset_windows_ms, assay.shifts, fading_s, rng)
     active = [f for f in followers.values() if isinstance(f, Follower)]
-    ratio = meeting_rate(opened, place.config)
-    for _, columns in usable_columns(opened):
+    for _, columns in () if place.kind == EPOCHS else usable_columns(opened):
         if windows is not None:
             windows.add(columns)
-        slow = resampled(columns, ratio) if active else columns
+        slow = resampled(columns, meeting_rate(opened, place.config)) if active else columns
         for follower in active:
             follower.add(slow)
     if windows is not None:
@@ -195,8 +179,8 @@ def _followers(
 
     sound = envelope_course(stimulus, place.config.nuisance)
     made = {
-        ENVELOPE_STANDALONE.name: follow(sound, words_only=True),
-        ENVELOPE_FULL.name: follow(sound, words_only=False),
+        assay_tables.ENVELOPE_STANDALONE.name: follow(sound, words_only=True),
+        assay_tables.ENVELOPE_FULL.name: follow(sound, words_only=False),
     }
     for proxy in PROXIES:
         if not isinstance(sound, AbsentMedium):
@@ -223,8 +207,8 @@ def _tables(
         for proxy in PROXIES
     ]
     return {
-        LOW_LEVEL.name: frame(LOW_LEVEL, low),
-        PROXY.name: frame(PROXY, proxies),
+        assay_tables.LOW_LEVEL.name: frame(assay_tables.LOW_LEVEL, low),
+        assay_tables.PROXY.name: frame(assay_tables.PROXY, proxies),
         **{
             table.name: frame(table, [_followed_row(place, followers[table.name], source)])
             for table in ENVELOPES
@@ -266,13 +250,13 @@ def _followed_row(place: Place, follower: Follower | AbsentMedium, source: str) 
     row |= {"n_rows": follower.n_rows, "rate_hz": follower.rate_hz}
     if isinstance(followed, Reason):
         return row | {"reason": followed, "detail": followed.explanation}
-    scores = followed.scores
-    backwards = float(np.median(followed.reversed[scores.defined]))
+    scores, reversed_scores, best_lag_ms = followed
+    backwards = float(np.median(reversed_scores[scores.defined]))
     return row | {
         **_numbers(assay, scores, at_least=backwards),
         "value_mean": float(scores.real[scores.defined].mean()),
         "reversed": backwards,
-        "best_lag_ms": followed.best_lag_ms,
+        "best_lag_ms": best_lag_ms,
         "reason": Reason.OK,
         "detail": "",
     }
@@ -311,13 +295,13 @@ def summarise(frames: Mapping[str, pl.DataFrame], config: LPactConfig) -> dict[s
     """Tables of recordings in canonical order, and in how many of them each control is seen."""
     tables = {
         table.name: concat(table, [frames[table.name]] if table.name in frames else [])
-        for table in (LOW_LEVEL, *ENVELOPES, PROXY)
+        for table in (assay_tables.LOW_LEVEL, *ENVELOPES, assay_tables.PROXY)
     }
     seen = {
         ONSET: "a response to word onsets",
         RATE: "a response to word rate",
-        STANDALONE_SUMMARY.name: "the acoustic envelope, from the first word to the last",
-        FULL_SUMMARY.name: "the acoustic envelope, over the whole recording",
+        assay_tables.STANDALONE_SUMMARY.name: "the acoustic envelope, from the first word to the last",
+        assay_tables.FULL_SUMMARY.name: "the acoustic envelope, over the whole recording",
     }
     windows: list[Row] = [
         {"target": target, "window": window_name(window), "metric": METRICS[target]}
@@ -326,10 +310,10 @@ def summarise(frames: Mapping[str, pl.DataFrame], config: LPactConfig) -> dict[s
     ]
     proxies: list[Row] = [{"proxy": proxy, "label": PROXY_LABELS[proxy]} for proxy in PROXIES]
     summaries: tuple[tuple[Table, Table, list[Row]], ...] = (
-        (LOW_LEVEL_SUMMARY, LOW_LEVEL, windows),
-        (STANDALONE_SUMMARY, ENVELOPE_STANDALONE, [{}]),
-        (FULL_SUMMARY, ENVELOPE_FULL, [{}]),
-        (PROXY_SUMMARY, PROXY, proxies),
+        (assay_tables.LOW_LEVEL_SUMMARY, assay_tables.LOW_LEVEL, windows),
+        (assay_tables.STANDALONE_SUMMARY, assay_tables.ENVELOPE_STANDALONE, [{}]),
+        (assay_tables.FULL_SUMMARY, assay_tables.ENVELOPE_FULL, [{}]),
+        (assay_tables.PROXY_SUMMARY, assay_tables.PROXY, proxies),
     )
     for summary, table, expected in summaries:
         made: list[Row] = []
@@ -357,9 +341,7 @@ def _groups(own: pl.DataFrame, expected: Sequence[Row]) -> Iterable[tuple[Row, p
 def _counts(group: pl.DataFrame, assay: AssayConfig, seen: str) -> Row:
     computed = group.filter(reason=Reason.OK.value)
     n, n_passing = computed.height, int(computed["gate_pass"].sum())
-    codes = [] if n else sorted(group["reason"].to_list())
-    missing = max(codes, key=codes.count, default=Reason.DATASET_HAS_NO_RECORDING)
-    reason = Reason.OK if n else Reason(missing)
+    reason = Reason.OK if n else most_frequent_reason(group["reason"])
     chance = passes_by_chance(n_passing, n, reachable_level(assay.alpha, assay.shifts))
     passes = n > 0 and chance <= assay.alpha
     if not n:

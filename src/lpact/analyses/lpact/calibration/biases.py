@@ -23,8 +23,8 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.tables.calibration import BIASES
-from lpact.math.partial import partial_correlations
 from lpact.math.profiles import pearson_rows
+from lpact.math.scores import partial_correlations
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
 from lpact.splits import alternating_halves
@@ -112,7 +112,7 @@ def _reliability_under_drift(seed: int, n_simulations: int) -> Iterator[dict[str
 def _drifting(
     rng: np.random.Generator, gains: FloatArray, stimulus: FloatArray, drift: float
 ) -> FloatArray:
-    """Responses [n_events, n_units]: the stimulus, noise, and drifts of one and two turns a recording."""
+    """Responses [n_events, n_units]: the stimulus, noise, and drifts of one and two cycles per recording."""
     place = np.linspace(0.0, 1.0, len(stimulus))[:, None]
     phases = rng.uniform(0.0, 2.0 * np.pi, 2)
     courses = np.sqrt(2.0) * np.cos(2.0 * np.pi * place * np.array([1.0, 2.0]) + phases)

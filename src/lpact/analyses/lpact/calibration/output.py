@@ -1,32 +1,42 @@
-"""A calibration on disk: rates and other tables, figures, settings, and how long it took.
+"""A calibration on disk, and the one that ships with lpact.
 
 ``calibration.json`` holds nothing that depends on the machine or the number of workers; ``pace.json`` does. It is
-removed before anything is written and written last, so that its checksums always hold.
+removed before anything is written and written last, so that its checksums always hold. ``reference/`` holds the rates
+of a large run, small enough to be read by anyone: ``meta.json`` (what it was made from, by which command, how fast),
+``rates.csv``, ``truth_rates.csv`` and ``biases.csv``.
 """
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from lpact.analyses.lpact.calibration.settings import Settings
-from lpact.analyses.lpact.calibration.study import Pace, numbers_digest
-from lpact.analyses.lpact.calibration.truths import known_truth
-from lpact.analyses.lpact.figures import false_passes, power
-from lpact.analyses.lpact.tables.calibration import CELL, RATES, TRIALS, TRUTH_RATES
+from lpact.analyses.lpact.calibration.biases import measure_biases
+from lpact.analyses.lpact.calibration.study import Pace, Settings, numbers_digest
+from lpact.analyses.lpact.calibration.trial import GATES, known_truth
+from lpact.analyses.lpact.figures.rates import false_passes_of, power_of
+from lpact.analyses.lpact.tables.calibration import BIASES, CELL, RATES, TRIALS, TRUTH_RATES
 from lpact.errors import RunError
 from lpact.report.render import picture
 from lpact.stats import wilson_interval
 from lpact.store import (
     atomic_write_bytes,
+    concat,
     frame,
+    polars_schema,
+    read_table,
     sha256_file,
     storage_errors,
     table_path,
+    validate,
     write_table,
 )
 from lpact.store.manifest import MANIFEST_NAME, library_versions, lpact_version
@@ -35,43 +45,43 @@ from lpact.tables import Table
 META_NAME, PACE_NAME, KEPT = "calibration.json", "pace.json", "kept"
 FORMAT = 1
 POWER_FIGURE, FALSE_PASS_FIGURE = "report/power.svg", "report/false-passes.svg"
+FOLDER, REFERENCE_META = "reference", "meta.json"
+INTEGRATED_AT_MOST = 0.01
+POWER_AT_LEAST = 0.9
+STRONG_SNR = 1.5
+STRONG_UNITS = 20
 
 
 def check_folder(folder: Path) -> None:
     """Refuse a folder that is neither new, nor empty, nor a calibration to go on with; nothing is created."""
     with storage_errors(folder, "the folder of the calibration cannot be read"):
         run = next((f for f in (folder, *folder.resolve().parents) if _is_run(f)), None)
+        what = ""
         if run is not None:
-            raise _refusal("is a finished run, or inside of one", folder, str(run / MANIFEST_NAME))
-        if not folder.exists() and not folder.is_symlink():
-            return
-        if not folder.is_dir():
-            raise _refusal("is not a folder", folder, "something else")
-        inside = sorted(path.name for path in folder.iterdir())
-        if inside and not (folder / META_NAME).is_file() and not (folder / KEPT).is_dir():
-            raise _refusal("holds something else", folder, ", ".join(inside[:5]))
+            what, got = "is a finished run, or inside of one", str(run / MANIFEST_NAME)
+        elif (folder.exists() or folder.is_symlink()) and not folder.is_dir():
+            what, got = "is not a folder", "something else"
+        elif folder.is_dir():
+            inside = sorted(path.name for path in folder.iterdir())
+            if inside and not (folder / META_NAME).is_file() and not (folder / KEPT).is_dir():
+                what, got = "holds something else", ", ".join(inside[:5])
+    if what:
+        raise RunError(
+            f"the folder for the calibration {what}",
+            where=str(folder),
+            got=got,
+            expected="a new or empty folder, or that of a calibration to go on with",
+            remedy="choose another folder",
+        )
 
 
 def _is_run(folder: Path) -> bool:
     """Whether a folder has the manifest of a run; other programs write files of that name, too."""
-    path = folder / MANIFEST_NAME
-    if not path.is_file():
-        return False
     try:
-        values = json.loads(path.read_bytes())
+        values = json.loads((folder / MANIFEST_NAME).read_bytes())
     except (OSError, ValueError):
         return False
     return isinstance(values, dict) and {"config_digest", "lpact_version"} <= values.keys()
-
-
-def _refusal(what: str, folder: Path, got: str) -> RunError:
-    return RunError(
-        f"the folder for the calibration {what}",
-        where=str(folder),
-        got=got,
-        expected="a new or empty folder, or that of a calibration to go on with",
-        remedy="choose another folder",
-    )
 
 
 def write_calibration(
@@ -80,33 +90,15 @@ def write_calibration(
     """Write all files of a calibration, ``calibration.json`` last; returns its tables by name."""
     with storage_errors(folder, "an earlier calibration cannot be replaced"):
         (folder / META_NAME).unlink(missing_ok=True)
-    tables = {
-        TRIALS: trials,
-        RATES: cell_rates(trials),
-        TRUTH_RATES: truth_rates(trials),
-    }
+    tables = {TRIALS: trials, RATES: cell_rates(trials), TRUTH_RATES: truth_rates(trials)}
     written = [path for table, made in tables.items() for path in write_table(made, table, folder)]
     for name, figure in (
-        (POWER_FIGURE, power.of_rates(tables[RATES])),
-        (FALSE_PASS_FIGURE, false_passes.of_rates(tables[TRUTH_RATES])),
+        (POWER_FIGURE, power_of(tables[RATES])),
+        (FALSE_PASS_FIGURE, false_passes_of(tables[TRUTH_RATES])),
     ):
         atomic_write_bytes(folder / name, picture(figure).encode())
         written.append(folder / name)
     studies = trials.select("cell", "trial").unique()
-    meta = {
-        "format_version": FORMAT,
-        "command": settings.command(),
-        "lpact_version": lpact_version(),
-        "numbers_code": numbers_digest(),
-        "versions": library_versions({}),
-        "settings": settings.as_json(),
-        "n_studies": studies.height,
-        "n_null_studies": n_null_studies(trials),
-        "n_cells": studies["cell"].n_unique(),
-        "outputs": {
-            path.relative_to(folder).as_posix(): sha256_file(path) for path in sorted(written)
-        },
-    }
     _write_json(
         folder / PACE_NAME,
         {
@@ -115,44 +107,32 @@ def write_calibration(
             "studies_per_minute_and_core": round(pace.studies_per_minute, 1),
         },
     )
-    _write_json(folder / META_NAME, meta)
+    _write_json(
+        folder / META_NAME,
+        {
+            "format_version": FORMAT,
+            "command": settings.command(),
+            "lpact_version": lpact_version(),
+            "numbers_code": numbers_digest(),
+            "versions": library_versions({}),
+            "settings": asdict(settings),
+            "n_studies": studies.height,
+            "n_null_studies": n_null_studies(trials),
+            "n_cells": studies["cell"].n_unique(),
+            "outputs": {
+                path.relative_to(folder).as_posix(): sha256_file(path) for path in sorted(written)
+            },
+        },
+    )
     return {table.name: made for table, made in tables.items()}
-
-
-def read_meta(folder: Path, name: str = META_NAME) -> dict[str, Any]:
-    """Read ``calibration.json`` or ``pace.json`` of a calibration."""
-    path = folder / name
-    try:
-        meta: dict[str, Any] = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise RunError(
-            "the folder is not a finished calibration",
-            where=str(path),
-            got=str(error),
-            expected="a folder that `lpact calibrate --out` has filled",
-            remedy="check the path, or let the calibration finish",
-        ) from None
-    return meta
-
-
-def check_table(folder: Path, meta: dict[str, Any], table: Table) -> None:
-    """Refuse a table whose bytes are not those that ``calibration.json`` was written about."""
-    path = table_path(folder, table)
-    expected = meta["outputs"].get(path.relative_to(folder).as_posix())
-    found = sha256_file(path)
-    if found != expected:
-        raise RunError(
-            "a table is not the one that the calibration wrote",
-            where=str(path),
-            got=f"SHA-256 {found[:12]}",
-            expected=f"SHA-256 {expected[:12]}" if expected else "a checksum in calibration.json",
-            remedy="run the calibration again; finished studies are kept",
-        )
 
 
 def _write_json(path: Path, values: dict[str, Any]) -> None:
     text = json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
     atomic_write_bytes(path, f"{text}\n".encode())
+
+
+# --- Rates -----------------------------------------------------------------------------------------
 
 
 def cell_rates(trials: pl.DataFrame) -> pl.DataFrame:
@@ -184,12 +164,10 @@ def n_null_studies(trials: pl.DataFrame) -> int:
 
 
 def _rates(truth_name: str, trials: pl.DataFrame) -> Iterator[dict[str, Any]]:
-    """One rate a gate for the trials of one truth and gate profile."""
+    """One rate per gate for the trials of one truth and gate profile."""
     truth = known_truth(truth_name)
-    alpha = trials["alpha"].max()
     for gate in truth.gates:
-        passed = trials[gate]
-        n_passes, n_studies = int(passed.sum()), passed.len()
+        n_passes, n_studies = int(trials[gate].sum()), trials.height
         low, high = wilson_interval(n_passes, n_studies)
         yield {
             "gate_profile": trials["gate_profile"][0],
@@ -200,5 +178,157 @@ def _rates(truth_name: str, trials: pl.DataFrame) -> Iterator[dict[str, Any]]:
             "rate": n_passes / n_studies,
             "low": low,
             "high": high,
-            "alpha": alpha,
+            "alpha": trials["alpha"].max(),
         }
+
+
+# --- The calibration that ships with lpact ---------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One thing that the calibrated profile promises, and whether the reference bears it out."""
+
+    kept: bool
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The shipped calibration."""
+
+    meta: dict[str, Any]
+    rates: pl.DataFrame
+    truth_rates: pl.DataFrame
+    biases: pl.DataFrame
+
+    def promises(self) -> list[Promise]:
+        """What the calibrated profile promises, compared with the rates."""
+        false = self.truth_rates.filter(gate_profile="calibrated", role="false_pass")
+        false = false.sort("rate", "high", descending=True)
+        worst = false.filter(gate="integrated").row(0, named=True)
+        gates = false.filter(pl.col("gate").is_in(GATES) & (pl.col("gate") != "integrated"))
+        highest = gates.row(0, named=True)
+        strong = self.rates.filter(gate_profile="calibrated", truth="integrated", gate="integrated")
+        strong = strong.filter((pl.col("snr") >= STRONG_SNR) & (pl.col("n_units") >= STRONG_UNITS))
+        n, k = int(strong["n_studies"].sum()), int(strong["n_passes"].sum())
+        return [
+            Promise(
+                worst["rate"] <= INTEGRATED_AT_MOST,
+                f"no null truth has integrated claims in more than {INTEGRATED_AT_MOST:.0%} of studies; most under "
+                f"'{worst['truth']}', in {worst['n_passes']} of {worst['n_studies']} "
+                f"(95 % interval up to {worst['high']:.3f}).",
+            ),
+            Promise(
+                not (gates["low"] > gates["alpha"]).any(),
+                "no gate passes more often than its nominal level where it should not, within the interval; most often "
+                f"'{highest['gate']}' under '{highest['truth']}', in {highest['n_passes']} of {highest['n_studies']}.",
+            ),
+            Promise(
+                n > 0 and k >= POWER_AT_LEAST * n,
+                f"a strong planted signal (snr {STRONG_SNR:g} or more, {STRONG_UNITS} units or more) is integrated in "
+                f"{POWER_AT_LEAST:.0%} of studies or more: {k} of {n}.",
+            ),
+        ]
+
+    @property
+    def is_of_this_code(self) -> bool:
+        """Whether the code that the numbers depend on is still what they were made by."""
+        return bool(self.meta["numbers_code"] == numbers_digest())
+
+    def efforts(self) -> list[dict[str, Any]]:
+        """What a study spent, each kind once; no option of a command says it."""
+        efforts = [settings["effort"] for settings in self.meta["settings"]]
+        return [effort for i, effort in enumerate(efforts) if effort not in efforts[:i]]
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything in plain values."""
+        return {
+            **self.meta,
+            "made_by_this_code": self.is_of_this_code,
+            "promises": [asdict(promise) for promise in self.promises()],
+            "rates": self.rates.to_dicts(),
+            "truth_rates": self.truth_rates.to_dicts(),
+            "biases": self.biases.to_dicts(),
+        }
+
+
+def load_reference(folder: Traversable | None = None) -> Reference:
+    """Read the calibration that ships with this version, or one that `save_reference` has put elsewhere."""
+    folder = folder or files("lpact.analyses.lpact.calibration").joinpath(FOLDER)
+
+    def read(table: Table) -> pl.DataFrame:
+        content = io.BytesIO(folder.joinpath(f"{_flat_name(table)}.csv").read_bytes())
+        return validate(pl.read_csv(content, schema=polars_schema(table)), table)
+
+    meta = json.loads(folder.joinpath(REFERENCE_META).read_bytes())
+    return Reference(meta, read(RATES), read(TRUTH_RATES), read(BIASES))
+
+
+def save_reference(runs: Sequence[Path], folder: Path) -> Path:
+    """Make the reference from the folders of finished calibrations; returns where it lies."""
+    metas = [_finished(run) for run in runs]
+    first = metas[0]
+    for what in ("numbers_code", "versions"):
+        found = {json.dumps(meta[what], sort_keys=True) for meta in metas}
+        if len(found) > 1:
+            raise RunError(
+                f"the calibrations were made by different {what.replace('_', ' ')}",
+                where=", ".join(map(str, runs)),
+                got=", ".join(sorted(found)),
+                expected="one for all",
+                remedy="make them again with the same version",
+            )
+    # A study that is in two of the runs is a repeated key, and an error.
+    trials = concat(TRIALS, [read_table(run, TRIALS) for run in runs]).sort(TRIALS.key)
+    tables = {RATES: cell_rates(trials), TRUTH_RATES: truth_rates(trials), BIASES: measure_biases()}
+    n_studies = sum(meta["n_studies"] for meta in metas)
+    core_minutes = sum(meta["pace"]["core_seconds"] for meta in metas) / 60.0
+    kept = {
+        **{name: first[name] for name in ("lpact_version", "numbers_code", "versions")},
+        "commands": [meta["command"] for meta in metas],
+        "settings": [meta["settings"] for meta in metas],
+        "n_studies": n_studies,
+        "n_cells": trials["cell"].n_unique(),
+        "n_null_studies": n_null_studies(trials),
+        "pace": {"studies_per_minute_and_core": n_studies / core_minutes},
+    }
+    with storage_errors(folder, "an earlier reference cannot be replaced"):
+        (folder / REFERENCE_META).unlink(missing_ok=True)
+    for table, made in tables.items():
+        flat = Table(_flat_name(table), table.meaning, table.key, table.columns)
+        parquet, _ = write_table(made, flat, folder)
+        parquet.unlink()
+    _write_json(folder / REFERENCE_META, kept)
+    return folder
+
+
+def _flat_name(table: Table) -> str:
+    return table.name.split("/")[1]
+
+
+def _finished(run: Path) -> dict[str, Any]:
+    """Settings and pace of a finished calibration whose trials have their checksum."""
+    try:
+        meta = json.loads((run / META_NAME).read_bytes())
+        pace = json.loads((run / PACE_NAME).read_bytes())
+    except (OSError, ValueError) as error:
+        raise RunError(
+            "the folder is not a finished calibration",
+            where=str(run),
+            got=str(error),
+            expected="a folder that `lpact calibrate --out` has filled",
+            remedy="check the path, or let the calibration finish",
+        ) from None
+    path = table_path(run, TRIALS)
+    found = sha256_file(path)
+    expected = meta["outputs"].get(path.relative_to(run).as_posix())
+    if found != expected or meta["n_studies"] != pace["n_studies"]:
+        raise RunError(
+            "a file of the calibration is not the one that it wrote",
+            where=str(path),
+            got=f"SHA-256 {found[:12]}, {pace['n_studies']} studies in {PACE_NAME}",
+            expected=f"SHA-256 {str(expected)[:12]}, {meta['n_studies']} studies",
+            remedy="run the calibration again; finished studies are kept",
+        )
+    return {**meta, "pace": pace}

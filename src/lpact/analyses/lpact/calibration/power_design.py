@@ -1,68 +1,55 @@
-"""A study's design, read without fitting anything, and a simulated study of the same design.
+"""A study's design, read without fitting anything: sizes, autocorrelation and the reliability of responses.
 
-The design is made of sizes, autocorrelation and the reliability of responses. The simulated study has as many
-subject-runs, effective events and units, and responses with the same autocorrelation.
+The smallest contrast that level 1 can distinguish from 0, from sizes and autocorrelation alone (`closed_form`):
+
+1. Chance scores are correlations of a prediction without information and a response: mean 0, variance 1 / n_eff
+   (`lpact.stats.effective_sample`), the same for every unit.
+2. A subject-run's score is the median over units, which are worth U_eff independent ones:
+   σ² = m(U_eff) / (n_eff U_eff), with m from 1 to π/2 for the median instead of the mean.
+3. Real features and their best rival err independently, so that a contrast has the variance 2 σ². (Rivals that share
+   information with the features err alike, and make it smaller: the number is on the safe side.)
+4. Subject-runs are worth R_eff independent ones (`DatasetDesign.n_effective_subject_runs`), and the true contrast is
+   the same in all of them: SE = √(2 σ² / R_eff). Where it varies, a run's own spread says more (`from_spread`).
+5. Both are normal. A test of level a that must find a true contrast d with power q needs d = (z_{1−a} + z_q) SE; a
+   point rule (mean > 0) needs d = z_q SE. With fewer than 1/a − 1 draws of a surrogate, the test is compared with their
+   first two moments, and Student's quantile with m − 1 degrees of freedom times √(1 + 1/m) takes the place of z_{1−a}.
+
+The score that goes with it: d above the best of K rivals that know nothing. The best of K is not 0 but its expected
+maximum, in which a rival that is a mean over D draws has the deviation σ / √D.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from scipy import optimize
+from scipy import stats
 
 from lpact.analyses.base import Audit
-from lpact.analyses.lpact.calibration.cells import (
-    EFFORT,
-    N_STORIES,
-    SENTENCES_AT_LEAST,
-    Cell,
-    Effort,
-)
-from lpact.analyses.lpact.config import AuditConfig, GatesConfig, LPactConfig, RelationalConfig
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels import ceiling
-from lpact.analyses.lpact.levels.audit_record import ContextOffer, DatasetAudit
+from lpact.analyses.lpact.levels.audit import ContextOffer, DatasetAudit
 from lpact.analyses.lpact.levels.ceiling import RESPONSE, BrainOnGrid
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
-from lpact.analyses.lpact.tables.levels import BRAIN_CEILING
 from lpact.codes import Reason
 from lpact.controls.base import CONTROLS
-from lpact.datasets.simulated.brain import SAMPLING_RATE_HZ
-from lpact.datasets.simulated.kernels import WINDOW_S
-from lpact.datasets.simulated.latents import CONTEXT_AUTOCORRELATION
-from lpact.datasets.simulated.words import WORDS_PER_SENTENCE
 from lpact.errors import InputError
 from lpact.features.models import FULL
 from lpact.inputs.prepare import Prepared
 from lpact.inputs.workspace import Workspace
-from lpact.math.types import FloatArray
 from lpact.run.audit import audit_study
 from lpact.run.progress import Reporter
 from lpact.stats import (
-    ar1_variance_inflation,
     autocorrelation,
     effective_units,
+    expected_maximum,
+    median_penalty,
     segment_lengths,
     variance_inflation,
 )
-from lpact.store import empty
-
-TRUTH = MODEL = "integrated"
-"""What is planted: everything that the gates look for, and a model that knows it."""
-
-EVENT_SPACING_S = 0.37
-"""Typical distance of words in simulated stimuli: 0.34 s within sentences, 0.40 s with the pauses between them."""
-
-LARGEST_COEFFICIENT = 0.998
-MOST_EVENTS = 600
-MOST_SUBJECT_RUNS = 6
-MOST_UNITS = 16
-MOST_FOLDS = 5
-SAME, SMALLER, LARGER, MIXED = "same", "smaller", "larger", "mixed"
-"""How large simulated studies are, compared with the design. Smaller ones find only larger effects."""
-FEWEST_EVENTS = round(N_STORIES * SENTENCES_AT_LEAST * sum(WORDS_PER_SENTENCE) / 2)
 
 MOST_VALUES = 40_000_000
 """Responses (events times units) of one dataset that are read for its autocorrelation: at least two recordings."""
@@ -131,8 +118,7 @@ class DatasetDesign:
         return min(known, key=lambda m: m.n_effective_events or 0.0, default=None)
 
 
-@dataclass(frozen=True)
-class _Measured:
+class _Measured(NamedTuple):
     """Autocorrelation and effective sizes of one recording."""
 
     brain: BrainOnGrid
@@ -171,7 +157,7 @@ def _dataset(workspace: Workspace, audit: Audit, name: str, reporter: Reporter) 
         name=name,
         role=standing["role"],
         confirmatory=standing["confirmatory"],
-        reason=_role_reason(standing["role_reason"], any_recording=bool(recordings)),
+        reason=Reason(standing["role_reason"]) if recordings else Reason.DATASET_HAS_NO_RECORDING,
         detail=standing["role_detail"],
         n_subjects=standing["n_subjects"],
         n_subject_runs=len(recordings),
@@ -182,18 +168,12 @@ def _dataset(workspace: Workspace, audit: Audit, name: str, reporter: Reporter) 
         n_lags=max((r.n_lags for r in recordings), default=None),
         response_autocorrelation=_median([m.response_lag1 for m in measured]),
         n_effective_units=_median([m.n_units for m in measured]),
-        ceiling=best_ceiling(_reliability(config, name, measured)),
+        ceiling=_ceiling(config, name, measured),
         models=tuple(
             _model(config, dataset, model.name, model.layers[0], measured)
             for model in config.models
         ),
     )
-
-
-def _role_reason(code: str, *, any_recording: bool) -> Reason:
-    if not any_recording:
-        return Reason.DATASET_HAS_NO_RECORDING
-    return next(reason for reason in Reason if reason.value == code)
 
 
 def _measure(
@@ -223,10 +203,10 @@ def _recording(
         # Features that are not there yet are taken to be as slow as responses.
         of_features = of_responses if own is None else own
         inflation = variance_inflation(
-            _mean(of_features), _mean(of_responses), segment_lengths(grid.story)
+            of_features.mean(axis=1), of_responses.mean(axis=1), segment_lengths(grid.story)
         )
-        lag1 = None if own is None else float(np.median(own[1]))
-        features[model] = (lag1, inflation, prepared.n_events / inflation)
+        of_model = None if own is None else float(np.median(own[1]))
+        features[model] = (of_model, inflation, prepared.n_events / inflation)
     brain = BrainOnGrid(
         id=prepared.id,
         unit_ids=grid.units.ids,
@@ -237,13 +217,8 @@ def _recording(
         patterns={},
         halves=({}, {}),
     )
-    return _Measured(
-        brain, float(np.median(of_responses[1])), effective_units(prepared.reference), features
-    )
-
-
-def _mean(rho: FloatArray) -> FloatArray:
-    return np.asarray(rho.mean(axis=1))
+    lag1 = float(np.median(of_responses[1]))
+    return _Measured(brain, lag1, effective_units(prepared.reference), features)
 
 
 def _model(
@@ -275,13 +250,14 @@ def _model(
     )
 
 
-def _reliability(config: LPactConfig, name: str, measured: Sequence[_Measured]) -> pl.DataFrame:
-    """Reliability of responses alone: patterns would have to be fitted."""
+def _ceiling(config: LPactConfig, name: str, measured: Sequence[_Measured]) -> Ceiling | None:
+    """From the reliability of responses alone: patterns would have to be fitted."""
     if not measured:
-        return empty(BRAIN_CEILING)
+        return None
     no_patterns = config.relational.model_copy(update={"alignments": ()})
     responses_only = config.model_copy(update={"relational": no_patterns})
-    return ceiling.run(config=responses_only, dataset=name, brains=[m.brain for m in measured])
+    brains = [m.brain for m in measured]
+    return best_ceiling(ceiling.run(config=responses_only, dataset=name, brains=brains))
 
 
 def best_ceiling(reliability: pl.DataFrame) -> Ceiling | None:
@@ -308,120 +284,69 @@ def _median(values: Sequence[float]) -> float | None:
     return float(np.median(values)) if len(values) else None
 
 
+# --- The closed form of level 1 --------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
-class MatchedDesign:
-    """The simulated cell that matches a dataset, at any signal-to-noise ratio; ``caps`` lists the differences."""
+class Detectable:
+    """Smallest detectable contrast ``delta``, and the corresponding held-out score where it is known."""
 
-    cell: Cell
-    effort: Effort
-    gates: GatesConfig
-    relational: RelationalConfig
-    caps: tuple[str, ...]
-    size: str = SAME
-
-    def at(self, snr: float) -> Cell:
-        """The cell at a signal-to-noise ratio."""
-        return replace(self.cell, snr=snr)
+    delta: float
+    score: float | None
+    standard_error: float
 
 
-def matched_design(
-    design: DatasetDesign, config: LPactConfig, effort: Effort | None = None
-) -> MatchedDesign:
-    """The simulated study that matches a dataset.
+def chance_deviation(n_effective_events: float, n_effective_units: float) -> float:
+    """σ: standard deviation of one subject-run's score by chance."""
+    units = max(n_effective_units, 1.0)
+    return float(np.sqrt(median_penalty(units) / (n_effective_events * units)))
 
-    Features of simulated models are less autocorrelated than those of language models. So the number of simulated
-    events is the one that is worth as many effective events, not the number of the dataset's events.
+
+def closed_form(
+    *,
+    n_effective_events: float,
+    n_effective_units: float,
+    n_subject_runs: float,
+    draws: Sequence[int],
+    alpha: float | None,
+    target: float,
+    surrogate_draws: int = 1000,
+) -> Detectable | None:
+    """Smallest detectable contrast of a design; ``alpha`` None is a point rule.
+
+    ``draws`` holds one entry per rival: the number of draws that its score is the mean of. None: a test with fewer than
+    two ``surrogate_draws`` never rejects.
     """
-    limiting = design.limiting
-    if limiting is None or limiting.n_effective_events is None or design.n_units is None:
-        raise ValueError(f"dataset '{design.name}' has no design to match")
-    lag1 = min(max(design.response_autocorrelation or 0.0, 0.0), 0.99)
-    n_effective = limiting.n_effective_events
-    inflation = ar1_variance_inflation(
-        CONTEXT_AUTOCORRELATION, lag1, max(2, round(design.n_events or 2))
-    )
-    caps: list[tuple[str, str]] = []
-    n_events = _within(round(n_effective * inflation), FEWEST_EVENTS, MOST_EVENTS, "events", caps)
-    n_runs = _within(design.n_subject_runs, 1, MOST_SUBJECT_RUNS, "subject-runs", caps)
-    n_units = _within(round(design.n_units), 4, MOST_UNITS, "units", caps)
-    cell = Cell(
-        TRUTH,
-        MODEL,
-        n_events=n_events,
-        n_subjects=n_runs,
-        n_units=n_units,
-        noise_autocorrelation=noise_coefficient(lag1),
-    )
-    if effort is None:
-        _within(config.controls.draws, 1, EFFORT.draws, "draws of controls", caps)
-    return MatchedDesign(
-        cell,
-        effort or _effort(design, config),
-        config.gates,
-        _relational(config),
-        tuple(text for _, text in caps),
-        _size({direction for direction, _ in caps}),
-    )
+    if alpha is not None and surrogate_draws < 2:
+        return None
+    sigma = chance_deviation(n_effective_events, n_effective_units)
+    error = sigma * float(np.sqrt(2.0 / n_subject_runs))
+    critical = 0.0 if alpha is None else critical_value(alpha, surrogate_draws)
+    delta = critical + float(stats.norm.ppf(target))
+    rivals = expected_maximum(sigma / np.sqrt(np.asarray(draws, dtype=np.float64)))
+    return Detectable(delta * error, delta * error + rivals, error)
 
 
-def _within(n: int, fewest: int, most: int, what: str, caps: list[tuple[str, str]]) -> int:
-    if n > most:
-        text = (
-            f"{most} {what} instead of {n}, to save time: the design itself finds smaller effects"
-        )
-        caps.append((SMALLER, text))
-        return most
-    if n < fewest:
-        text = (
-            f"{fewest} {what} instead of {n}, the fewest that can be simulated: the design itself finds only larger "
-            "effects"
-        )
-        caps.append((LARGER, text))
-        return fewest
-    return n
+def critical_value(alpha: float, draws: int) -> float:
+    """What a standardised score must exceed at level ``alpha``, compared with ``draws`` draws (at least two)."""
+    if draws >= 1.0 / alpha - 1.0:
+        return float(stats.norm.ppf(1.0 - alpha))
+    return float(stats.t.ppf(1.0 - alpha, draws - 1) * np.sqrt(1.0 + 1.0 / draws))
 
 
-def _size(directions: set[str]) -> str:
-    return MIXED if len(directions) > 1 else next(iter(directions), SAME)
+def from_spread(
+    deltas: Sequence[float], *, rival_score: float | None, alpha: float | None, target: float
+) -> Detectable | None:
+    """The same from the contrasts of a run's subject-runs, with Student quantiles; None for fewer than two.
 
-
-def _effort(design: DatasetDesign, config: LPactConfig) -> Effort:
-    """The study's own folds, controls and draws (up to a number); penalties and lags as few as in the calibration."""
-    include = config.controls.include
-    return replace(
-        EFFORT,
-        draws=min(config.controls.draws, EFFORT.draws),
-        mismatch_draws=min(config.stripping.mismatch_draws, EFFORT.mismatch_draws),
-        folds=min(design.n_folds or EFFORT.folds, MOST_FOLDS),
-        gap_events=min(config.readout.gap_events, EFFORT.gap_events),
-        controls=include if set(AuditConfig().required_controls) <= set(include) else None,
-    )
-
-
-def _relational(config: LPactConfig) -> RelationalConfig:
-    """The study's own patterns; a simulated subject has one run, so another subject replaces another run."""
-    if config.relational.brain_patterns_from != "other_run":
-        return config.relational
-    return config.relational.model_copy(update={"brain_patterns_from": "other_subject"})
-
-
-def noise_coefficient(lag1: float) -> float:
-    """Autocorrelation at 100 Hz of noise whose means over 200 ms correlate by ``lag1`` from one event to the next.
-
-    For an autoregressive series with coefficient φ, means over w samples that begin D samples apart correlate by
-    Σ_ij φ^|D + i − j| / Σ_ij φ^|i − j|, i and j from 1 to w. Events of simulated stimuli are about 0.37 s apart.
+    SE = sd / √R: differences between subjects are in it, and no autocorrelation has to be known.
     """
-    if lag1 <= _event_autocorrelation(0.0):
-        return 0.0
-    if lag1 >= _event_autocorrelation(LARGEST_COEFFICIENT):
-        return LARGEST_COEFFICIENT
-    root = optimize.brentq(lambda phi: _event_autocorrelation(phi) - lag1, 0.0, LARGEST_COEFFICIENT)
-    return round(float(root), 4)
-
-
-def _event_autocorrelation(phi: float) -> float:
-    width = round(WINDOW_S * SAMPLING_RATE_HZ)
-    distance = EVENT_SPACING_S * SAMPLING_RATE_HZ
-    lags = np.arange(width)[:, None] - np.arange(width)[None, :]
-    apart = np.abs(lags + distance)
-    return float((phi**apart).sum() / (phi ** np.abs(lags)).sum())
+    n = len(deltas)
+    if n < 2:
+        return None
+    error = float(np.std(deltas, ddof=1) / np.sqrt(n))
+    delta = float(stats.t.ppf(target, n - 1))
+    if alpha is not None:
+        delta += float(stats.t.ppf(1.0 - alpha, n - 1))
+    score = None if rival_score is None else rival_score + delta * error
+    return Detectable(delta * error, score, error)

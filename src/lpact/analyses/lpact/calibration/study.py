@@ -1,4 +1,4 @@
-"""Simulated studies as tasks: in several processes, resumable, with the same tables for any number of them.
+"""A grid of simulated studies, run as tasks: in several processes, resumable, the same tables for any number of them.
 
 A finished trial is kept under a key of its cell, its number, its effort and rules, and the code and libraries that its
 numbers depend on. A second call reads kept trials and computes the rest.
@@ -6,22 +6,35 @@ numbers depend on. A second call reads kept trials and computes the rest.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import ClassVar
 
 import polars as pl
 
 from lpact.analyses.base import Frames, Task
-from lpact.analyses.lpact.calibration.cells import EFFORT, Cell, Effort, cell_config
-from lpact.analyses.lpact.calibration.trial import Rules, decide_trial, observed_effect, summarise
-from lpact.analyses.lpact.stimulus_controls import JUDGING
+from lpact.analyses.lpact.calibration.trial import (
+    EFFORT,
+    TRUTHS,
+    Cell,
+    Effort,
+    Rules,
+    cell_config,
+    decide_trial,
+    known_truth,
+    observed_effect,
+    summarise,
+)
+from lpact.analyses.lpact.positive_controls import JUDGING
 from lpact.analyses.lpact.tables.calibration import TRIALS
 from lpact.config import RunConfig
+from lpact.errors import ConfigError
 from lpact.inputs.workspace import Workspace
 from lpact.run.executors.local import open_executor
 from lpact.run.measure import Conductor
@@ -30,12 +43,104 @@ from lpact.store import Results, TaskStore, code_digest, concat
 from lpact.store.code import SHARED
 from lpact.validation import config_digest
 
+OPTIONS = {
+    "truths": "--truth",
+    "snr": "--snr",
+    "n_events": "--events",
+    "n_subjects": "--subjects",
+    "n_units": "--units",
+    "noise_autocorrelation": "--autocorrelation",
+}
+"""Option of the command line behind each axis of the grid."""
+_RANGES = {
+    "snr": (0.0, math.inf, "a finite number, 0 or more"),
+    "n_events": (1, math.inf, "a whole number, 1 or more"),
+    "n_subjects": (1, math.inf, "a whole number, 1 or more"),
+    "n_units": (4, math.inf, "a whole number, 4 or more"),
+    "noise_autocorrelation": (0.0, 1.0, "a number from 0 to below 1"),
+    "n_trials": (1, math.inf, "a whole number, 1 or more"),
+}
+"""Smallest value of a setting, what it must be below, and the same in words."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Axes of the grid, and the studies ``first_trial`` … ``first_trial + n_trials − 1`` of every cell.
+
+    With ``one_at_a_time`` the first value of every axis is the base, from which one axis at a time departs; otherwise
+    every combination is a cell.
+    """
+
+    truths: tuple[str, ...] = tuple(TRUTHS)
+    snr: tuple[float, ...] = (0.5, 1.0, 1.5)
+    n_events: tuple[int, ...] = (340,)
+    n_subjects: tuple[int, ...] = (4,)
+    n_units: tuple[int, ...] = (12,)
+    noise_autocorrelation: tuple[float, ...] = (0.95,)
+    n_trials: int = 20
+    first_trial: int = 0
+    one_at_a_time: bool = False
+    effort: Effort = EFFORT
+
+    def __post_init__(self) -> None:
+        for axis, option in {**OPTIONS, "n_trials": "--trials"}.items():
+            values = (self.n_trials,) if axis == "n_trials" else getattr(self, axis)
+            low, high, expected = _RANGES.get(axis, (0, 0, "one name or more, each once"))
+            outside = axis in _RANGES and not all(low <= value < high for value in values)
+            if outside or not values or len(set(values)) != len(values):
+                raise ConfigError(
+                    "a setting of the calibration grid is empty, repeated or out of range",
+                    where=f"option '{option}'",
+                    got=", ".join(map(str, values)) or "nothing",
+                    expected=expected,
+                    remedy="change the value, or leave it out",
+                )
+        for cell in self.cells():
+            cell_config(cell, self.first_trial, self.effort)
+
+    def cells(self) -> list[Cell]:
+        """All cells, sorted. Where nothing is planted, the signal-to-noise ratio is 0."""
+        axes = {axis: getattr(self, axis) for axis in OPTIONS if axis != "truths"}
+        grids = [axes]
+        if self.one_at_a_time:
+            base = {axis: values[:1] for axis, values in axes.items()}
+            grids = [{**base, axis: values} for axis, values in axes.items()]
+        cells = set()
+        for name, grid in product(self.truths, grids):
+            truth = known_truth(name)
+            own = grid if truth.planted else {**grid, "snr": (0.0,)}
+            cells |= {Cell(name, *values) for values in product(truth.models, *own.values())}
+        return sorted(cells)
+
+    def trials(self) -> range:
+        """Numbers of the studies of every cell."""
+        return range(self.first_trial, self.first_trial + self.n_trials)
+
+    def command(self, out: str = "FOLDER") -> str:
+        """The command for this grid, with all axes spelled out.
+
+        ``effort`` is no option of the command: the numbers are the same only if it is the default. ``calibration.json``
+        holds all settings.
+        """
+        parts = ["lpact calibrate", f"--out {out}", f"--trials {self.n_trials}"]
+        if self.first_trial:
+            parts.append(f"--seed {self.first_trial}")
+        if self.one_at_a_time:
+            parts.append("--one-at-a-time")
+        for axis, option in OPTIONS.items():
+            if axis != "truths" or self.truths != tuple(TRUTHS):
+                parts += [f"{option} {value}" for value in getattr(self, axis)]
+        return " ".join(parts)
+
+
+# --- Trials ----------------------------------------------------------------------------------------
+
 SECONDS, EFFECT = "seconds", "effect"
 _LIBRARIES = ("numpy", "polars", "scipy")
 CODE = (
     *SHARED,
     *JUDGING,
-    *(f"analyses/lpact/calibration/{name}.py" for name in ("cells", "trial", "truths")),
+    "analyses/lpact/calibration/trial.py",
 )
 """Files and folders of lpact that a trial's numbers can depend on."""
 
@@ -166,7 +271,7 @@ def run_grid(
     workspace = Workspace(cell_config(cells[0], 0, effort).study(), RunConfig())
     results = run_trials(
         jobs,
-        TaskStore.at(kept),
+        TaskStore(kept),
         workspace,
         name="simulated studies",
         workers=workers,

@@ -7,11 +7,20 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lpact.analyses.lpact.claim_audit.detect import Force, Found, find_statements
-from lpact.analyses.lpact.claim_audit.readers import READERS, Block, BlockKind, Format, line_starts
-from lpact.analyses.lpact.claim_audit.rules import Rule, compile_rules
-from lpact.analyses.lpact.claim_audit.sentences import (
+from lpact.analyses.lpact.claim_audit.detect import (
+    Force,
+    Found,
+    Rule,
+    compile_rules,
+    find_statements,
+)
+from lpact.analyses.lpact.claim_audit.readers import (
+    READERS,
+    Block,
+    BlockKind,
+    Format,
     Sentence,
+    line_starts,
     quotations,
     read_words,
     split_sentences,
@@ -49,29 +58,20 @@ _LABEL = re.compile(
 
 @dataclass(frozen=True)
 class Overclaim:
-    """A sentence that says more than the run supports.
-
-    Attributes
-    ----------
-    line, column
-        Where the sentence begins, both from 1.
-    sentence
-        The sentence as written, on one line.
-    statement
-        What it claims, as a code; ``words`` are those that say so.
-    reason
-        Why the run does not support it.
-    wording
-        A sentence that the run supports instead.
-    """
+    """A sentence that says more than the run supports."""
 
     line: int
     column: int
+    """Where the sentence begins, both from 1."""
     sentence: str
+    """The sentence as written, on one line."""
     statement: Statement
+    """What it claims, as a code; ``words`` are those that say so."""
     words: str
     reason: str
+    """Why the run does not support it."""
     wording: str
+    """A sentence that the run supports instead."""
 
 
 def format_of(name: str) -> Format:

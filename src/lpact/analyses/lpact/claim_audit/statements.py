@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from lpact.analyses.lpact.analysis import GATES
 from lpact.analyses.lpact.tables.decisions import CLAIM_STATEMENTS, STUDY_STATEMENTS
 from lpact.codes import FinalLabel, Gate, Outcome
 from lpact.errors import LPactError, did_you_mean
@@ -18,33 +19,26 @@ from lpact.tables import CLAIM_KEY
 NONE = "none"
 LEVEL_1 = "severe_control_level1"
 """Column of the decision table: gate S at level 1, all that a claim about prediction needs of S."""
-_GATE_COLUMNS = {
-    Gate.PREDICTIVE: "predictive",
-    LEVEL_1: LEVEL_1,
-    Gate.SEVERE_CONTROL: "severe_control",
-    Gate.RELATIONAL: "relational",
-    Gate.MECHANISM: "mechanism_specific",
-    Gate.CEILING: "ceiling",
-    Gate.REPLICATION: "replication",
-}
+_GATE_COLUMNS = {LEVEL_1: LEVEL_1, **{str(gate): column for column, gate in GATES.values()}}
 _RELATIONAL = (Gate.PREDICTIVE, Gate.SEVERE_CONTROL, Gate.RELATIONAL)
 
 
 class Statement(StrEnum):
-    """A kind of statement: ``meaning`` in words, ``gates`` that it needs; ``never`` if no gate can license it."""
+    """A kind of statement: ``meaning`` in words, and ``gates`` that it needs."""
 
     meaning: str
     gates: tuple[str, ...]
-    never: bool
 
-    def __new__(
-        cls, code: str, meaning: str, gates: tuple[str, ...] = (), never: bool = False
-    ) -> Statement:
+    def __new__(cls, code: str, meaning: str, gates: tuple[str, ...] = ()) -> Statement:
         """Make a member from its code and attributes."""
         member = str.__new__(cls, code)
-        member._value_ = code
-        member.meaning, member.gates, member.never = meaning, gates, never
+        member._value_, member.meaning, member.gates = code, meaning, gates
         return member
+
+    @property
+    def never(self) -> bool:
+        """Whether no gate can license it."""
+        return not self.gates and self not in (Statement.CORRESPONDENCE, Statement.NOT_SHOWN)
 
     CORRESPONDENCE = (
         "correspondence",
@@ -75,37 +69,27 @@ class Statement(StrEnum):
         "not_shown",
         "Alignment is not shown in this study, under its gates and controls.",
     )
-    BRAIN_LIKE = ("brain_like", "The model is brain-like or human-like.", (), True)
+    BRAIN_LIKE = ("brain_like", "The model is brain-like or human-like.")
     EQUIVALENCE = (
         "equivalence",
         "Model and brain share a mechanism or code, or do the same; or one reproduces the other.",
-        (),
-        True,
     )
     EXPLANATION = (
         "explanation",
         "The model explains how the brain does it, or is a theory of it.",
-        (),
-        True,
     )
-    HOMOLOGY = ("homology", "Parts of model and brain are homologous.", (), True)
+    HOMOLOGY = ("homology", "Parts of model and brain are homologous.")
     CAUSATION = (
         "biological_causation",
         "Something in the brain causes, or depends on, what was found in the model.",
-        (),
-        True,
     )
     UNIVERSAL = (
         "universal",
         "A positive statement about all models, brains or languages, or one said to be proven.",
-        (),
-        True,
     )
     UNIVERSAL_NEGATIVE = (
         "universal_negative",
         "Language models in general are not aligned with brains, or have nothing to do with them.",
-        (),
-        True,
     )
 
 
@@ -161,7 +145,7 @@ class Verdict:
         return cls(
             claim=(dataset, model, layer, mechanism),
             label=FinalLabel(row["label"]),
-            passed=frozenset(str(g) for g, column in _GATE_COLUMNS.items() if row[column]),
+            passed=frozenset(gate for gate, column in _GATE_COLUMNS.items() if row[column]),
             first_failed_gate=row["first_failed_gate"],
             beaten_by=row["beaten_by"],
             raw_positive=row["raw_positive"],
@@ -307,15 +291,6 @@ def _statement_cells(
     }
 
 
-_GATE_WORDS = {
-    str(Gate.PREDICTIVE): "predictive",
-    LEVEL_1: "severe-control",
-    str(Gate.SEVERE_CONTROL): "severe-control",
-    str(Gate.RELATIONAL): "relational",
-    str(Gate.MECHANISM): "mechanism",
-    str(Gate.CEILING): "ceiling",
-    str(Gate.REPLICATION): "replication",
-}
 _SENTENCES = {
     FinalLabel.DIAGNOSTIC_ONLY: (
         "{place} the data are diagnostic only and support neither a positive nor a negative statement about {subject}."
@@ -351,6 +326,10 @@ _SENTENCES = {
 }
 
 
+def _in_words(gate: str) -> str:
+    return gate.removesuffix("_level1").replace("_", "-")
+
+
 def supported_sentence(verdict: Verdict | None) -> str:
     """One sentence that the verdict supports."""
     if verdict is None:
@@ -359,7 +338,7 @@ def supported_sentence(verdict: Verdict | None) -> str:
     if verdict.claim is not None:
         dataset, model, layer, mechanism = verdict.claim
         place, subject = f"In {dataset},", f"layer {layer} of {model}"
-    gate = _GATE_WORDS.get(verdict.first_failed_gate, "first")
+    gate = "first" if verdict.first_failed_gate == NONE else _in_words(verdict.first_failed_gate)
     explained = f"what the {gate} gate names ({verdict.beaten_by})"
     if verdict.beaten_by in (NONE, "") or " " in verdict.beaten_by:
         explained = f"nuisance, controls or an unmet gate (the {gate} gate fails first)"
@@ -387,7 +366,7 @@ def grounds(statement: Statement, verdict: Verdict | None) -> str:
     if statement is Statement.NOT_SHOWN:
         return f"The best verdict is {found}: every gate passes."
     gate, first = verdict.missing_gate(statement), verdict.first_failed_gate
-    reason = f"it needs the {_GATE_WORDS.get(gate, gate)} gate, which does not pass"
+    reason = f"it needs the {_in_words(gate)} gate, which does not pass"
     if first not in (gate, NONE) and (gate, first) != (LEVEL_1, "severe_control"):
         reason += f"; the first failed gate is {first}"
     beaten = "" if verdict.beaten_by == NONE else f" ({verdict.beaten_by})"

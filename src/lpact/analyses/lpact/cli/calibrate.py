@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lpact.cli._options import n_cores
+from lpact.cli._options import Json, n_cores
 from lpact.cli._terminal import heading, print_json, say, show_table
 from lpact.errors import ConfigError
 from lpact.wording import MISSING, about, counted, duration, fixed
@@ -15,9 +15,8 @@ from lpact.wording import MISSING, about, counted, duration, fixed
 if TYPE_CHECKING:
     import polars as pl
 
-    from lpact.analyses.lpact.calibration.reference_run import Reference
-    from lpact.analyses.lpact.calibration.settings import Settings
-    from lpact.analyses.lpact.calibration.study import Forecast
+    from lpact.analyses.lpact.calibration.output import Reference
+    from lpact.analyses.lpact.calibration.study import Forecast, Settings
 
 QUANTITIES = {
     "best_of_many_controls": ("score minus best control", "score minus an equal control"),
@@ -28,9 +27,15 @@ QUANTITIES = {
 """What a bias is about: the quantity that a point rule finds, and the true one."""
 
 
+def _axis(option: str, meaning: str, **limits: Any) -> Any:
+    """An option of the grid; each of its values is a place on one axis."""
+    return typer.Option(option, help=f"{meaning}; may be repeated.", **limits)
+
+
 def command(
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder of the calibration; new, or to continue.")
+        Path | None,
+        typer.Option("--out", help="Output folder; an existing calibration is resumed."),
     ] = None,
     reference: Annotated[
         bool, typer.Option("--reference", help="Show the calibration that ships with lpact.")
@@ -44,43 +49,31 @@ def command(
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Processes; default: cores.")
     ] = None,
-    truth: Annotated[
-        list[str] | None,
-        typer.Option("--truth", help="Known truth; may be repeated. Default: all."),
-    ] = None,
-    snr: Annotated[
-        list[float] | None,
-        typer.Option("--snr", min=0, help="Signal-to-noise ratio; may be repeated."),
-    ] = None,
-    events: Annotated[
-        list[int] | None, typer.Option("--events", min=100, help="Words per run; may be repeated.")
-    ] = None,
-    subjects: Annotated[
-        list[int] | None, typer.Option("--subjects", min=1, help="Subjects; may be repeated.")
-    ] = None,
-    units: Annotated[
-        list[int] | None,
-        typer.Option("--units", min=4, help="Units per recording; may be repeated."),
-    ] = None,
+    truth: Annotated[list[str] | None, _axis("--truth", "Known truth; default: all")] = None,
+    snr: Annotated[list[float] | None, _axis("--snr", "Signal-to-noise ratio", min=0)] = None,
+    events: Annotated[list[int] | None, _axis("--events", "Words per run", min=100)] = None,
+    subjects: Annotated[list[int] | None, _axis("--subjects", "Subjects", min=1)] = None,
+    units: Annotated[list[int] | None, _axis("--units", "Units per recording", min=4)] = None,
     autocorrelation: Annotated[
-        list[float] | None,
-        typer.Option("--autocorrelation", min=0, help="Of the noise at 100 Hz; may be repeated."),
+        list[float] | None, _axis("--autocorrelation", "Of the noise at 100 Hz", min=0)
     ] = None,
     one_at_a_time: Annotated[
         bool,
         typer.Option(
             "--one-at-a-time",
-            help="First values are the base; others depart from it one at a time.",
+            help="Vary one option at a time; keep the others at their first values.",
         ),
     ] = False,
     seed: Annotated[
         int | None,
         typer.Option("--seed", min=0, help="Number of the first study of every cell; default: 0."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Measure error rates and power on simulated studies."""
-    from lpact.analyses.lpact.calibration.settings import OPTIONS, Settings
+    from lpact.analyses.lpact.calibration.biases import measure_biases
+    from lpact.analyses.lpact.calibration.output import load_reference
+    from lpact.analyses.lpact.calibration.study import OPTIONS, Settings
 
     given: dict[str, Any] = {
         "truths": truth,
@@ -90,49 +83,34 @@ def command(
         "n_units": units,
         "noise_autocorrelation": autocorrelation,
     }
-    others = {OPTIONS[axis]: values for axis, values in given.items()}
-    others |= {"--trials": trials, "--workers": workers, "--one-at-a-time": one_at_a_time or None}
-    others["--seed"] = seed if reference else None
-    _check_options(
-        {"--out": out is not None, "--reference": reference, "--biases": biases},
-        [option for option, value in others.items() if value is not None and out is None],
-    )
-    if out is None:
-        _show_stored(reference=reference, seed=seed or 0, as_json=as_json)
-        return
-    axes: dict[str, Any] = {axis: tuple(values) for axis, values in given.items() if values}
-    if trials is not None:
-        axes["n_trials"] = trials
-    settings = Settings(first_trial=seed or 0, one_at_a_time=one_at_a_time, **axes)
-    _simulate(out, settings, workers or n_cores(), as_json=as_json)
-
-
-def _show_stored(*, reference: bool, seed: int, as_json: bool) -> None:
-    """Print the shipped calibration, or the biases of single rules."""
-    from lpact.analyses.lpact.calibration.biases import measure_biases
-    from lpact.analyses.lpact.calibration.reference_run import load_reference
-
-    if reference:
-        shipped = load_reference()
-        print_json(shipped.as_json()) if as_json else show_reference(shipped)
-    else:
-        found = measure_biases(seed)
-        print_json({"biases": found.to_dicts()}) if as_json else show_biases(found)
-
-
-def _check_options(tasks: dict[str, bool], unused: list[str]) -> None:
-    """Refuse none, and more than one, of the three tasks, and options that the task would ignore."""
-    chosen = [option for option, given in tasks.items() if given]
-    if len(chosen) != 1 or unused:
+    unused = {OPTIONS[axis]: values for axis, values in given.items()}
+    unused |= {"--trials": trials, "--workers": workers, "--one-at-a-time": one_at_a_time or None}
+    unused["--seed"] = seed if reference else None
+    ignored = [option for option, value in unused.items() if value is not None and out is None]
+    tasks = {"--out": out is not None, "--reference": reference, "--biases": biases}
+    chosen = [option for option, wanted in tasks.items() if wanted]
+    if len(chosen) != 1 or ignored:
         raise ConfigError(
-            f"{', '.join(unused)} cannot be used with {chosen[0]}"
+            f"{', '.join(ignored)} cannot be used with {chosen[0]}"
             if len(chosen) == 1
             else "exactly one of --out, --reference and --biases is needed",
             where="lpact calibrate",
-            got=" ".join([*chosen, *unused]) or "none of them",
+            got=" ".join([*chosen, *ignored]) or "none of them",
             expected="--reference, --biases (with --seed), or --out FOLDER with settings",
             remedy="type --reference for what ships with lpact, or --out FOLDER to simulate",
         )
+    if out is not None:
+        axes: dict[str, Any] = {axis: tuple(values) for axis, values in given.items() if values}
+        if trials is not None:
+            axes["n_trials"] = trials
+        settings = Settings(first_trial=seed or 0, one_at_a_time=one_at_a_time, **axes)
+        _simulate(out, settings, workers or n_cores(), as_json=as_json)
+    elif reference:
+        shipped = load_reference()
+        print_json(shipped.as_json()) if as_json else show_reference(shipped)
+    else:
+        found = measure_biases(seed or 0)
+        print_json({"biases": found.to_dicts()}) if as_json else show_biases(found)
 
 
 def _simulate(out: Path, settings: Settings, workers: int, *, as_json: bool) -> None:
@@ -150,8 +128,15 @@ def _simulate(out: Path, settings: Settings, workers: int, *, as_json: bool) -> 
         say(f"{counted(len(cells), 'cell')}, {each} each: {n_studies:,} in all.")
 
     def show_forecast(left: Forecast) -> None:
-        if not as_json:
-            say(_cost(left, workers))
+        if as_json:
+            return
+        kept = f"{counted(left.n_kept, 'study')} kept from before; " if left.n_kept else ""
+        seconds = left.n_left * left.seconds_each / max(1, min(workers, left.n_left))
+        more = (
+            f"one took {left.seconds_each:.1f} s; {counted(left.n_left, 'more study')} with "
+            f"{counted(workers, 'worker')}: {about(seconds)}."
+        )
+        say(kept + (more if left.n_left else "nothing else is left."))
 
     lock = FolderLock(out / KEPT, busy="another process is making this calibration")
     try:
@@ -186,17 +171,6 @@ def _simulate(out: Path, settings: Settings, workers: int, *, as_json: bool) -> 
     say(f"{took}: {pace.studies_per_minute:.1f} studies per minute and core.", indent=2)
 
 
-def _cost(left: Forecast, workers: int) -> str:
-    kept = f"{counted(left.n_kept, 'study')} kept from before; " if left.n_kept else ""
-    if not left.n_left:
-        return f"{kept}nothing else is left."
-    seconds = left.n_left * left.seconds_each / min(workers, left.n_left)
-    return (
-        f"{kept}one took {left.seconds_each:.1f} s; {counted(left.n_left, 'more study')} "
-        f"with {counted(workers, 'worker')}: {about(seconds)}."
-    )
-
-
 def show_rates(truth_rates: pl.DataFrame, rates: pl.DataFrame) -> None:
     """Print false passes by truth, then power by truth and signal, with profiles side by side."""
     truth_rates, rates = _in_order(truth_rates), _in_order(rates)
@@ -222,7 +196,7 @@ def _in_order(rates: pl.DataFrame) -> pl.DataFrame:
     """Truths as they are listed, signals rising, gates in the order of the chain."""
     import polars as pl
 
-    from lpact.analyses.lpact.calibration.truths import GATES, OTHERS, TRUTHS
+    from lpact.analyses.lpact.calibration.trial import GATES, OTHERS, TRUTHS
 
     truth = pl.col("truth").cast(pl.Enum(list(TRUTHS)))
     gate = pl.col("gate").cast(pl.Enum([*GATES, *OTHERS]))
@@ -279,11 +253,12 @@ def show_reference(reference: Reference) -> None:
     for command in meta["commands"]:
         say(command, indent=4)
     for effort in reference.efforts():
-        settings = ", ".join(f"{name} {_setting(value)}" for name, value in effort.items())
+        settings = ", ".join(
+            f"{name} {'/'.join(map(_short, value)) if isinstance(value, list) else _short(value)}"
+            for name, value in effort.items()
+        )
         say(f"Settings of a study that these commands do not take: {settings}.", indent=2)
 
 
-def _setting(value: Any) -> str:
-    if isinstance(value, list):
-        return "/".join(map(_setting, value))
+def _short(value: Any) -> str:
     return "default" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

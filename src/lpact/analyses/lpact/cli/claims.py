@@ -39,7 +39,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
-    help="Say what a run supports, or check a text against it.",
+    help="Show what a run supports, or check a text against it.",
 )
 
 
@@ -103,7 +103,7 @@ def check(
     run: Annotated[Path, typer.Option("--run", help="Folder of a finished run.")],
     format: Annotated[
         Literal["markdown", "latex", "text"] | None,
-        typer.Option("--format", help="How the text is written; else the file's name tells."),
+        typer.Option("--format", help="Markup of the text; default: inferred from the file name."),
     ] = None,
     profile: Annotated[
         str, typer.Option("--profile", help="Gate profile whose verdicts count.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lpact.cli._options import (
+    Json,
     Models,
     Paths,
     Progress,
@@ -22,11 +22,8 @@ from lpact.cli._terminal import heading, print_json, say, show_table
 from lpact.wording import about, counted, fixed
 
 if TYPE_CHECKING:
-    from lpact.analyses.lpact.calibration.power import PowerReport, Settings
+    from lpact.analyses.lpact.calibration.power import PowerReport
     from lpact.analyses.lpact.calibration.study import Forecast
-    from lpact.analyses.lpact.config import LPactConfig
-    from lpact.config import RunConfig
-    from lpact.study import Run
 
 MANIFEST = "manifest.json"
 DESIGN = "controls/study_design"
@@ -56,9 +53,7 @@ def command(
     quick: Annotated[
         bool, typer.Option("--quick", help="Closed form only: nothing is simulated.")
     ] = False,
-    target: Annotated[
-        float, typer.Option("--target", help="Power with which an effect is to be found.")
-    ] = 0.8,
+    target: Annotated[float, typer.Option("--target", help="Target power.")] = 0.8,
     trials: Annotated[
         int, typer.Option("--trials", min=2, help="Simulated studies at each strength.")
     ] = 4,
@@ -66,38 +61,59 @@ def command(
         int | None, typer.Option("--workers", min=1, help="Processes; default: cores.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="New folder for the tables.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    as_json: Json = False,
     progress: Progress = None,
     path: Paths = None,
     model: Models = None,
 ) -> None:
     """Show which effects the study's design could detect."""
-    from lpact.analyses.lpact.calibration.power import FOLDER, Settings
+    from lpact.analyses.lpact.calibration.power import FOLDER, Settings, assess
     from lpact.analyses.lpact.config import LPactConfig
+    from lpact.config import RunConfig
+    from lpact.datasets.base import DATASETS
+    from lpact.run.progress import reporter
     from lpact.study import Run
 
-    settings = Settings(
-        target=target, quick=quick, trials=trials, workers=workers or n_cores(), kept=Path(FOLDER)
-    )
-    settings.check()
+    n_workers, kept = workers or n_cores(), Path(FOLDER)
+    settings = Settings(target=target, quick=quick, trials=trials, workers=n_workers, kept=kept)
     if out is not None:
         refuse_existing(out, run or study)
+    run_config: RunConfig | None
     if (study / MANIFEST).is_file():
-        name, report = _of_run(Run(study), settings, show=progress)
+        opened: Run | None = (finished := Run(study))
+        finished.analysis("lpact")
+        config, show = LPactConfig.of(finished.config), progress is not False
+        # From its sources if they need no folder, else from its tables.
+        needs_path = any(DATASETS.get(own.reader).needs_path for own in config.datasets)
+        run_config = None if needs_path else RunConfig()
     else:
         loaded = load_asking("lpact", study, path, model)
-        name, run_config = loaded.config.name, loaded.run_config
+        config, run_config = LPactConfig.of(loaded.config), loaded.run_config
         # Finished simulated studies are kept beside the study file, as grids are.
         settings = replace(settings, kept=Path(run_config.grids).parent / FOLDER)
         opened = None if run is None else Run(run)
         show = run_config.progress if progress is None else progress
-        report = _assess(LPactConfig.of(loaded.config), run_config, settings, opened, show=show)
+
+    def show_forecast(forecast: Forecast) -> None:
+        """Standard output is for the answer; the forecast goes to standard error."""
+        if forecast.n_left:
+            seconds = forecast.seconds_each * forecast.n_left / n_workers
+            say(
+                f"{forecast.name}: {counted(forecast.n_left, 'more study')} to simulate, {about(seconds)} with "
+                f"{counted(n_workers, 'process')}; finished ones are kept; --quick skips them.",
+                stderr=True,
+            )
+
+    with reporter(show=show) as bar:
+        report = assess(
+            config, run_config, settings, run=opened, reporter=bar, show_forecast=show_forecast
+        )
     if out is not None:
         write_tables(report.tables, out)
     if as_json:
         print_json(
             {
-                "study": name,
+                "study": config.name,
                 "target_power": target,
                 "simulated_instead": {dataset: list(own) for dataset, own in report.caps.items()},
                 "n_claims": report.n_claims,
@@ -106,51 +122,29 @@ def command(
             }
         )
     else:
-        _show_power(name, report, target, quick=quick)
-
-
-def _assess(
-    config: LPactConfig, run_config: RunConfig, settings: Settings, run: Run | None, *, show: bool
-) -> PowerReport:
-    from lpact.analyses.lpact.calibration.power import assess
-    from lpact.run.progress import reporter
-
-    def show_forecast(forecast: Forecast) -> None:
-        """Standard output is for the answer; the forecast goes to standard error."""
-        if forecast.n_left:
-            seconds = forecast.seconds_each * forecast.n_left / settings.workers
-            say(
-                f"{forecast.name}: {counted(forecast.n_left, 'more study')} to simulate, {about(seconds)} with "
-                f"{counted(settings.workers, 'process')}; finished ones are kept; --quick skips them.",
-                stderr=True,
-            )
-
-    with reporter(show=show) as bar:
-        return assess(
-            config, run_config, settings, run=run, reporter=bar, show_forecast=show_forecast
-        )
-
-
-def _of_run(run: Run, settings: Settings, *, show: bool | None) -> tuple[str, PowerReport]:
-    """A run alone: from its sources if they need no folder, else from its tables."""
-    from lpact.analyses.lpact.calibration.power import assess_run
-    from lpact.analyses.lpact.config import LPactConfig
-    from lpact.config import RunConfig
-    from lpact.datasets.base import DATASETS
-
-    run.analysis("lpact")
-    config = LPactConfig.of(run.config)
-    if any(DATASETS.get(dataset.reader).needs_path for dataset in config.datasets):
-        return config.name, assess_run(run, config, settings)
-    return config.name, _assess(config, RunConfig(), settings, run, show=show is not False)
+        _show_power(config.name, report, target, quick=quick)
 
 
 def _show_power(name: str, report: PowerReport, target: float, *, quick: bool) -> None:
     """Print the verdicts first, then the numbers behind them."""
-    effects = in_order(report.tables[EFFECTS].iter_rows(named=True))
-    for sentence in verdicts(effects):
-        say(f"{name}: {sentence}")
-    if report.after_run:
+    from lpact.analyses.lpact.calibration.trial import GATES
+
+    methods = list(_METHODS)
+    effects = sorted(
+        report.tables[EFFECTS].iter_rows(named=True),
+        key=lambda row: (
+            *(row["dataset"], row["gate_profile"]),
+            *(GATES.index(row["gate"]), methods.index(row["method"])),
+        ),
+    )
+    level1: dict[tuple[str, str], Row] = {}
+    for row in effects:
+        if row["gate"] == "predictive" and row["reason"] != "not_simulated":
+            level1.setdefault((row["dataset"], row["gate_profile"]), row)
+    for (dataset, profile), row in level1.items():
+        method = _METHODS[row["method"]]
+        say(f"{name}: {dataset}, {profile}: {row['sentence']} ({method})")
+    if not report.tables[LAYERS].is_empty():
         _show_layers(report, target)
     _show_effects(effects, target)
     if not report.tables[DESIGN].is_empty():
@@ -169,34 +163,6 @@ def _show_power(name: str, report: PowerReport, target: float, *, quick: bool) -
         say("Closed form only; without --quick, studies of this design are simulated.")
     elif report.tables[DESIGN].is_empty():
         say("From the run's tables only. `lpact power STUDY --run RUN` reads its recordings too.")
-
-
-def in_order(effects: Iterable[Row]) -> list[Row]:
-    """Rows in the order in which the decision looks at gates."""
-    from lpact.analyses.lpact.calibration.truths import GATES
-
-    methods = list(_METHODS)
-    return sorted(
-        effects,
-        key=lambda row: (
-            row["dataset"],
-            row["gate_profile"],
-            GATES.index(row["gate"]),
-            methods.index(row["method"]),
-        ),
-    )
-
-
-def verdicts(effects: list[Row]) -> list[str]:
-    """One sentence per dataset and profile about level 1, by the most informative method."""
-    level1 = [r for r in effects if r["gate"] == "predictive" and r["reason"] != "not_simulated"]
-    chosen: dict[tuple[str, str], Row] = {}
-    for row in sorted(level1, key=lambda row: list(_METHODS).index(row["method"]), reverse=True):
-        chosen[row["dataset"], row["gate_profile"]] = row
-    return [
-        f"{dataset}, {profile}: {row['sentence']} ({_METHODS[row['method']]})"
-        for (dataset, profile), row in sorted(chosen.items())
-    ]
 
 
 def _show_effects(effects: list[Row], target: float) -> None:
@@ -225,11 +191,14 @@ def _show_effects(effects: list[Row], target: float) -> None:
 
 def _show_layers(report: PowerReport, target: float) -> None:
     """Print every layer at the first gate that it fails, or as found."""
+    from lpact.analyses.lpact.calibration.trial import GATES
+
     keys = ("dataset", "model", "layer", "gate_profile")
     numbers = ("delta", "detectable_delta", "score", "detectable_score", "ceiling")
     rows, lines = [], []
     for place, own in report.tables[LAYERS].group_by(keys, maintain_order=True):
-        row = telling_row(list(own.iter_rows(named=True)))
+        gates = sorted(own.iter_rows(named=True), key=lambda row: GATES.index(row["gate"]))
+        row = next((row for row in gates if row["verdict"] != "found"), gates[-1])
         *layer, profile = place
         name = "/".join(map(str, layer))
         cells = [fixed(row[number]) for number in numbers]
@@ -242,14 +211,6 @@ def _show_layers(report: PowerReport, target: float) -> None:
     say()
     for line in lines:
         say(line, indent=2)
-
-
-def telling_row(rows: list[Row]) -> Row:
-    """The first gate that a layer fails, in the order of the decision; if none, the last one."""
-    from lpact.analyses.lpact.calibration.truths import GATES
-
-    ordered = sorted(rows, key=lambda row: GATES.index(row["gate"]))
-    return next((row for row in ordered if row["verdict"] != "found"), ordered[-1])
 
 
 _DESIGN_COLUMNS = {

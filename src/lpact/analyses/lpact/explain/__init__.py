@@ -13,13 +13,17 @@ from lpact.analyses.explanation import Criterion, Explanation, Value
 from lpact.analyses.explanation import Gate as GateRecord
 from lpact.analyses.lpact.analysis import GATES, LPact
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.explain import level1, level2, level3
+from lpact.analyses.lpact.explain import patterns, scores
 from lpact.analyses.lpact.explain.changes import what_would_change
 from lpact.analyses.lpact.explain.material import Made, Material
-from lpact.analyses.lpact.gates.calibrated.comparison import Comparison
-from lpact.analyses.lpact.gates.calibrated.predictive import NUISANCE, PredictiveTests
-from lpact.analyses.lpact.gates.calibrated.relational import SURROGATE, SWAP, UNIT_ORDER
-from lpact.analyses.lpact.gates.criteria import ILLUSTRATIVE
+from lpact.analyses.lpact.gates.calibrated.tests import (
+    NUISANCE,
+    SURROGATE,
+    SWAP,
+    UNIT_ORDER,
+    PredictiveTests,
+)
+from lpact.analyses.lpact.gates.criteria import ILLUSTRATIVE, Comparison
 from lpact.analyses.lpact.gates.criteria import CriterionName as Name
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.analyses.lpact.tables.levels import (
@@ -158,7 +162,7 @@ def _comparison(
 
 
 def _scores(material: Material, name: str) -> str:
-    pair = level1.paired_scores(material, name)
+    pair = scores.paired_scores(material, name)
     if pair is None:
         return ""
     model, score = pair
@@ -167,7 +171,7 @@ def _scores(material: Material, name: str) -> str:
 
 
 def _mean_scores(material: Material, name: str, *, control: bool) -> str:
-    means = level1.mean_scores(material)
+    means = scores.mean_scores(material)
     if means is None:
         return ""
     real, nuisance, best = means
@@ -216,7 +220,7 @@ def _similarities(material: Material, name: str) -> str:
 
 
 def _drops(material: Material, name: str) -> str:
-    drops = level3.median_drops(material)
+    drops = scores.median_drops(material)
     own = drops.pop(material.mechanism, None)
     if own is None:
         return ""
@@ -231,7 +235,7 @@ def _drops(material: Material, name: str) -> str:
         return ""
     score = number(instead.median())  # type: ignore[arg-type]
     return (
-        f"Stripping {level3.INSTEAD[kind]} costs the target of {material.mechanism} {score} of held-out score, "
+        f"Stripping {scores.INSTEAD[kind]} costs the target of {material.mechanism} {score} of held-out score, "
         f"and stripping {material.mechanism} {number(own)} (medians)."
     )
 
@@ -259,17 +263,13 @@ _Maker = Callable[[Material, str, float | None], Made]
 
 
 def _relational(*kinds: str, nuisance: bool) -> _Maker:
-    return lambda m, rival, _: level2.tests(
-        level2.draw_tests(m, kinds, nuisance=nuisance, rival=rival)
+    return lambda m, rival, _: patterns.tests(
+        patterns.draw_tests(m, kinds, nuisance=nuisance, rival=rival)
     )
 
 
 def _level1(tests: Callable[[PredictiveTests], Sequence[Comparison]]) -> _Maker:
-    return lambda m, rival, _: level1.tests(m, tests(m.level1), rival)
-
-
-def _typical(column: str) -> _Maker:
-    return lambda m, rival, _: level3.typical(m, column, rival)
+    return lambda m, rival, _: scores.tests(m, tests(m.level1), rival)
 
 
 def _with_rival(make: Callable[[Material, str], Made]) -> _Maker:
@@ -281,35 +281,35 @@ def _alone(make: Callable[[Material], Made]) -> _Maker:
 
 
 _MAKERS: dict[Name, _Maker] = {
-    Name.MEAN_DELTA_NUISANCE: lambda m, _, __: level1.mean_delta(m, "delta_nuisance", NUISANCE),
-    Name.MEAN_DELTA_CONTROL: lambda m, rival, _: level1.mean_delta(m, "delta_control", rival),
-    Name.SMALLEST_CONTROL_DELTA: _with_rival(level1.smallest_delta),
-    Name.POSITIVE_DIRECTION: _alone(level1.direction),
+    Name.MEAN_DELTA_NUISANCE: _alone(partial(scores.mean_delta, rival=NUISANCE)),
+    Name.MEAN_DELTA_CONTROL: _with_rival(scores.mean_delta),
+    Name.SMALLEST_CONTROL_DELTA: _with_rival(scores.smallest_delta),
+    Name.POSITIVE_DIRECTION: _alone(scores.direction),
     Name.P_NUISANCE: _level1(lambda own: own.nuisance),
     Name.P_SURROGATES: _level1(lambda own: own.surrogates),
     Name.P_RIVALS: _level1(lambda own: own.rivals),
     Name.P_CONTROLS_LEVEL1: _level1(lambda own: [*own.surrogates, *own.rivals]),
-    Name.P_REPLICATION: _alone(level1.replication),
-    Name.SUMMARIES_NOT_REACHED: _with_rival(level2.not_reached),
-    Name.SUMMARIES_PASSING: _with_rival(level2.summaries_passing),
-    Name.TYPICAL_PASS_SHARE: _alone(level2.pass_shares),
-    Name.TYPICAL_DELTA_REL: _with_rival(level2.contrasts),
-    Name.RELIABLE_UNITS: _alone(level2.reliable_units),
+    Name.P_REPLICATION: _alone(scores.replication),
+    Name.SUMMARIES_NOT_REACHED: _with_rival(patterns.not_reached),
+    Name.SUMMARIES_PASSING: _with_rival(patterns.summaries_passing),
+    Name.TYPICAL_PASS_SHARE: _alone(patterns.pass_shares),
+    Name.TYPICAL_DELTA_REL: _with_rival(patterns.contrasts),
+    Name.RELIABLE_UNITS: _alone(patterns.reliable_units),
     Name.P_CONTROLS_LEVEL2: _relational(SURROGATE, SWAP, nuisance=False),
     Name.P_RELATIONAL_SURROGATES: _relational(SURROGATE, nuisance=False),
     Name.P_UNIT_ORDER: _relational(UNIT_ORDER, nuisance=False),
     Name.P_RELATIONAL_RIVALS: _relational(SWAP, nuisance=True),
-    Name.METHODS_AGREEING: _alone(level3.agreeing),
-    Name.TYPICAL_DROP: _typical("matching_drop"),
-    Name.TYPICAL_MARGIN: _typical("margin"),
-    Name.TYPICAL_MISMATCH_MARGIN: _typical("mismatch_margin"),
-    Name.P_OTHER_TARGETS: _with_rival(level3.block_tests),
-    Name.P_RANDOM_DIRECTIONS: _with_rival(partial(level3.block_tests, random=True)),
-    Name.P_BEYOND_NUISANCE: _with_rival(partial(level3.block_tests, beside=NUISANCE)),
-    Name.MEAN_RELIABILITY: _with_rival(level2.reliability),
-    Name.MEAN_DELTA_FRACTION: _with_rival(level2.contrast_fraction),
-    Name.MEAN_FRACTION_OF_CEILING: _with_rival(level2.fraction),
-    Name.MEDIAN_FRACTION_OF_CEILING: _with_rival(level2.median_fraction),
-    Name.P_FRACTION: level2.bootstrapped,
+    Name.METHODS_AGREEING: _alone(scores.agreeing),
+    Name.TYPICAL_DROP: _with_rival(partial(scores.typical, column="matching_drop")),
+    Name.TYPICAL_MARGIN: _with_rival(partial(scores.typical, column="margin")),
+    Name.TYPICAL_MISMATCH_MARGIN: _with_rival(partial(scores.typical, column="mismatch_margin")),
+    Name.P_OTHER_TARGETS: _with_rival(scores.block_tests),
+    Name.P_RANDOM_DIRECTIONS: _with_rival(partial(scores.block_tests, random=True)),
+    Name.P_BEYOND_NUISANCE: _with_rival(partial(scores.block_tests, beside=NUISANCE)),
+    Name.MEAN_RELIABILITY: _with_rival(patterns.reliability),
+    Name.MEAN_DELTA_FRACTION: _with_rival(patterns.contrast_fraction),
+    Name.MEAN_FRACTION_OF_CEILING: _with_rival(patterns.fraction),
+    Name.MEDIAN_FRACTION_OF_CEILING: _with_rival(patterns.median_fraction),
+    Name.P_FRACTION: patterns.bootstrapped,
     Name.P_CONTRAST: _relational(SURROGATE, SWAP, nuisance=True),
 }

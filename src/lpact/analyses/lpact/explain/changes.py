@@ -12,7 +12,7 @@ import polars as pl
 from lpact.analyses.base import Rows
 from lpact.analyses.explanation import Criterion, Distribution
 from lpact.analyses.explanation import Gate as GateRecord
-from lpact.analyses.lpact.explain import level1, level2, level3
+from lpact.analyses.lpact.explain import patterns, scores
 from lpact.analyses.lpact.explain.material import BEHIND, RANK, Material
 from lpact.analyses.lpact.explain.needed import (
     FEWEST_FOR_TAIL,
@@ -23,7 +23,7 @@ from lpact.analyses.lpact.explain.needed import (
     rounded_up,
 )
 from lpact.analyses.lpact.gates.calibrated.frames import SubjectRun
-from lpact.analyses.lpact.gates.calibrated.mechanism import (
+from lpact.analyses.lpact.gates.calibrated.tests import (
     NOTHING,
     NUISANCE,
     RANDOM_DIRECTION,
@@ -31,13 +31,12 @@ from lpact.analyses.lpact.gates.calibrated.mechanism import (
     contrasts_with,
 )
 from lpact.analyses.lpact.gates.criteria import CriterionName as Name
-from lpact.analyses.lpact.gates.discoveries import RUNGS
-from lpact.analyses.lpact.gates.summaries import means_by_control
-from lpact.analyses.lpact.gates.verdict import FALSE_DISCOVERY_RATE
-from lpact.analyses.lpact.gates.wording import joined
+from lpact.analyses.lpact.gates.criteria import joined
+from lpact.analyses.lpact.gates.rows import means_by_control
+from lpact.analyses.lpact.gates.verdict import FALSE_DISCOVERY_RATE, RUNGS
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import BLOCK_DROPS, BLOCK_SCORES, CONTROL_NULLS
-from lpact.codes import FinalLabel, Gate
+from lpact.codes import FinalLabel
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
 from lpact.stats import bootstrap_p_value
@@ -46,14 +45,18 @@ from lpact.wording import counted, number, percent
 _ONLY_RECORDINGS = (
     "No other model would change that: it takes more, longer or less noisy recordings."
 )
+_NUMBERS = {
+    Name.N_TARGETS: "The number of mechanisms with target units",
+    Name.MEAN_RELIABILITY: "Mean brain–brain reliability",
+    Name.MEAN_DELTA_FRACTION: "The mean contrast with the best control (most often {}), in units of the ceiling,",
+}
 _MARGINS = {
     "matching_drop": "its drop",
     "margin": "its margin over other targets",
     "mismatch_margin": "its margin over a mismatched strip",
 }
-_LABELS = {label.value: label for label in FinalLabel}
 _BOUND_LEVEL = 0.05
-"""Level of the bound that the bootstrap gives beside its p-value."""
+"""Level of the bound that the bootstrap gives with its p-value."""
 
 
 def what_would_change(
@@ -75,7 +78,7 @@ def what_would_change(
                 sentences.append(joined(heading, body))
             else:
                 sentences.append(f"{heading}: the same as in the {before[:1].lower()}{before[1:]}.")
-    sentences.append(_correction(material, rows, decision, gates))
+    sentences.append(_correction(material, rows, decision))
     return tuple(dict.fromkeys(filter(None, sentences))) or (_nearest(material, gates),)
 
 
@@ -89,23 +92,19 @@ def _body(material: Material, criterion: Criterion) -> str:
         return _SPECIAL[name](material, criterion)
     if criterion.relation == "<=":
         return _p_value(material, criterion)
-    return f"{_rise(name.value.replace('_', ' ').capitalize(), criterion)}."
+    what = _NUMBERS.get(name, name.value.replace("_", " ").capitalize())
+    more = f" {_ONLY_RECORDINGS}" if name is Name.MEAN_RELIABILITY else ""
+    return f"{_rise(what.format(criterion.compared_with or 'the best control'), criterion)}.{more}"
 
 
 def _rise(what: str, criterion: Criterion) -> str:
     """'… would have to rise from a to at least b', without a full stop."""
     to = "above" if criterion.relation == ">" else "at least"
-    return (
-        f"{what} would have to rise from {number(criterion.value)} to {to} "
-        f"{number(criterion.threshold)}"
-    )
+    return f"{what} would have to rise from {number(criterion.value)} to {to} {number(criterion.threshold)}"
 
 
 def _fall(what: str, criterion: Criterion) -> str:
-    return (
-        f"{what} would have to fall from {number(criterion.value)} to "
-        f"{number(criterion.threshold)} or less"
-    )
+    return f"{what} would have to fall from {number(criterion.value)} to {number(criterion.threshold)} or less"
 
 
 def _does(n: int) -> str:
@@ -121,7 +120,7 @@ def fewest(n: int, enough: Callable[[float], bool]) -> int | None:
 
 
 def _mean_delta(material: Material, criterion: Criterion) -> str:
-    means = level1.mean_scores(material)
+    means = scores.mean_scores(material)
     nuisance = criterion.name == Name.MEAN_DELTA_NUISANCE
     control = f"the best severe control of each subject-run (most often {criterion.compared_with})"
     said = _rise(f"The mean advantage over {NUISANCE if nuisance else control}", criterion)
@@ -161,7 +160,7 @@ def _also(names: list[str], verb: str, most: int = 3) -> str:
 def _not_reached(material: Material, criterion: Criterion) -> str:
     """Every control that reaches the model too often must lose that: one that still does is enough to fail."""
     control, threshold = criterion.compared_with, criterion.threshold or 0.0
-    votes = level2.votes_by_control(material)
+    votes = patterns.votes_by_control(material)
     own = votes.filter(condition=control)
     if not own.height:
         return f"{_rise('The share of summaries in which no control is ahead', criterion)}."
@@ -197,7 +196,7 @@ def _nearest_below(found: Distribution) -> str:
 
 def _summaries_passing(material: Material, criterion: Criterion) -> str:
     threshold, share = criterion.threshold or 0.0, material.gates.direction_fraction
-    found = level2.summaries(material).with_columns(pl.col("delta_rel").fill_null(float("-inf")))
+    found = patterns.summaries(material).with_columns(pl.col("delta_rel").fill_null(float("-inf")))
     passes = (pl.col("pass_share") >= share) & (pl.col("delta_rel") > 0)
     n_passing = found.filter(passes).height
     needed = fewest(found.height, lambda value: value > threshold)
@@ -218,8 +217,8 @@ def _summaries_passing(material: Material, criterion: Criterion) -> str:
 
 
 def _methods(material: Material, criterion: Criterion) -> str:
-    threshold, columns = criterion.threshold or 0.0, list(level3.COLUMNS)
-    found = level3.methods(material)
+    threshold, columns = criterion.threshold or 0.0, list(scores.COLUMNS)
+    found = scores.methods(material)
     needed = fewest(found.height, lambda share: share >= threshold)
     agrees = pl.all_horizontal(pl.col(columns) > 0)
     n_agreeing = found.filter(agrees).height
@@ -249,12 +248,6 @@ def _fraction_of_ceiling(_: Material, criterion: Criterion) -> str:
         return f"{said}; the similarity is not even positive."
     times = number((criterion.threshold or 0.0) / value)
     return f"{said}: the similarity would have to be {times} times as large."
-
-
-def _delta_fraction(_: Material, criterion: Criterion) -> str:
-    rival = criterion.compared_with or "the best control"
-    what = f"The mean contrast with the best control (most often {rival}), in units of the ceiling,"
-    return f"{_rise(what, criterion)}."
 
 
 def _subject_runs(_: Material, criterion: Criterion) -> str:
@@ -318,10 +311,10 @@ def _by_draws(material: Material, criterion: Criterion, test: Distribution) -> s
             f"so that no score could pass: at least {FEWEST_FOR_TAIL} draws are needed, and "
             f"{fewest_draws(alpha)} for a p-value that rests on ranks alone"
         )
-    level2_test = test.unit.startswith(level2.STATISTIC)
+    level2_test = test.unit.startswith(patterns.STATISTIC)
     first = ""
     if test.gives == BEHIND:
-        behind = -level2.draw_tests(material, rival=criterion.compared_with)[0].pooled.advantage
+        behind = -patterns.draw_tests(material, rival=criterion.compared_with)[0].pooled.advantage
         lead = f"it is {number(behind)} below" if behind > 0 else "they are equal"
         first = f": the mean similarity would first have to be above the rival's ({lead}, and p is 1 until then)"
     now = test.observed if test.observed is not None else math.nan
@@ -375,7 +368,7 @@ def _contrasts(
     columns = ("subject", "session", "run", "stimulus")
     rows = material.rows(BLOCK_SCORES).select(columns).iter_rows()
     stimuli = {(subject, session, run): own for subject, session, run, own in rows}
-    return material.level1.differences(rival), stimuli, (*material.layer, rival)
+    return material.level1.differences[rival], stimuli, (*material.layer, rival)
 
 
 def _replication(material: Material, criterion: Criterion) -> str:
@@ -398,7 +391,7 @@ def _p_fraction(material: Material, criterion: Criterion) -> str:
     said = _fall(
         f"The p-value that the fraction of the ceiling is above {number(threshold)}", criterion
     )
-    groups = [np.array(values) for values in level2.unit_fractions(material).values()]
+    groups = [np.array(values) for values in patterns.unit_fractions(material).values()]
     if len(groups) < 2:
         return (
             f"{said}; with {counted(len(groups), 'subject-run')} there is no bound, so that no score could pass: "
@@ -420,12 +413,7 @@ _SPECIAL: dict[Name, Callable[[Material, Criterion], str]] = {
     Name.SMALLEST_CONTROL_DELTA: _smallest,
     Name.SUMMARIES_NOT_REACHED: _not_reached,
     Name.SUMMARIES_PASSING: _summaries_passing,
-    Name.N_TARGETS: lambda _, c: f"{_rise('The number of mechanisms with target units', c)}.",
     Name.METHODS_AGREEING: _methods,
-    Name.MEAN_RELIABILITY: lambda _, c: (
-        f"{_rise('Mean brain–brain reliability', c)}. {_ONLY_RECORDINGS}"
-    ),
-    Name.MEAN_DELTA_FRACTION: _delta_fraction,
     Name.MEAN_FRACTION_OF_CEILING: _fraction_of_ceiling,
     Name.MEDIAN_FRACTION_OF_CEILING: _fraction_of_ceiling,
     Name.N_SUBJECT_RUNS: _subject_runs,
@@ -439,9 +427,7 @@ _SPECIAL: dict[Name, Callable[[Material, Criterion], str]] = {
 # --- the correction over claims ----------------------------------------------------------------------
 
 
-def _correction(
-    material: Material, rows: Rows, decision: Mapping[str, Any], gates: Sequence[GateRecord]
-) -> str:
+def _correction(material: Material, rows: Rows, decision: Mapping[str, Any]) -> str:
     """What the correction over claims asks, where it took a label away."""
     q, fdr = decision["q_value"], material.gates.fdr
     if q is None:
@@ -455,20 +441,26 @@ def _correction(
             f"{number(fdr)} or less: with the other claims as they are, p would have to fall from "
             f"{number(decision['p_value'])} to {rounded_down(p_that_is_enough(others, fdr))} or less."
         )
-    earned, label = _earned(material, gates), _LABELS[decision["label"]]
+    base = ["predictive", "replication", "severe_control_level1"]
+    if material.gates.severe_scope == "all_levels":
+        base[2] = "severe_control"
+    structural = [*base, "severe_control", "relational"]
+    specific = [*structural, "mechanism_specific"]
+    ladder = zip(RUNGS, (base, structural, specific, [*specific, "ceiling"]), strict=True)
+    earned = [label for label, needed in ladder if all(decision[gate] for gate in needed)]
+    label, order = FinalLabel(decision["label"]), list(FinalLabel)
     covered = label not in (FinalLabel.DIAGNOSTIC_ONLY, FinalLabel.INSUFFICIENT_COVERAGE)
-    order = list(_LABELS.values())
-    if earned is not None and covered and order.index(label) > order.index(earned):
-        family = "layers" if earned in RUNGS[:2] else "claims"
+    if earned and covered and order.index(label) > order.index(earned[-1]):
+        family = "layers" if earned[-1] in RUNGS[:2] else "claims"
         return (
-            f"Correction over {family}: the gates that '{earned.value}' asks for pass, but not after correction over "
-            f"the study's {family}: their p-values would have to be smaller, or the {family} fewer."
+            f"Correction over {family}: the gates that '{earned[-1].value}' asks for pass, but not after correction "
+            f"over the study's {family}: their p-values would have to be smaller, or the {family} fewer."
         )
     return ""
 
 
 def p_that_is_enough(others: Sequence[float], level: float) -> float:
-    """Largest p-value that has a q-value of at most ``level`` beside others (Benjamini & Hochberg 1995).
+    """Largest p-value that has a q-value of at most ``level`` among others (Benjamini & Hochberg 1995).
 
     With n claims in all: the largest level · k / n for which at least k − 1 of the others are no larger.
     """
@@ -478,22 +470,6 @@ def p_that_is_enough(others: Sequence[float], level: float) -> float:
         if sum(p <= bound for p in others) >= k - 1:
             return bound
     return level / n
-
-
-def _earned(material: Material, gates: Sequence[GateRecord]) -> FinalLabel | None:
-    """The strongest label whose gates pass, before any correction."""
-    passed = {gate.name: gate.passed for gate in gates}
-    severe = next(gate.criteria for gate in gates if gate.name == Gate.SEVERE_CONTROL)
-    # The first criterion is the dataset's role; the second is level 1.
-    level1_alone = len(severe) > 1 and severe[1].passed
-    both = passed[Gate.SEVERE_CONTROL]
-    foundation = passed[Gate.PREDICTIVE] and passed[Gate.REPLICATION]
-    predictive = both if material.gates.severe_scope == "all_levels" else level1_alone
-    structural = foundation and both and passed[Gate.RELATIONAL]
-    specific = structural and passed[Gate.MECHANISM]
-    rungs = (foundation and predictive, structural, specific, specific and passed[Gate.CEILING])
-    earned = [label for label, own in zip(RUNGS, rungs, strict=True) if own]
-    return earned[-1] if earned else None
 
 
 # --- a claim that passes every gate ------------------------------------------------------------------
@@ -541,6 +517,6 @@ def _room(material: Material, gate: GateRecord, criterion: Criterion) -> list[tu
         wholes = [c.value or 0.0 for c in gate.criteria if c.name == Name.MEAN_FRACTION_OF_CEILING]
         of = "the fraction of the ceiling"
     else:
-        means = level1.mean_scores(material)
+        means = scores.mean_scores(material)
         wholes, of = [] if means is None else [means[0]], "the real score"
     return [(value / whole, of) for whole in wholes if whole > 0]

@@ -13,16 +13,18 @@ import polars as pl
 from lpact.analyses.base import Rows
 from lpact.analyses.explanation import Distribution
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.gates._frames import SUBJECT_RUN_KEY, Claim, Layer
 from lpact.analyses.lpact.gates.calibrated.frames import Level1, SubjectRun, read_level1
-from lpact.analyses.lpact.gates.calibrated.predictive import REAL, PredictiveTests
+from lpact.analyses.lpact.gates.calibrated.tests import REAL, PredictiveTests
 from lpact.analyses.lpact.gates.rows import (
+    BOUNDED,
+    SUBJECT_RUN_KEY,
+    Claim,
+    Layer,
     is_label,
     label_ceiling,
     label_predictive,
     label_relational,
 )
-from lpact.analyses.lpact.gates.summaries import BOUNDED
 from lpact.analyses.lpact.tables.levels import (
     BLOCK_SCORES,
     BRAIN_CEILING,

@@ -27,7 +27,7 @@ _STEPS = 12
 
 @dataclass(frozen=True)
 class Needed:
-    """The number that would do; None where no number would, and ``why`` says so. ``smallest_p`` that can come out."""
+    """The number that would pass, or None and ``why``; ``smallest_p`` is the smallest possible p-value."""
 
     value: float | None
     smallest_p: float

@@ -1,4 +1,4 @@
-"""Every figure of the report, in the order of the page. One file per figure: ``make(material) -> Figure | Missing``."""
+"""The figures of the report, one file per figure or pair of figures."""
 
 from __future__ import annotations
 
@@ -6,26 +6,12 @@ from importlib import import_module
 
 from lpact.report.figure import MakeFigure
 
-SECTIONS: dict[str, tuple[str, ...]] = {
-    "verdict": ("framework", "decision_matrix"),
-    "why": (
-        "conventional",
-        "layer_scores",
-        "control_winners",
-        "relational_profiles",
-        "profile_heatmaps",
-        "stripping_matrix",
-        "dissociations",
-        "ceilings",
-        "unit_maps",
-    ),
-    "how sure": ("assay_sensitivity", "uncertainty", "sensitivity", "false_passes", "power"),
-    "how it was made": ("source_audit",),
-}
-"""Figures by section of the page; the name is that of the file and of the picture."""
+_MODULES = {"false_passes": "rates", "power": "rates"}
+"""Figures that share a module; the others have one of their own name, with a function ``make``."""
 
 
 def maker(name: str) -> MakeFigure:
     """The function that makes a figure."""
-    make: MakeFigure = import_module(f"lpact.analyses.lpact.figures.{name}").make
+    module = import_module(f"lpact.analyses.lpact.figures.{_MODULES.get(name, name)}")
+    make: MakeFigure = getattr(module, name if name in _MODULES else "make")
     return make

@@ -11,9 +11,9 @@ from lpact.analyses.base import Material
 from lpact.analyses.lpact.assays.lines import SIMULATED, Finding, findings
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures.common import PROFILES
-from lpact.analyses.lpact.gates.wording import words
+from lpact.analyses.lpact.gates.criteria import words
 from lpact.report import panels
-from lpact.report.figure import MARK, Drawing, figure, mark
+from lpact.report.figure import MARK, Drawing, Spec, figure, mark
 from lpact.report.panels import CROSS, DASH, Look
 from lpact.wording import counted
 
@@ -48,14 +48,11 @@ def rows_of(material: Material) -> pl.DataFrame:
     whats: dict[str, set[str]] = {}
     for own in found:
         whats.setdefault(own.control, set()).add(own.what)
-    made = [
-        {name: getattr(own, name) for name in _COLUMNS}
-        | dict(zip(("group", "line"), _line(own, whats), strict=True))
-        for own in found
-    ]
-    schema = {"passes": pl.Boolean, "expected": pl.Boolean}
-    frame = pl.DataFrame(made, schema_overrides=schema, infer_schema_length=None)
-    return frame.with_columns(fits=pl.col("passes") == pl.col("expected")) if found else frame
+    made = [[*(getattr(own, name) for name in _COLUMNS), *_line(own, whats)] for own in found]
+    schema: Spec = dict.fromkeys((*_COLUMNS, "group", "line"), pl.String)
+    schema |= {"passes": pl.Boolean, "expected": pl.Boolean}
+    frame = pl.DataFrame(made, schema=schema, orient="row")
+    return frame.with_columns(fits=pl.col("passes") == pl.col("expected"))
 
 
 def _line(finding: Finding, whats: dict[str, set[str]]) -> tuple[str, str]:

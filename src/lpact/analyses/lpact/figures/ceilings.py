@@ -18,7 +18,7 @@ from lpact.analyses.lpact.tables.levels import (
 )
 from lpact.codes import Reason
 from lpact.report import panels
-from lpact.report.figure import Drawing, Spec, figure
+from lpact.report.figure import Caption, Drawing, Spec, figure
 from lpact.report.panels import BROKEN, LINE, TICK, Look
 from lpact.report.values import short
 from lpact.tables import RECORDING_KEY
@@ -88,6 +88,7 @@ def fraction_dots(material: Material) -> pl.DataFrame:
     """
     key = [*LAYER, *SUBJECT_RUN]
     means = {REAL: pl.col(FRACTION).mean(), DELTA: pl.col(CONTRAST).mean()}
+    order = [*key, "level", "quantity"]
     parts = [
         _bounded(material, level)
         .group_by(key, maintain_order=True)
@@ -96,7 +97,6 @@ def fraction_dots(material: Material) -> pl.DataFrame:
         .with_columns(level=pl.lit(level))
         for level in _LEVELS
     ]
-    order = [*key, "level", "quantity"]
     return pl.concat(parts).drop_nulls("value").select(*order, "value").sort(order)
 
 
@@ -110,24 +110,22 @@ def fraction_rows(material: Material) -> pl.DataFrame:
         score = √r, so score / r = 1 / √r
     """
     by, n = [*LAYER, "level", "quantity"], pl.len().cast(pl.Int64)
-    found = [
-        fraction_dots(material).group_by(by, maintain_order=True).agg(pl.col("value").mean(), n=n)
-    ]
+
+    def mean(rows: pl.DataFrame, keys: list[str], value: str = "value") -> pl.DataFrame:
+        return rows.group_by(keys, maintain_order=True).agg(value=pl.col(value).mean(), n=n)
+
     summary = [*LAYER, "alignment", "profile"]
-    within = _bounded(material, RELATIONAL).group_by([*summary, *SUBJECT_RUN], maintain_order=True)
-    over = within.agg(value=pl.col(FRACTION).mean()).group_by(summary, maintain_order=True)
-    typical = over.agg(pl.col("value").mean(), n=n).group_by(LAYER, maintain_order=True)
-    median = typical.agg(pl.col("value").median(), pl.col("n").max())
+    within = mean(_bounded(material, RELATIONAL), [*summary, *SUBJECT_RUN], FRACTION)
+    typical = mean(within, summary).group_by(LAYER, maintain_order=True)
     reliable = _bounded(material, PREDICTIVE).filter(pl.col("reliability") > 0)
-    ratio = (1 / pl.col("reliability").sqrt()).mean()
-    reach = reliable.group_by(LAYER, maintain_order=True).agg(value=ratio, n=n)
-    for numbers, level, quantity in (
-        (median, RELATIONAL, TYPICAL),
-        (reach, PREDICTIVE, NOISE_FREE),
-    ):
-        found.append(_labelled(numbers, level, quantity).select(*by, "value", "n"))
-    every = _every_quantity(material)
-    rows = every.join(pl.concat(found), on=by, how="left", maintain_order="left")
+    reach = reliable.with_columns(value=1 / pl.col("reliability").sqrt())
+    found = [
+        mean(fraction_dots(material), by),
+        _labelled(typical.agg(pl.col("value").median(), pl.col("n").max()), RELATIONAL, TYPICAL),
+        _labelled(mean(reach, LAYER), PREDICTIVE, NOISE_FREE),
+    ]
+    numbers = pl.concat(own.select(*by, "value", "n") for own in found)
+    rows = _every_quantity(material).join(numbers, on=by, how="left", maintain_order="left")
     why = pl.when(pl.col("value").is_null()).then(pl.col("reason"))
     return rows.with_columns(pl.col("n").fill_null(0), reason=why.fill_null(Reason.OK.value))
 
@@ -143,10 +141,9 @@ def _every_quantity(material: Material) -> pl.DataFrame:
     why = pl.coalesce(pl.col("reason").filter(~_OK).mode().sort().first(), low)
     reason = pl.when((_OK & (pl.col("reliability") < least)).any()).then(low).otherwise(why)
     parts = [
-        _labelled(
-            common.table(material, declared).group_by(LAYER).agg(reason=reason), level, quantity
-        )
+        _labelled(layers, level, quantity)
         for level, (declared, _) in _LEVELS.items()
+        for layers in [common.table(material, declared).group_by(LAYER).agg(reason=reason)]
         for quantity in (REAL, DELTA, TYPICAL if level == RELATIONAL else NOISE_FREE)
     ]
     return pl.concat(parts).sort([*LAYER, "level", "quantity"])
@@ -210,34 +207,30 @@ def _reliability_block(
         y = panels.lanes("name", MODES.values(), labels=i == 0, grid=True)
         own = rows.filter(kind=kind)
         groups = own.group_by("dataset", "name", maintain_order=True)
-        means = own.filter("valid").group_by("dataset", "name", maintain_order=True)
-        mean = means.agg(pl.col("reliability").mean(), n=pl.len().cast(pl.Int64))
-        absent = groups.agg(
-            n=invalid.sum(),
+        found = groups.agg(
+            pl.col("reliability").filter("valid").mean(),
+            n=pl.col("valid").sum().cast(pl.Int64),
+            n_absent=invalid.sum(),
             n_all=pl.len(),
             reason=pl.col("reason").filter(invalid).mode().sort().first(),
-        ).filter(pl.col("n") > 0)
-        some = pl.format("{} of {}: {}", "n", "n_all", "reason")
-        why = pl.when(pl.col("n") == pl.col("n_all")).then(pl.col("reason")).otherwise(some)
+        )
+        some = pl.format("{} of {}: {}", "n_absent", "n_all", "reason")
+        why = pl.when(pl.col("n") == 0).then(pl.col("reason")).otherwise(some)
+        absent = found.filter(pl.col("n_absent") > 0)
         absent = absent.with_columns(why=why.str.replace_all("_", " "))
+        absent = marked(absent, "{at}, {name}: {why}")
         text = f"{{at}}: {name}, {{name}}, reliability {{reliability}} over {{n_summaries:summary}}"
         of_mean = "{at}, {name}: mean reliability {reliability} over {n:recording}"
+        mean = marked(found.filter(pl.col("n") > 0), of_mean, "reliability")
         tick = {"thickness": 2.5, "size": 13, "color": "brain"}
         recordings = marked(own.filter("valid"), text, "reliability")
         drawn.append(
             panels.overlay(
                 panels.reference(0),
                 panels.reference(least, "x", "fail", dash=(4, 3)),
-                panels.layer(marked(mean, of_mean, "reliability"), "tick", tick, x=x, y=y),
+                panels.layer(mean, "tick", tick, x=x, y=y),
                 panels.dots(recordings, x, y, "brain", size=20, opacity=0.65),
-                *panels.notes(
-                    marked(absent, "{at}, {name}: {why}"),
-                    "why",
-                    {"value": 202},
-                    y,
-                    align="right",
-                    limit=197,
-                ),
+                *panels.notes(absent, "why", {"value": 202}, y, align="right", limit=197),
                 width=205,
                 step=_ROW,
                 title=panels.panel_title(f"reliability: {name}", 205, fontWeight="normal"),
@@ -301,34 +294,26 @@ def _fraction_panel(
     )
 
 
-def _caption(reliability: pl.DataFrame, rows: pl.DataFrame, n_layers: int, gates: Any) -> list[str]:
+def _caption(reliability: pl.DataFrame, rows: pl.DataFrame, n_layers: int, gates: Any) -> Caption:
     recordings = reliability.select(RECORDING_KEY).n_unique()
     alone = ", ".join(sorted(reliability.filter("alone")["dataset"].unique()))
-    parts = [
-        f"Above: brain–brain reliability of {counted(recordings, 'recording')} (dots) and their mean (bar) by mode, "
-        "from the strictest to the most lenient, or why a mode is not possible; relational patterns: mean over "
-        "alignment measures and profile similarities; responses: correlation over events of the same stimulus.",
-        f"In {alone} only split half is valid, which slow drift can inflate." if alone else "",
-    ]
-    if rows.is_empty():
-        return parts
     absent = rows.filter(pl.col("value").is_null(), quantity=REAL).height
     n_shown = rows.select(LAYER).n_unique()
-    return [
-        *parts,
-        f"Below: mean over subject-runs in {counted(n_shown, 'layer')}, by the strictest valid mode.",
-        "Relational patterns: similarity as a fraction of the ceiling, which is the reliability (solid line at 1); "
-        f"gate T requires at least {gates.min_ceiling_fraction:g}, and real minus best control above 0.",
-        "Responses: held-out Pearson r as a ratio to response reliability r, which no gate reads. 1 is not the "
-        "most that can be reached: reliability correlates two noisy recordings, and a model without noise could "
-        "reach about a score of √r, so a ratio of 1/√r (upright line, mean over the layer's subject-runs).",
-        f"Rows with a reliability below {gates.min_reliability:g} are left out.",
+    return {
+        f"Above: brain–brain reliability of {counted(recordings, 'recording')} (dots) and their mean (bar) by mode, "
+        "from the strictest to the most lenient, or why a mode is not possible.": True,
+        f"In {alone} only split half is valid, which slow drift can inflate.": alone,
+        f"Below: mean over subject-runs in {counted(n_shown, 'layer')}, by the strictest valid mode; rows with a "
+        f"reliability below {gates.min_reliability:g} are left out.": n_shown,
+        "Relational patterns: similarity as a fraction of the ceiling (solid line at 1); gate T requires at least "
+        f"{gates.min_ceiling_fraction:g}, and real minus best control above 0.": n_shown,
+        "Responses: held-out Pearson r as a ratio to response reliability r, which no gate reads. Reliability "
+        "correlates two noisy recordings, so a model without noise could reach a score of √r, a ratio of 1/√r "
+        "(upright line).": n_shown,
         f"For lack of space, {n_shown} of {n_layers} layers are drawn: of each model the one with the largest real "
-        "minus best control."
-        if n_shown < n_layers
-        else "",
-        f"{counted(absent, 'row')} without a number; each has its reason." if absent else "",
-    ]
+        "minus best control.": n_shown < n_layers,
+        f"{counted(absent, 'row')} without a number; each has its reason.": absent,
+    }
 
 
 def _summary(reliability: pl.DataFrame, rows: pl.DataFrame) -> str:

@@ -64,8 +64,6 @@ METRICS: dict[str, str] = {"pearson": "Pearson r", "spearman": "Spearman ρ", "r
 LAYER = ["dataset", "model", "layer"]
 SUBJECT_RUN = ["subject", "session", "run"]
 REAL, NUISANCE = "real", "nuisance"
-FEW_LAYERS = 6
-"""Up to so many layers are all drawn."""
 
 
 # -- tables and words --------------------------------------------------------------------------------------------------
@@ -79,6 +77,13 @@ def table(material: Material, declared: Table) -> pl.DataFrame:
 def names(frame: pl.DataFrame, column: str) -> list[str]:
     """The distinct values of a column, in their order."""
     return [str(own) for own in frame[column].unique(maintain_order=True)]
+
+
+def top(rows: pl.DataFrame, *by: str, then: Sequence[str] = LAYER) -> dict[str, Any]:
+    """The row with the highest values of some columns; ties by layer, or by other columns."""
+    order = [*by, *then]
+    ranked = rows.sort(order, descending=[name in by for name in order], nulls_last=True)
+    return ranked.row(0, named=True)
 
 
 def metric_name(material: Material) -> str:
@@ -140,39 +145,6 @@ def passes(material: Material, gate: str) -> pl.DataFrame:
     return decisions.group_by(LAYER, maintain_order=True).agg(passed)
 
 
-def chosen_layers(material: Material, scores: pl.DataFrame, most: int) -> pl.DataFrame:
-    """Layers to draw: all if they are few; else those that pass P or M, and the best one of each other dataset.
-
-    ``scores`` has one row per layer; its columns after the layer's rank layers from high to low. At most ``most``
-    layers are drawn, every dataset's first one before the second ones. Flags by gate profile say whether P is passed.
-    """
-    gates = [passes(material, gate) for gate in ("predictive", "mechanism_specific")]
-    layers = scores.join(gates[0], on=LAYER, how="left", maintain_order="left")
-    layers = layers.with_columns(pl.col(list(PROFILES)).fill_null(value=False))
-    if layers.height <= FEW_LAYERS:
-        return layers.sort(LAYER)
-    passing = pl.concat([own.filter(pl.any_horizontal(*PROFILES)).select(LAYER) for own in gates])
-    passing = passing.unique().with_columns(passed=pl.lit(value=True))
-    ranked = layers.join(passing, on=LAYER, how="left", maintain_order="left")
-    ranked = ranked.with_columns(pl.col("passed").fill_null(value=False))
-    ranks = ["passed", *scores.columns[len(LAYER) :]]
-    order = ["dataset", *ranks, "model", "layer"]
-    ranked = ranked.sort(order, descending=[name in ranks for name in order], nulls_last=True)
-    ranked = ranked.with_columns(place=pl.int_range(pl.len()).over("dataset"))
-    kept = ranked.filter(pl.col("passed") | (pl.col("place") == 0)).sort("place", "dataset")
-    return kept.head(most).drop("passed", "place").sort(LAYER)
-
-
-def chosen_note(n_shown: int, n_layers: int, declared: Table) -> str:
-    """What a caption says about layers that are not drawn."""
-    if n_shown == n_layers:
-        return ""
-    return (
-        f"Drawn are {n_shown} of {n_layers} layers: those that pass P or M under either profile, and the best layer "
-        f"of every other dataset; the table {declared.name} has all of them."
-    )
-
-
 def mechanism_order(material: Material, found: pl.Series) -> list[str]:
     """Mechanisms in the order of the study file, then others of the tables, by name."""
     known = [name for name in material.config.mechanisms.include if (found == name).any()]
@@ -214,25 +186,3 @@ def count_columns(
                 panels.points(pl.DataFrame({"n": [1]}), {"value": x - 4}, {"value": -8}, look)
             )
     return made
-
-
-RATED_GATES: dict[str, str] = {
-    **{column: GATE_NAMES[letter] for letter, column in GATES.items()},
-    "integrated": "all gates",
-    "other_mechanism_specific": "mechanism, others",
-    "other_integrated": "all gates, others",
-}
-"""Gates whose error rates and power are drawn; "others" are mechanisms that were not planted."""
-
-REFERENCE = "From reference studies that lpact simulated, not from this study or its design."
-"""How captions of the calibration begin."""
-
-
-def rates_of(rates: pl.DataFrame, role: str) -> pl.DataFrame:
-    """Rates of one role ("false_pass" or "power") of the drawn gates, with ``gate_name`` and ``place`` in the chain."""
-    place = {gate: i for i, gate in enumerate(RATED_GATES)}
-    own = rates.filter(pl.col("role") == role, pl.col("gate").is_in(list(RATED_GATES)))
-    return own.with_columns(
-        gate_name=pl.col("gate").replace_strict(RATED_GATES, return_dtype=pl.String),
-        place=pl.col("gate").replace_strict(place, return_dtype=pl.Int64),
-    )

@@ -14,7 +14,7 @@ from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, CONTROL_NULLS, PROFILE_DELTAS
 from lpact.codes import Reason
 from lpact.report import panels
-from lpact.report.figure import Drawing, Spec, figure
+from lpact.report.figure import Caption, Drawing, Spec, figure
 from lpact.report.panels import Classes
 from lpact.report.theme import DIVERGING
 from lpact.report.values import short
@@ -172,7 +172,9 @@ def _level(
             result=pl.when(absent).then(pl.lit("not computed:")).otherwise(pl.format(won, "rival")),
             of=pl.format(f"{{}} of {{}} {_UNIT[level]}s", side, "n_all"),
             side=pl.lit(side),
-            count=pl.Series([short_count(n) for n in shown[side]], dtype=pl.String),
+            count=pl.Series(
+                [f"{n / 1000:.0f}k" if n > 9999 else str(n) for n in shown[side]], dtype=pl.String
+            ),
             share=pl.when(~absent).then(share),
         )
         cells = classes.paint(marked(shown, f"{{at}}, {level}: {{result}} {{of}}", side), "share")
@@ -183,14 +185,7 @@ def _level(
     return panels.overlay(*layers, head, width=_CELL * len(columns), step=18)
 
 
-def short_count(n: int) -> str:
-    """A count in at most four characters."""
-    if n < 1000:
-        return str(n)
-    return f"{n / 1000:.1f}k" if n < 9950 else f"{n / 1000:.0f}k"
-
-
-def _caption(rows: pl.DataFrame, material: Material, *, by_layer: bool) -> list[str]:
+def _caption(rows: pl.DataFrame, material: Material, *, by_layer: bool) -> Caption:
     other_order = n_other_order(material)
     absent = int(rows.filter(rival=NOT_COMPUTED)["n_wins"].sum())
     n = {
@@ -198,36 +193,32 @@ def _caption(rows: pl.DataFrame, material: Material, *, by_layer: bool) -> list[
         for level in (LEVEL1, LEVEL2)
         for own in [rows.filter(level=level)]
     }
-    return [
+    return {
         "Each comparison has one strongest rival; a cell counts how often it is this one: left where real minus rival "
-        "is zero or less, right where it is above zero. Shades show the share of the row's comparisons (up to a fifth, "
-        "up to half, more); the rival of an empty cell is never the strongest.",
+        "is zero or less, right where it is above zero. Shades show the share of the row's comparisons; the rival of "
+        "an empty cell is never the strongest.": True,
         f"Level 1 ({common.metric_name(material)}) compares {counted(n[LEVEL1], 'subject-run row')} with the better of "
-        "nuisance and the best counted control.",
+        "nuisance and the best counted control.": True,
         f"Level 2 compares {n[LEVEL2]:,} combinations of subject-run, unit, alignment measure and profile similarity "
         "with the best counted control; nuisance is no rival there under the point rules, but it is one in the tests "
-        "of gates R and T."
-        if n[LEVEL2]
-        else "Level 2 has no comparison to draw.",
-        f"{counted(other_order, 'level-2 comparison')} of different unit orders left out, as in the decision."
-        if other_order
-        else "",
-        ""
-        if by_layer
-        else "The layers of each model are added up for lack of space; the tables have every layer.",
-        f"{absent:,} comparisons were not computed." if absent else "",
-    ]
+        "of gates R and T.": n[LEVEL2],
+        "Level 2 has no comparison to draw.": not n[LEVEL2],
+        f"{counted(other_order, 'level-2 comparison')} of different unit orders left out, as in the "
+        "decision.": other_order,
+        "The layers of each model are added up for lack of space; the tables have every layer.": not by_layer,
+        f"{absent:,} comparisons were not computed.": absent,
+    }
 
 
 def _summary(rows: pl.DataFrame) -> str:
     parts = []
-    for own in rows.filter(pl.col("rival") != NOT_COMPUTED).partition_by(
-        "level", maintain_order=True
-    ):
+    known = rows.filter(pl.col("rival") != NOT_COMPUTED)
+    for own in known.partition_by("level", maintain_order=True):
         wins = int(own["n_wins"].sum())
         total = wins + int(own["n_beaten"].sum())
         by_rival = own.group_by("rival").agg(pl.col("n_wins").sum())
-        first = by_rival.sort(["n_wins", "rival"], descending=[True, False]).row(0)
-        text = f"At {own['level'][0]}, the strongest rival is not beaten in {wins:,} of {counted(total, 'comparison')}"
-        parts.append(f"{text}; most often {first[0]} ({first[1]:,})." if wins else f"{text}.")
+        first = common.top(by_rival, "n_wins", then=["rival"])
+        most = f"; most often {first['rival']} ({first['n_wins']:,})" if wins else ""
+        of = f"{wins:,} of {counted(total, 'comparison')}"
+        parts.append(f"At {own['level'][0]}, the strongest rival is not beaten in {of}{most}.")
     return " ".join(parts) or "No comparison was computed."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import altair as alt
 import polars as pl
@@ -12,7 +12,7 @@ from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import LAYER, PROFILES, marked
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.analyses.lpact.gates.wording import words
+from lpact.analyses.lpact.gates.criteria import words
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import (
     CONTROL_DELTAS,
@@ -24,7 +24,6 @@ from lpact.codes import FinalLabel
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure
 from lpact.report.panels import BOX, Look
-from lpact.tables import Table
 from lpact.wording import counted
 
 WEAKER, ROWS = "weaker rule", "rows that pass"
@@ -34,43 +33,6 @@ _KEYS = {
     PAPER: (f"claims that pass the gate, {PROFILES[PAPER]}", Look(BOX, "paper", "pass", 180)),
     CALIBRATED: (f"the same, {PROFILES[CALIBRATED]}", Look(BOX, "pass", "pass", 180)),
 }
-
-
-class _Evidence(NamedTuple):
-    """A kind of evidence: its table, the rows that a weaker rule calls positive, and its gate."""
-
-    name: str
-    table: Table
-    positive: pl.Expr
-    rule: str
-    gate: str
-
-
-def _evidence(material: Material) -> list[_Evidence]:
-    least = LPactConfig.of(material.config).gates.min_ceiling_fraction
-    metric = common.metric_name(material)
-    fraction = pl.col("fraction_of_ceiling") >= least
-    kinds = [
-        ("raw predictive score", CONTROL_DELTAS, "real_score", f"held-out {metric} > 0", "predictive"),
-        ("improvement over nuisance", CONTROL_DELTAS, "delta_nuisance", f"{metric} above nuisance", "predictive"),
-        ("raw relational similarity", PROFILE_DELTAS, "real_similarity", "profile similarity > 0", "relational"),
-        ("raw stripping drop", STRIPPING_DELTAS, "drop", "drop of the matching target > 0", "mechanism_specific"),
-    ]  # fmt: skip
-    made = [
-        _Evidence(name, table, pl.col(column) > 0, rule, gate)
-        for name, table, column, rule, gate in kinds
-    ]
-    rule = f"fraction of the ceiling ≥ {least:g}"
-    made.append(_Evidence("raw ceiling fraction", NORMALIZED_SCORES, fraction, rule, "ceiling"))
-    return [own for own in made if material.has(own.table.name)]
-
-
-def _eligible(material: Material, table: Table) -> pl.DataFrame:
-    """Rows that can pass: of confirmatory datasets, at the primary metric and the matching target."""
-    rows = material.table(table.name).filter("confirmatory")
-    if table is CONTROL_DELTAS:
-        return rows.filter(metric=material.config.readout.primary_metric)
-    return rows.filter("matching") if table is STRIPPING_DELTAS else rows
 
 
 def judged_claims(material: Material) -> pl.DataFrame:
@@ -86,7 +48,9 @@ def bars_of(material: Material) -> pl.DataFrame:
     those of confirmatory datasets. The last kind of evidence is the study's own: claims with a raw positive at any
     level, and those that pass every gate.
     """
-    claims = judged_claims(material)
+    claims, metric = judged_claims(material), common.metric_name(material)
+    least = LPactConfig.of(material.config).gates.min_ceiling_fraction
+    primary = pl.col("metric") == material.config.readout.primary_metric
     made: list[tuple[Any, ...]] = []
 
     def add(named: tuple[str, str, str], kind: str, passed: pl.Series, what: str) -> None:
@@ -96,12 +60,24 @@ def bars_of(material: Material) -> pl.DataFrame:
         for profile in common.profiles_in(claims):
             add(named, profile, claims.filter(gate_profile=profile)[named[2]], "claims")
 
-    for own in _evidence(material):
-        rows = _eligible(material, own.table)
-        named = (own.name, own.rule, own.gate)
-        add(named, WEAKER, rows.select(own.positive.fill_null(value=False)).to_series(), "rows")
-        add(named, ROWS, rows["gate_pass"], "rows")
-        add_claims(named)
+    for name, rule, gate, table, positive, eligible in (
+        ("raw predictive score", f"held-out {metric} > 0", "predictive",
+         CONTROL_DELTAS, pl.col("real_score") > 0, primary),
+        ("improvement over nuisance", f"{metric} above nuisance", "predictive",
+         CONTROL_DELTAS, pl.col("delta_nuisance") > 0, primary),
+        ("raw relational similarity", "profile similarity > 0", "relational",
+         PROFILE_DELTAS, pl.col("real_similarity") > 0, pl.lit(value=True)),
+        ("raw stripping drop", "drop of the matching target > 0", "mechanism_specific",
+         STRIPPING_DELTAS, pl.col("drop") > 0, pl.col("matching")),
+        ("raw ceiling fraction", f"fraction of the ceiling ≥ {least:g}", "ceiling",
+         NORMALIZED_SCORES, pl.col("fraction_of_ceiling") >= least, pl.lit(value=True)),
+    ):  # fmt: skip
+        if material.has(table.name):
+            rows = material.table(table.name).filter("confirmatory", eligible)
+            weaker = rows.select(positive.fill_null(value=False)).to_series()
+            add((name, rule, gate), WEAKER, weaker, "rows")
+            add((name, rule, gate), ROWS, rows["gate_pass"], "rows")
+            add_claims((name, rule, gate))
     whole = ("whole decision", "a raw positive at any level", "integrated")
     first = claims.filter(gate_profile=claims["gate_profile"].first())
     add(whole, WEAKER, first["raw_positive"], "claims")
@@ -123,15 +99,15 @@ def make(material: Material) -> Drawing | str:
         "Cosine similarities above zero mean little where patterns are all positive; fractions of the ceiling and “a "
         "raw positive at any level” inherit this."
     )
-    caption = [
+    caption = {
         "For each kind of evidence, what a weaker rule alone would call positive, and what passes, as shares of what "
         "can pass at all, including what could not be computed: rows and claims of confirmatory datasets, level 1 at "
         f"the primary metric ({common.metric_name(material)}), level 3 at the matching target. Rows are judged by the "
-        "point rule for rows, claims by the gate of this evidence.",
+        "point rule for rows, claims by the gate of this evidence.": True,
         f"The {counted(n, 'claim')} are of {counted(n_layers, 'layer')}; claims of one layer share everything but the "
-        "mechanism.",
-        cosine if material.has(PROFILE_DELTAS.name) else "",
-    ]
+        "mechanism.": True,
+        cosine if material.has(PROFILE_DELTAS.name) else "": True,
+    }
     return _bars(bars), caption, _summary(bars)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -18,7 +17,7 @@ from lpact.analyses.lpact.figures.common import (
     PROFILES,
     marked,
 )
-from lpact.analyses.lpact.gates.wording import words
+from lpact.analyses.lpact.gates.criteria import words
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.codes import FinalLabel
 from lpact.report import panels
@@ -27,9 +26,9 @@ from lpact.report.panels import CROSS, DASH, Look, wedge
 from lpact.report.values import short
 from lpact.wording import counted, fixed
 
-MOST_ROWS = 400
+MOST_ROWS = 150
 """Layers that are drawn; of larger studies those with the best verdicts."""
-_NAMES, _SCORES, _GATE, _VERDICT = 150, 62, 25, 205
+_NAMES, _SCORES, _GATE, _VERDICT, _STEP = 150, 62, 25, 205, 28
 _LOOKS = {
     "all": Look("circle", "pass", "pass", 110),
     "some": Look("circle", "paper", "pass", 110),
@@ -96,10 +95,9 @@ def make(material: Material) -> Drawing | str:
         return "the study makes no claim"
     shown = drawn(rows)
     n_layers, n_shown = (own.select(LAYER).n_unique() for own in (rows, shown))
-    step = 28 if n_shown <= 40 else 16 if n_shown <= 120 else 13
     head, domain = f"raw {common.metric_name(material)}", panels.domain(shown["raw_score"])
     blocks = [
-        _block(own, head, domain, step, first=i == 0)
+        _block(own, head, domain, first=i == 0)
         for i, own in enumerate(shown.partition_by("dataset", maintain_order=True))
     ]
     key = panels.key(
@@ -111,24 +109,23 @@ def make(material: Material) -> Drawing | str:
         width=700,
     )
     missing = rows.filter(pl.col("raw_score").is_null()).select(LAYER).n_unique()
-    caption = [
+    left_out = (
+        f"{n_layers - n_shown} of {n_layers} rows, those with the weakest verdicts, are left out"
+    )
+    caption = {
         f"One row per dataset, model and layer ({counted(n_shown, 'row')}), with one claim per mechanism (at most "
-        f"{max(rows['n_claims'])}); only gate M and the verdict can differ between the claims of a row.",
+        f"{max(rows['n_claims'])}); only gate M and the verdict can differ between the claims of a row.": True,
         "The verdict is the strongest of the row, with the first gate that its best claim failed and what it was "
-        "beaten by (“1 of 6” counts the claims of the row to which this applies).",
-        "Bars show what a conventional analysis reports, the mean held-out score of the real features over "
-        "subject-runs; hollow bars are below zero.",
-        f"{counted(missing, 'row')} without a score: a dash." if missing else "",
-        f"{n_layers - n_shown} of {n_layers} rows, those with the weakest verdicts, are left out for lack of space; "
-        f"the table {DECISIONS.name} has all of them."
-        if n_shown < n_layers
-        else "",
-    ]
+        "beaten by. Bars show the mean held-out score of the real features over subject-runs; hollow ones are below "
+        "zero.": True,
+        f"{counted(missing, 'row')} without a score: a dash.": missing,
+        f"{left_out}; the table {DECISIONS.name} has all of them.": n_shown < n_layers,
+    }
     return panels.stacked(*blocks, key, spacing=12), caption, _summary(rows)
 
 
 def _block(
-    rows: pl.DataFrame, score: str, domain: tuple[float, float], step: int, *, first: bool
+    rows: pl.DataFrame, score: str, domain: tuple[float, float], *, first: bool
 ) -> alt.HConcatChart:
     """The rows of one dataset: names, scores, and for each profile gates and verdicts."""
     rows = rows.with_columns(lane=pl.format("{} · {}", "model", "layer"))
@@ -136,36 +133,35 @@ def _block(
     y = panels.lanes("lane", layers["lane"], shown=False)
     head = "model · layer" if first else ""
     parts: list[Any] = [
-        panels.column(layers, "lane", y, _NAMES, step=step, size=min(11, step - 3), title=head),
-        _scores(layers, score if first else "", domain, y, step),
+        panels.column(layers, "lane", y, _NAMES, step=_STEP, title=head),
+        _scores(layers, score if first else "", domain, y),
     ]
     for own in rows.partition_by("gate_profile", maintain_order=True):
-        parts += [_gates(own, y, step, first=first), _verdicts(own, y, step, first=first)]
+        parts += [_gates(own, y, first=first), _verdicts(own, y, first=first)]
     title = f"{short(layers['dataset'][0], 120)} ({layers['role'][0]})"
     return panels.beside(*parts, title=panels.title(title, offset=10 if first else 6), spacing=10)
 
 
 def _scores(
-    layers: pl.DataFrame, head: str, domain: tuple[float, float], y: Spec, step: int
+    layers: pl.DataFrame, head: str, domain: tuple[float, float], y: Spec
 ) -> alt.LayerChart:
     """Bars from zero, hollow where negative, with the number beside them."""
     numbers = layers.with_columns(shown=pl.Series([fixed(own, 2) for own in layers["raw_score"]]))
     text = "{at}: raw score {raw_score}, mean over {n_subject_runs:subject-run}"
     bars = marked(layers, text, "raw_score")
     x, positive = panels.bare("raw_score", domain), pl.col("raw_score") > 0
-    height = 11 if step > 16 else 8
     return panels.overlay(
-        panels.bars(bars.filter(positive), x, y, "real", height=height),
-        panels.bars(bars.filter(~positive), x, y, "control", hollow=True, height=height),
+        panels.bars(bars.filter(positive), x, y, "real", height=11),
+        panels.bars(bars.filter(~positive), x, y, "control", hollow=True, height=11),
         panels.text(numbers, "shown", {"value": -6}, y, align="right", size=10),
         panels.reference(0),
         panels.heading(head, -34),
         width=_SCORES,
-        step=step,
+        step=_STEP,
     )
 
 
-def _gates(rows: pl.DataFrame, y: Spec, step: int, *, first: bool) -> alt.LayerChart:
+def _gates(rows: pl.DataFrame, y: Spec, *, first: bool) -> alt.LayerChart:
     """One symbol per gate."""
     kept = ["gate_profile", *LAYER, "lane", "n_claims", "confirmatory"]
     cells = rows.unpivot(list(GATES), index=kept, variable_name="gate", value_name="n_passed")
@@ -181,59 +177,48 @@ def _gates(rows: pl.DataFrame, y: Spec, step: int, *, first: bool) -> alt.LayerC
         share=pl.format("{}/{}", "n_passed", "n_claims"),
     )
     cells = marked(cells, "{at}; {rules}, gate {gate}, {gate_name}: {result}", "n_passed")
-    size = 110 if step > 20 else 70
-    looks = {kind: replace(look, size=min(size, look.size)) for kind, look in _LOOKS.items()}
     part = cells.filter(kind="some").drop("mark")
-    wedges = [Look(wedge(own), "pass", "pass", size) for own in part.select(share).to_series()]
+    wedges = [Look(wedge(own), "pass", "pass", 110) for own in part.select(share).to_series()]
     x = panels.lanes(
         "gate", GATES, labels=first, orient="top", labelFontWeight="bold", labelPadding=3
     )
     profile = rows["gate_profile"][0]
     head = f"{PROFILES[profile]} ({profile})" if first else ""
-    shares = part if step > 20 else part.clear()
     return panels.overlay(
-        panels.points(cells, x, y, looks, "kind", thick=1.8),
+        panels.points(cells, x, y, _LOOKS, "kind", thick=1.8),
         panels.points(part, x, y, wedges, thick=0.5),
-        panels.text(shares, "share", x, y, size=8, align="center", dy=11),
+        panels.text(part, "share", x, y, size=8, align="center", dy=11),
         panels.heading(head, y=-28, ink="ink", fontWeight="bold"),
         width=_GATE * len(GATES),
-        step=step,
+        step=_STEP,
     )
 
 
-def _verdicts(rows: pl.DataFrame, y: Spec, step: int, *, first: bool) -> alt.LayerChart:
-    """The verdict, bold where it is positive, and what it failed on: below it, or beside it in small rows."""
+def _verdicts(rows: pl.DataFrame, y: Spec, *, first: bool) -> alt.LayerChart:
+    """The verdict, bold where it is positive, and below it what it failed on."""
     texts = [verdict_text(row) for row in rows.iter_rows(named=True)]
-    two, room = step > 20, _VERDICT // 5
+    upper, lower = (
+        [short(own, _VERDICT // 5) for own in part] for part in zip(*texts, strict=True)
+    )
     rows = rows.with_columns(
-        pl.Series("upper", [short(v if two or not f else f"{v} · {f}", room) for v, f in texts]),
-        pl.Series("lower", [short(f, room) if two else "" for _, f in texts]),
+        pl.Series("upper", upper),
+        pl.Series("lower", lower),
         label=pl.Series([words(label) for label in rows["label"]]),
         strong=pl.col("label").str.ends_with("_candidate") | (pl.col("label") == "predictive_only"),
     )
     passed = ", ".join(f"{letter} {{{letter}}}" for letter in GATES)
     text = "{at}; {rules}: {label} for {n_label} of {n_claims:claim}. "
-    upper = marked(rows, f"{text}Claims that pass: {passed}. {{reason}}")
-    below, left = pl.col("lower") != "", {"value": 0}
-    layers = [
-        panels.text(
-            upper.filter(below == two_lines, strong=strong),
-            "upper",
-            left,
-            y,
-            size=min(10, step - 4),
-            dy=-6 if two_lines else 0,
-            fontWeight="bold" if strong else "normal",
-        )
-        for two_lines in (True, False)
-        for strong in (True, False)
-    ]
+    marks = marked(rows, f"{text}Claims that pass: {passed}. {{reason}}")
+    left, layers = {"value": 0}, []
+    for strong, weight in ((True, "bold"), (False, "normal")):
+        own = marks.filter(strong=strong)
+        layers.append(panels.text(own, "upper", left, y, size=10, dy=-6, fontWeight=weight))
     return panels.overlay(
         *layers,
-        panels.text(rows.filter(below), "lower", left, y, size=10, ink="muted", dy=7),
+        panels.text(rows, "lower", left, y, size=10, ink="muted", dy=7),
         panels.heading("best verdict · failed gate: beaten by" if first else ""),
         width=_VERDICT,
-        step=step,
+        step=_STEP,
     )
 
 

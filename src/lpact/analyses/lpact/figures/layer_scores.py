@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -17,7 +18,7 @@ from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, CONTROL_NULLS, NORMALIZED_PREDICTIVE
 from lpact.codes import Reason
 from lpact.report import panels
-from lpact.report.figure import Drawing, Spec, figure
+from lpact.report.figure import Caption, Drawing, Spec, figure
 from lpact.report.panels import BROKEN, LINE, Look
 from lpact.report.values import short, span
 from lpact.tables import RECORDING_KEY
@@ -26,7 +27,6 @@ from lpact.wording import counted, fixed
 REAL, NUISANCE, BOTH = "real features", "nuisance", "nuisance plus model"
 BEST, COUNTED = "strongest counted control", "other counted control"
 NOT_COUNTED = "not counted by point rules"
-NO_PAIR = "no_subject_run_with_both"
 _COLUMNS = {"real_score": REAL, "nuisance_score": NUISANCE, "nuisance_plus_model_score": BOTH}
 FEW_LAYERS = 2
 """Models with up to so many layers are drawn as strips, others as lines over layers."""
@@ -34,7 +34,7 @@ MOST_PANELS = 6
 """Panels beside each other; more continue below."""
 ONE_RUN = "real features, one subject-run"
 CEILING = "brain–brain response reliability"
-ABSENT = "a condition was not computed here"
+_CROSS = Look("cross", "muted", "muted", 26)
 _WIDTH, _LABELS, _GAP = 900, 170, 14
 
 _STRIPS = {
@@ -46,22 +46,15 @@ _STRIPS = {
     NOT_COUNTED: Look("triangle-up", "paper", "control", 20),
 }
 _LINES = {
-    REAL: Look("circle", "real", "real", 26),
-    NUISANCE: Look("diamond", "nuisance", "nuisance", 22),
-    BOTH: Look("square", "paper", "nuisance", 18),
-    BEST: Look("triangle-up", "winner", "winner", 34),
-    COUNTED: Look("circle", "control", "control", 3),
-    NOT_COUNTED: Look("circle", "paper", "control", 3),
+    # kind: (size of a point, colour, width and dashes of the line)
+    COUNTED: (3, "control", 1.0, []),
+    NOT_COUNTED: (3, "control", 1.0, [2, 2]),
+    BOTH: (18, "nuisance", 1.4, [5, 2]),
+    NUISANCE: (22, "nuisance", 1.4, []),
+    REAL: (26, "real", 2.0, []),
+    BEST: (34, "control", 1.0, []),
 }
 """Controls over layers are lines; their points are only there to be hovered over."""
-_LINE_STYLES = {
-    COUNTED: ("control", 1.0, []),
-    NOT_COUNTED: ("control", 1.0, [2, 2]),
-    BOTH: ("nuisance", 1.4, [5, 2]),
-    NUISANCE: ("nuisance", 1.4, []),
-    REAL: ("real", 2.0, []),
-}
-"""Colour, width and dashes."""
 
 
 def rows_of(material: Material) -> pl.DataFrame:
@@ -77,12 +70,10 @@ def rows_of(material: Material) -> pl.DataFrame:
     differences, which the gates use. ``kind`` names how it is drawn: the strongest counted control has the smallest
     ``delta``, as the severe-control gate reads it. A condition without a place has a ``reason``.
     """
-    deltas = primary_deltas(material)
-    found = pl.concat([*_features(deltas), _controls(material)], how="diagonal")
-    conditions = pl.DataFrame({"condition": sorted(found["condition"].unique())})
-    key = [*LAYER, "condition"]
+    deltas, key = primary_deltas(material), [*LAYER, "condition"]
+    found = _scores(material, deltas)
     layers = deltas.group_by(LAYER, maintain_order=True).agg(n_all=pl.len().cast(pl.Int64))
-    rows = layers.join(conditions, how="cross")
+    rows = layers.join(found.select("condition").unique(), how="cross")
     audit = common.table(material, CONTROL_AVAILABILITY).filter(~pl.col("available"))
     audit = audit.select(*LAYER, condition="control", audit_reason="reason")
     for part in (found, audit, _intervals(deltas, material.config.seed)):
@@ -91,28 +82,56 @@ def rows_of(material: Material) -> pl.DataFrame:
     real = pl.col("mean").filter(is_real).first().over(LAYER)
     counted_anywhere = pl.col("counted").fill_null(value=False).any().over("condition")
     rows = rows.with_columns(
+        pl.col("n", "n_both").fill_null(0),
         place=pl.when(is_real | real.is_null()).then("mean").otherwise(real - pl.col("delta")),
         n_real=pl.col("n").filter(is_real).first().over(LAYER),
         delta=pl.when(~is_real).then("delta"),
-        n=pl.col("n").fill_null(0),
-        n_both=pl.col("n_both").fill_null(0),
         counted=pl.col("counted").fill_null(counted_anywhere),
     )
-    unpaired = pl.when(pl.col("mean").is_not_null()).then(pl.lit(NO_PAIR))
+    unpaired = pl.when(pl.col("mean").is_not_null()).then(pl.lit("no_subject_run_with_both"))
     why = pl.coalesce("why", "audit_reason", unpaired, pl.lit("not_computed"))
     strongest = pl.col("delta") == pl.col("delta").filter("counted").min().over(LAYER)
-    first = pl.col("condition").filter(strongest & pl.col("counted")).min().over(LAYER)
-    kind = (
-        pl.when(pl.col("condition").is_in([REAL, NUISANCE, BOTH]))
-        .then(pl.col("condition"))
-        .when(pl.col("condition") == first)
-        .then(pl.lit(BEST))
-        .when("counted")
-        .then(pl.lit(COUNTED))
-        .otherwise(pl.lit(NOT_COUNTED))
+    best = pl.col("condition").filter(strongest & pl.col("counted")).min().over(LAYER)
+    control = pl.when("counted").then(pl.lit(COUNTED)).otherwise(pl.lit(NOT_COUNTED))
+    control = pl.when(pl.col("condition") == best).then(pl.lit(BEST)).otherwise(control)
+    is_feature = pl.col("condition").is_in([*_COLUMNS.values()])
+    return (
+        rows.with_columns(
+            reason=pl.when(pl.col("place").is_null()).then(why).otherwise(pl.lit(Reason.OK.value)),
+            kind=pl.when(is_feature).then("condition").otherwise(control),
+        )
+        .drop("why", "audit_reason")
+        .sort(key)
     )
-    reason = pl.when(pl.col("place").is_null()).then(why).otherwise(pl.lit(Reason.OK.value))
-    return rows.with_columns(reason=reason, kind=kind).drop("why", "audit_reason").sort(key)
+
+
+def _scores(material: Material, deltas: pl.DataFrame) -> pl.DataFrame:
+    """Means of every condition, and of real − condition, over the subject-runs that have them."""
+    key = [*LAYER, *SUBJECT_RUN]
+    features = deltas.rename(_COLUMNS).unpivot(
+        list(_COLUMNS.values()), index=key, variable_name="condition", value_name="score"
+    )
+    features = features.with_columns(counted=pl.lit(value=False), reason=pl.lit(Reason.OK.value))
+    nulls = material.table(CONTROL_NULLS.name)
+    controls = nulls.filter(metric=material.config.readout.primary_metric).select(
+        *key, "counted", "reason", condition="control", score="control_score"
+    )
+    scores = pl.concat([features, controls.select(features.columns)])
+    scores = scores.join(deltas.select(*key, real="real_score"), on=key, how="left")
+    ok, delta = pl.col("reason") == Reason.OK.value, pl.col("real") - pl.col("score")
+    by = [*LAYER, "condition"]
+    return (
+        scores.sort(*by, *SUBJECT_RUN)
+        .group_by(by, maintain_order=True)
+        .agg(
+            pl.col("counted").any(),
+            delta=delta.filter(ok).mean(),
+            n_both=delta.filter(ok).count().cast(pl.Int64),
+            mean=pl.col("score").mean(),
+            n=pl.col("score").count().cast(pl.Int64),
+            why=pl.col("reason").filter(~ok).first(),
+        )
+    )
 
 
 def ceilings_of(material: Material) -> pl.DataFrame:
@@ -127,36 +146,6 @@ def ceilings_of(material: Material) -> pl.DataFrame:
         pl.col("reliability").mean(),
         pl.col("mode").unique(maintain_order=True).str.join(", "),
         n=pl.len().cast(pl.Int64),
-    )
-
-
-def _features(deltas: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """The features of level 1 that are no controls, with the same columns as `_controls`."""
-    for column, name in _COLUMNS.items():
-        score, difference = pl.col(column), pl.col("real_score") - pl.col(column)
-        yield deltas.group_by(LAYER, maintain_order=True).agg(
-            condition=pl.lit(name),
-            counted=pl.lit(value=False),
-            delta=difference.mean(),
-            n_both=difference.count().cast(pl.Int64),
-            mean=score.mean(),
-            n=score.count().cast(pl.Int64),
-        )
-
-
-def _controls(material: Material) -> pl.DataFrame:
-    metric = material.config.readout.primary_metric
-    nulls = material.table(CONTROL_NULLS.name).filter(metric=metric)
-    ok, score = pl.col("reason") == Reason.OK.value, pl.col("control_score")
-    delta = pl.col("delta").filter(ok & score.is_not_null())
-    rows = nulls.rename({"control": "condition"}).sort([*LAYER, "condition", *SUBJECT_RUN])
-    return rows.group_by([*LAYER, "condition"], maintain_order=True).agg(
-        pl.col("counted").any(),
-        delta=delta.mean(),
-        n_both=delta.count().cast(pl.Int64),
-        mean=score.mean(),
-        n=score.count().cast(pl.Int64),
-        why=pl.col("reason").filter(~ok).first(),
     )
 
 
@@ -188,31 +177,27 @@ def make(material: Material) -> Drawing | str:
         return f"no held-out {metric} was computed at level 1"
     rows, ceilings = rows_of(material), ceilings_of(material)
     runs = marked(runs, f"{{at}}: {metric} of the real features {{real_score}}", "real_score")
+    rows = marked(rows, lambda row: _tooltip(row, metric), "place")
     n_layers = rows.group_by("dataset", "model").agg(pl.col("layer").n_unique())["layer"]
     strips = max(n_layers) <= FEW_LAYERS
-    by = ["dataset", "model", "layer"][: 3 if strips else 2]
-    most = rows.select(by).unique()["dataset"].value_counts()["count"].max()
-    n_beside = len(panels.chunks(range(most), MOST_PANELS)[0])  # type: ignore[arg-type]
-    room = _WIDTH - (_LABELS if strips else 60)
-    width = min(260 if strips else 420, room // n_beside - _GAP)
     order = rows.group_by("condition").agg(pl.col("place").mean())
     order = order.sort(["place", "condition"], descending=[True, False], nulls_last=True)
     lanes = order["condition"].to_list() if strips else []
-    rows = marked(rows, lambda row: _tooltip(row, metric), "place")
+    by = LAYER if strips else LAYER[:2]
+    most = rows.select(by).unique()["dataset"].value_counts()["count"].max()
+    n_beside = len(panels.chunks(range(most), MOST_PANELS)[0])  # type: ignore[arg-type]
+    width = min(260 if strips else 420, (_WIDTH - (_LABELS if strips else 60)) // n_beside - _GAP)
     blocks = [
         block
         for own in rows.partition_by("dataset", maintain_order=True)
         for block in _blocks(own, by, runs, ceilings, metric, lanes, width)
     ]
     chart = panels.stacked(_key(rows, ceilings, strips=strips), *blocks)
-    best = rows.filter(condition=REAL).sort(
-        ["mean", *LAYER], descending=[True, *[False] * 3], nulls_last=True
-    )
-    top, rivals = best.row(0, named=True), rows.filter(kind=BEST)
-    beaten = rivals.filter(pl.col("delta") > 0).height
+    top, rivals = common.top(rows.filter(condition=REAL), "mean"), rows.filter(kind=BEST)
     summary = (
-        f"The highest mean {metric} of real features is {fixed(top['mean'])} ({common.place(top)}). In {beaten} of "
-        f"{counted(rivals.height, 'layer')} the real features score above every counted control on average."
+        f"The highest mean {metric} of real features is {fixed(top['mean'])} ({common.place(top)}). In "
+        f"{rivals.filter(pl.col('delta') > 0).height} of {counted(rivals.height, 'layer')} the real features score "
+        "above every counted control on average."
     )
     return chart, _caption(rows, ceilings, material, strips=strips), summary
 
@@ -230,37 +215,33 @@ def _blocks(
     dataset = rows["dataset"][0]
     runs, ceiling = runs.filter(dataset=dataset), ceilings.filter(dataset=dataset)
     ends = (rows["place"], rows["low"], rows["high"], runs["real_score"], ceiling["reliability"])
-    domain = panels.domain(*ends)
     text = f"{{at}}: {CEILING} {{reliability}}, {{mode}}, mean over {{n:recording}}"
+    ceiling = marked(ceiling, text, "reliability")
     dashed = {"color": "brain", "strokeDash": [4, 3], "strokeWidth": 1.5}
-    along = "x" if lanes else "y"
-    counts = span(rows["n_all"])
-    about = f"{counts} subject-run{'' if counts == '1' else 's'}; " + (
-        f"response reliability {fixed(ceiling['reliability'][0], 2)}, {ceiling['mode'][0]}"
-        if ceiling.height
-        else "no response reliability"
-    )
-    for n, part in enumerate(
-        panels.chunks(rows.partition_by(by, maintain_order=True), MOST_PANELS)
-    ):
+    along, counts = "x" if lanes else "y", span(rows["n_all"])
+    about = f"{counts} subject-run{'' if counts == '1' else 's'}; no response reliability"
+    for reliability, mode in ceiling.select("reliability", "mode").iter_rows():
+        about = about.replace("no r", "r") + f" {fixed(reliability, 2)}, {mode}"
+    found = panels.chunks(rows.partition_by(by, maintain_order=True), MOST_PANELS)
+    for n, part in enumerate(found):
         drawn = []
         for i, panel in enumerate(part):
             shown = bool(lanes) or i == 0
-            scale = panels.axis(
-                "place", f"held-out {metric}" if shown else None, domain, labels=shown
-            )
+            title = f"held-out {metric}" if shown else None
+            scale = panels.axis("place", title, panels.domain(*ends), labels=shown)
             own = runs.join(panel, on=by, how="semi", maintain_order="left")
+            first = i == 0
             layers = (
-                _strip(panel, own, scale, lanes, first=i == 0)
+                _strip(panel, own, scale, lanes, first=first)
                 if lanes
                 else _lines(panel, own, scale)
             )
-            top = {along: {**scale, "field": "reliability"}}
             name = " · layer ".join(str(panel[key][0]) for key in by[1:])
+            top = {along: {**scale, "field": "reliability"}}
             drawn.append(
                 panels.overlay(
                     panels.reference(0, along),
-                    panels.layer(marked(ceiling, text, "reliability"), "rule", dashed, **top),
+                    panels.layer(ceiling, "rule", dashed, **top),
                     *layers,
                     width=width,
                     height=150,
@@ -299,26 +280,27 @@ def _lines(rows: pl.DataFrame, runs: pl.DataFrame, y: Spec) -> list[alt.Chart]:
     rows = rows.sort(["condition", "layer"])
     rows = rows.with_columns(stretch=missing.cast(pl.Int64).cum_sum().over("condition"))
     known = rows.drop_nulls("place")
+    drawn, looks = [], {}
+    # The strongest control differs between layers: its line is that of a counted one.
     style = pl.when(pl.col("kind") == BEST).then(pl.lit(COUNTED)).otherwise("kind")
-    made = []
-    for kind, (role, thick, dash) in _LINE_STYLES.items():
-        own = known.filter(style == kind).drop("mark")
+    for kind, (size, role, thick, dash) in _LINES.items():
         look = {"color": role, "strokeWidth": thick, "strokeDash": dash}
         path = {"detail": ["condition", {"field": "stretch", "type": "nominal"}]}
-        made.append(panels.layer(own, "line", look, x=x, y=y, **path))
+        own = known.filter(style == kind).drop("mark")
+        drawn.append(panels.layer(own, "line", look, x=x, y=y, **path))
+        looks[kind] = replace(_STRIPS[kind], size=size)
     best = known["kind"] == BEST
     # A cross above the panel at every layer in which something was not computed.
     each = pl.format("{} ({})", "condition", "reason").str.join(", ")
     absent = rows.filter(missing).sort(["layer", "condition"])
     absent = absent.group_by(LAYER, maintain_order=True).agg(why=each)
-    cross = {"shape": "cross", "size": 26, "fill": "muted", "opacity": 1, "strokeWidth": 0}
     absent = marked(absent, "{at}: not computed: {why}")
     return [
-        *made,
+        *drawn,
         panels.dots(runs, x, {**y, "field": "real_score"}, "real", size=9, opacity=0.35),
         panels.intervals(known.filter(condition=REAL), "y", x, y, "real", strokeWidth=1.2),
-        *(panels.points(known.filter(own), x, y, _LINES, "kind", thick=1) for own in (~best, best)),
-        panels.layer(absent, "point", cross, x=x, y={"value": -7}),
+        *(panels.points(known.filter(own), x, y, looks, "kind", thick=1) for own in (~best, best)),
+        panels.points(absent, x, {"value": -7}, _CROSS, thick=0),
     ]
 
 
@@ -328,19 +310,16 @@ def ticks_of(layers: list[int], most: int = 7) -> list[int]:
 
 
 def _key(rows: pl.DataFrame, ceilings: pl.DataFrame, *, strips: bool) -> alt.LayerChart:
-    over_layers = {
-        COUNTED: Look(LINE, None, "control", 120),
-        NOT_COUNTED: Look(BROKEN, None, "control", 120),
-    }
-    looks = _STRIPS if strips else _STRIPS | over_layers
-    entries = [(REAL, looks[REAL]), (ONE_RUN, Look("circle", "real", "real", 14, 0.5))]
-    entries += [
-        (kind, look) for kind, look in looks.items() if kind != REAL and kind in rows["kind"]
-    ]
+    looks = dict(_STRIPS)
+    if not strips:
+        looks[COUNTED] = Look(LINE, None, "control", 120)
+        looks[NOT_COUNTED] = Look(BROKEN, None, "control", 120)
+    entries = [(REAL, looks.pop(REAL)), (ONE_RUN, Look("circle", "real", "real", 14, 0.5))]
+    entries += [(kind, look) for kind, look in looks.items() if kind in rows["kind"]]
     if ceilings.height:
         entries.append((CEILING, Look(BROKEN, None, "brain", 120)))
     if not strips and rows["place"].null_count():
-        entries.append((ABSENT, Look("cross", "muted", "muted", 26)))
+        entries.append(("a condition was not computed here", _CROSS))
     return panels.key(*entries, width=760)
 
 
@@ -357,43 +336,30 @@ def _tooltip(row: dict[str, Any], metric: str) -> str:
         other = "this" if row["kind"] in (NUISANCE, BOTH) else "control"
         text += f"; real minus {other} {fixed(row['delta'])}"
         if row["n_both"] < max(row["n"], row["n_real"]):
-            text += (
-                f" over the {counted(row['n_both'], 'subject-run')} with both (the real features have "
-                f"{row['n_real']}), so drawn at {fixed(row['place'])}"
-            )
-    notes = {
-        BEST: "; the strongest counted control here",
-        NOT_COUNTED: "; not counted by the point rules",
-    }
-    return text + notes.get(row["kind"], "")
+            text += f" over the {counted(row['n_both'], 'subject-run')} with both, so drawn at {fixed(row['place'])}"
+    if row["kind"] == BEST:
+        text += "; the strongest counted control here"
+    return text + ("; not counted by the point rules" if row["kind"] == NOT_COUNTED else "")
 
 
 def _caption(
     rows: pl.DataFrame, ceilings: pl.DataFrame, material: Material, *, strips: bool
-) -> list[str]:
-    n_layers, n_pairs = (rows.select(own).n_unique() for own in (LAYER, ["dataset", "model"]))
+) -> Caption:
     apart = rows.filter(pl.col("n_both") < pl.max_horizontal("n", "n_real")).drop_nulls("place")
     absent, n = rows["place"].null_count(), counted(rows.height, "condition")
     over = "" if strips else " over the crosses above the panels"
-    return [
+    return {
         f"Held-out {common.metric_name(material)}, median over units and mean over subject-runs, in "
-        f"{counted(n_layers, 'layer')} of {counted(n_pairs, 'dataset and model pair')}. The bar is the 95 % bootstrap "
-        "interval over subject-runs; for two or three of them it is no more than their range, and one has none.",
-        "Conditions run from the highest to the lowest mean over all panels; the thin line marks the real features."
-        if strips
-        else "Each severe control is a grey line; hovering names it, and so does the figure of control winners.",
+        f"{counted(rows.select(LAYER).n_unique(), 'layer')}. The bar is the 95 % bootstrap interval over subject-runs; "
+        "for two or three of them it is no more than their range.": True,
+        "Conditions run from the highest to the lowest mean over all panels; the thin line marks the real "
+        "features.": strips,
+        "Each severe control is a grey line; hover over it for its name.": not strips,
         "The strongest counted control has the smallest mean difference from the real features. Controls that the "
-        "point rules do not count are counted by the statistical tests.",
+        "point rules do not count are counted by the statistical tests.": True,
         f"{apart.height} of {n} have other subject-runs than the real features. Each is drawn at the mean of the real "
-        "features minus the mean difference over the subject-runs with both, which the gates use."
-        if apart.height
-        else "",
+        "features minus the mean difference over the subject-runs with both, which the gates use.": apart.height,
         "Response reliability (strictest valid mode, mean over recordings) correlates one noisy recording with "
-        "another; a model without noise could reach its square root."
-        if ceilings.height
-        else "",
-        "Response reliability is a Pearson correlation and is not drawn for this metric."
-        if material.config.readout.primary_metric != "pearson"
-        else "",
-        f"{absent} of {n} were not computed; hovering{over} says why." if absent else "",
-    ]
+        "another; a model without noise could reach its square root.": ceilings.height,
+        f"{absent} of {n} were not computed; hovering{over} says why.": absent,
+    }

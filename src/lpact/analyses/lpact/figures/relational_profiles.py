@@ -1,7 +1,12 @@
 """Relational profiles: is the real pattern more like the brain's than that of nuisance and of every control?
 
-Above, for every layer and alignment × profile summary, the advantage over the nearest rival. Below, for one layer per
-dataset, all similarities.
+For every layer and alignment × profile summary, the advantage over the nearest rival:
+
+    s(c)         = mean over subject-runs of the mean over units of ρ(b_i, q_c)
+    advantage(c) = the same of ρ(b_i, q_real) − ρ(b_i, q_c), over the unit rows that have both
+
+A rival is nuisance or a control; the nearest one has the smallest advantage. Unit rows whose unit orders differ compare
+different units and are left out.
 """
 
 from __future__ import annotations
@@ -12,10 +17,10 @@ import altair as alt
 import polars as pl
 
 from lpact.analyses.base import Material
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import (
     LAYER,
-    NUISANCE,
     PROFILE_LOOKS,
     PROFILES,
     REAL,
@@ -23,33 +28,106 @@ from lpact.analyses.lpact.figures.common import (
     layer_name,
     marked,
 )
-from lpact.analyses.lpact.figures.similarities import (
-    SUMMARY,
-    Similarities,
-    layers_of,
-    most_telling,
-    nearest_rivals,
-    similarities,
-    summary_order,
-)
-from lpact.analyses.lpact.tables.levels import PROFILE_SCORES, RELATIONAL_SUMMARY
+from lpact.analyses.lpact.tables.levels import PROFILE_DELTAS, PROFILE_SCORES, RELATIONAL_SUMMARY
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
-from lpact.report.panels import DASH, LINE, Look
+from lpact.report.panels import DASH, Look
 from lpact.report.values import short, signed, span
 from lpact.wording import counted
 
 MAX_ROWS = 40
-MAX_DETAILS = 4
-_LOOKS = {
-    "control": Look(LINE, None, "control", 120),
-    NUISANCE: Look("diamond", "nuisance", "nuisance", 50),
-    REAL: Look("circle", "real", "real", 70),
-}
-_NEAREST = Look("triangle-left", "winner", "winner", 40)
 _GATE_LOOKS = {**PROFILE_LOOKS, "not passed": Look(DASH, None, "line", 40)}
 _AT = "{at}: {alignment} alignment, {profile} profile similarity: "
 Summaries = list[tuple[str, str]]
+SUMMARY = ["alignment", "profile"]
+_UNIT_ROW = [*LAYER, *SUBJECT_RUN, "unit", *SUMMARY]
+
+
+def similarities(material: Material) -> tuple[pl.DataFrame, pl.DataFrame, int]:
+    """Profile similarities by subject-run, and over subject-runs; and how many unit rows were left out.
+
+    The first frame has one row per layer, summary, condition and subject-run: ``similarity``, ``advantage``,
+    ``n_units``; the second is its mean, with ``n_subject_runs`` and ``counted``.
+    """
+    scores = material.table(PROFILE_SCORES.name).sort([*_UNIT_ROW, "condition"])
+    other = pl.col("model_unit_order_hash") != pl.col("brain_unit_order_hash")
+    mixed = common.table(material, PROFILE_DELTAS).filter(other).select(_UNIT_ROW)
+    scores = scores.join(mixed, on=_UNIT_ROW, how="anti", maintain_order="left")
+    scores = scores.filter(pl.col("similarity").is_finite())
+    real = scores.filter(pl.col("condition") == REAL).select(*_UNIT_ROW, own="similarity")
+    paired = scores.join(real, on=_UNIT_ROW, how="left", maintain_order="left").with_columns(
+        advantage=pl.col("own") - pl.col("similarity")
+    )
+    keys = [*LAYER, *SUMMARY, "condition"]
+    runs = paired.group_by([*keys, *SUBJECT_RUN], maintain_order=True).agg(
+        pl.col("similarity", "advantage").mean(),
+        pl.col("counted").first(),
+        n_units=pl.len().cast(pl.Int64),
+    )
+    runs = runs.sort([*keys, *SUBJECT_RUN])
+    rows = runs.group_by(keys, maintain_order=True).agg(
+        pl.col("similarity", "advantage").mean(),
+        pl.col("counted").first(),
+        n_subject_runs=pl.len().cast(pl.Int64),
+        n_units=pl.col("n_units").max(),
+    )
+    return runs, rows, mixed.height
+
+
+def nearest_rivals(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rival with the smallest advantage of the real features, one row per layer and summary; ties by name."""
+    rivals = rows.filter((pl.col("condition") != REAL) & pl.col("advantage").is_not_null())
+    return rivals.sort([*LAYER, *SUMMARY, "advantage", "condition"]).unique(
+        [*LAYER, *SUMMARY], keep="first", maintain_order=True
+    )
+
+
+def layers_of(material: Material, nearest: pl.DataFrame) -> pl.DataFrame:
+    """One row per layer of level 2.
+
+    ``typical`` is the median over summaries of the advantage over the nearest rival, ``n_ahead`` the summaries in which
+    it is positive, ``rival`` the most frequent nearest rival; flags by gate profile say whether the layer passes R.
+    """
+    found = pl.concat(
+        [nearest.select(LAYER), common.table(material, RELATIONAL_SUMMARY).select(LAYER)]
+    )
+    counts = nearest.group_by([*LAYER, "condition"], maintain_order=True).len("times")
+    frequent = counts.sort(
+        [*LAYER, "times", "condition"], descending=[False, False, False, True, False]
+    ).unique(LAYER, keep="first", maintain_order=True)
+    typical = nearest.group_by(LAYER, maintain_order=True).agg(
+        typical=pl.col("advantage").median(),
+        n_ahead=(pl.col("advantage") > 0).sum().cast(pl.Int64),
+        n_summaries=pl.len().cast(pl.Int64),
+    )
+    out = found.unique().sort(LAYER)
+    for part in (
+        typical,
+        frequent.rename({"condition": "rival"}),
+        common.passes(material, "relational"),
+    ):
+        out = out.join(part, on=LAYER, how="left", maintain_order="left")
+    return out.with_columns(
+        pl.col(list(PROFILES)).fill_null(value=False),
+        pl.col("n_ahead", "n_summaries", "times").fill_null(0),
+    )
+
+
+def most_telling(layers: pl.DataFrame, n_per_dataset: int = 1) -> pl.DataFrame:
+    """Layers of each dataset with a relational contrast: R under most profiles, then the largest typical advantage."""
+    passed = pl.sum_horizontal(*PROFILES)
+    order = ["dataset", "_passed", "typical", "model", "layer"]
+    ranked = layers.filter(pl.col("n_summaries") > 0).with_columns(_passed=passed)
+    ranked = ranked.sort(order, descending=[False, True, True, False, False]).drop("_passed")
+    return ranked.filter(pl.int_range(pl.len()).over("dataset") < n_per_dataset)
+
+
+def summary_order(material: Material, found: pl.DataFrame) -> list[tuple[str, str]]:
+    """Alignment × profile summaries, in the order of the study file, then others by name."""
+    both = {(str(a), str(p)) for a, p in found.select(SUMMARY).unique().iter_rows()}
+    config = LPactConfig.of(material.config).relational
+    known = [(a, p) for a in config.alignments for p in config.profiles if (a, p) in both]
+    return [*known, *sorted(both - set(known))]
 
 
 @figure(
@@ -58,9 +136,9 @@ Summaries = list[tuple[str, str]]
     PROFILE_SCORES,
 )
 def make(material: Material) -> Drawing | str:
-    """The advantage over the nearest rival everywhere, and the whole comparison for one layer per dataset."""
-    found = similarities(material)
-    nearest, reasons = nearest_rivals(found.rows), _reasons(material)
+    """The advantage over the nearest rival."""
+    _, rows, n_left_out = similarities(material)
+    nearest, reasons = nearest_rivals(rows), _reasons(material)
     if nearest.is_empty():
         why = ", ".join(sorted(set(reasons["why"]))) or "not_computed"
         return f"no profile similarity could be compared with a rival ({why})"
@@ -75,22 +153,22 @@ def make(material: Material) -> Drawing | str:
     if cells["advantage"].null_count():
         entries.append(common.MISSING_BOX)
     entries += [*common.profile_entries(gate="R"), ("not passed", _GATE_LOOKS["not passed"])]
-    detail_key = panels.key(
-        ("real, mean", _LOOKS[REAL]),
-        ("real, one subject-run", Look("circle", "real", "real", 18, 0.5)),
-        ("control", _LOOKS["control"]),
-        ("nuisance", _LOOKS[NUISANCE]),
-        ("points at the nearest rival", _NEAREST),
-    )
-    telling = most_telling(layers).head(MAX_DETAILS)
-    details = [_detail(found, layer, order) for layer in telling.iter_rows(named=True)]
     chart = panels.stacked(
         panels.key(*entries, width=900),
         *_overview(classes.paint(cells, "advantage"), shown, order),
-        detail_key,
-        panels.grid(details, max(1, 960 // (46 * len(order) + 60))),
     )
-    return chart, _caption(found, layers, shown, telling), _summary(layers)
+    rivals = rows.filter(pl.col("condition") != REAL)["condition"].n_unique()
+    caption = {
+        "Profile similarity is how much a model's alignment with all units resembles a brain unit's own; mean over "
+        f"units, then over subject-runs ({span(rows['n_subject_runs'])} per layer).": True,
+        f"Cells: real features minus the nearest of {counted(rivals, 'rival')} (nuisance and every control) for every "
+        "alignment measure and profile similarity; on the right, which rival is nearest most often.": True,
+        f"Drawn are {shown.height} of {layers.height} layers, the most telling of every dataset; the table "
+        f"{PROFILE_SCORES.name} has all of them.": shown.height < layers.height,
+        f"{counted(n_left_out, 'unit row')} left out: the unit orders of model and brain "
+        "differ.": n_left_out,
+    }
+    return chart, caption, _summary(layers)
 
 
 def _reasons(material: Material) -> pl.DataFrame:
@@ -176,71 +254,10 @@ def _gate_marks(layers: pl.DataFrame, y: Spec, *, first: bool) -> alt.LayerChart
     return panels.overlay(marks, head, width=36, step=18)
 
 
-def _detail(found: Similarities, layer: dict[str, Any], order: Summaries) -> alt.LayerChart:
-    """One layer: summaries across, similarity upwards."""
-    same, named = common.of_layer(layer), pl.concat_str(SUMMARY, separator="\n").alias("summary")
-    rows, runs = (own.filter(same).with_columns(named) for own in (found.rows, found.runs))
-    nearest, width = nearest_rivals(rows), 46 * len(order)
-    real, counts = pl.col("condition") == REAL, pl.when("counted").then(pl.lit("counted"))
-    text = f"{_AT}{{condition}} {{similarity}}"
-    rivals = marked(
-        rows.filter(~real).with_columns(counts=counts.otherwise(pl.lit("not counted"))),
-        f"{text}; real ahead by {{advantage:+}} ({{counts}} by point rules); mean over {{n_subject_runs:subject-run}}",
-        "similarity",
-    ).with_columns(kind=pl.when(condition=NUISANCE).then("condition").otherwise(pl.lit("control")))
-    own = marked(
-        rows.filter(real), f"{text}; mean over {{n_subject_runs:subject-run}}", "similarity"
-    )
-    dots = marked(runs.filter(real), f"{text}, mean over {{n_units:unit}}", "similarity")
-    x, domain = _summaries(order), panels.domain(rows["similarity"], runs["similarity"])
-    y = panels.axis("similarity", "profile similarity", domain, grid=True)
-    about = (
-        f"{counted(runs.select(SUBJECT_RUN).n_unique(), 'subject-run')}, "
-        f"up to {counted(rows['n_units'].max(), 'unit')}"  # type: ignore[arg-type]
-    )
-    return panels.overlay(
-        panels.reference(0, "y", "ink"),
-        panels.dots(dots, x, y, "real", size=18, opacity=0.5, xOffset=-14),
-        *(
-            panels.points(rivals.filter(kind=kind), x, y, _LOOKS[kind], thick=2)
-            for kind in ("control", NUISANCE)
-        ),
-        panels.points(own, x, y, _LOOKS[REAL], thick=2),
-        panels.points(nearest, x, y, _NEAREST, shift=(14, 0)),
-        width=width,
-        height=150,
-        title=panels.panel_title(layer_name(layer), width, subtitle=about, offset=6),
-    )
-
-
-def _caption(
-    found: Similarities, layers: pl.DataFrame, shown: pl.DataFrame, telling: pl.DataFrame
-) -> list[str]:
-    rivals = found.rows.filter(pl.col("condition") != REAL)["condition"].n_unique()
-    more = layers.filter(pl.col("n_summaries") > 0)["dataset"].n_unique() - telling.height
-    return [
-        "Profile similarity is how much a model's alignment with all units resembles a brain unit's own; mean over "
-        f"units, then over subject-runs ({span(found.rows['n_subject_runs'])} per layer).",
-        f"Above: real features minus the nearest of {counted(rivals, 'rival')} (nuisance and every control) for every "
-        "alignment measure and profile similarity; on the right, which rival is nearest most often.",
-        f"Below: all similarities of the most telling layer of {counted(telling.height, 'dataset')} (gate R under most "
-        "profiles, then the largest median advantage); a claim's explanation shows the tests of gate R.",
-        f"Drawn are {shown.height} of {layers.height} layers, the most telling of every dataset; the table "
-        f"{PROFILE_SCORES.name} has all of them."
-        if shown.height < layers.height
-        else "",
-        f"{more} further datasets are not drawn below." if more else "",
-        f"{counted(found.n_left_out, 'unit row')} left out: the unit orders of model and brain differ."
-        if found.n_left_out
-        else "",
-    ]
-
-
 def _summary(layers: pl.DataFrame) -> str:
     known = layers.filter(pl.col("n_summaries") > 0)
     ahead = known.filter(pl.col("n_ahead") == pl.col("n_summaries"))
-    best = known.sort(["typical", *LAYER], descending=[True, False, False, False])
-    top = best.row(0, named=True)
+    top = common.top(known, "typical")
     passed = [f"{int(known[name].sum())} under {words}" for name, words in PROFILES.items()]
     return (
         f"In {ahead.height} of {counted(known.height, 'layer')} the real pattern is above every rival in every "

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -19,39 +19,20 @@ from lpact.analyses.lpact.tables.robustness import (
     THRESHOLD_SENSITIVITY,
 )
 from lpact.report import panels
-from lpact.report.figure import Drawing, figure, with_marks
-from lpact.report.panels import Look
+from lpact.report.figure import Caption, Drawing, figure
 from lpact.report.values import span
 
-CLAIMS_WIDTH, SHARES_WIDTH, WORDS_WIDTH = 200, 240, 276
+CLAIMS_WIDTH, WORDS_WIDTH = 200, 276
 _STEP, _SHIFT = 20, 4.5
 """Pixels of a lane, and from its middle to the marks of a profile."""
 
 THIS_RUN = " (this run)"
-ANY, REST = "reach the value", "and pass the row rule"
-LEVEL1, LEVEL2 = "level-1 rows that pass", "level-2 rows that pass"
-SERIES = {
-    ANY: Look("diamond", "paper", "ink", 48),
-    REST: Look("diamond", "control", "ink", 48),
-    LEVEL1: Look("triangle-up", "control", "ink", 48),
-    LEVEL2: Look("triangle-down", "control", "ink", 48),
-}
-"""What a share is of, and its symbol."""
-
-_FAMILIES: dict[str, tuple[str, str | None]] = {
-    # family: (what is varied, series; None where claims are counted)
-    "brain_reliability_minimum": ("reliability ≥ {}", ANY),
-    "integrated_reliability_minimum": ("reliability ≥ {}", None),
-    "raw_fraction_of_ceiling": ("fraction of ceiling ≥ {}", ANY),
-    "control_surviving_fraction_of_ceiling": ("fraction of ceiling ≥ {}", REST),
-    "integrated_fraction_of_ceiling": ("fraction of ceiling ≥ {}", None),
-    "direction_only": ("positive subject-runs ≥ {}", ANY),
-    "direction_gate_qualified": ("positive subject-runs ≥ {}", REST),
-    "integrated_direction": ("positive subject-runs ≥ {}", None),
-    "predictive_best_control_rule": ("best control: {}", LEVEL1),
-    "relational_best_control_rule": ("best control: {}", LEVEL2),
-    "integrated_best_control_rule": ("best control: {}", None),
-    "brain_as_model_pass_fraction": ("brain as model, passing rows ≥ {}", ANY),
+_FAMILIES: dict[str, str] = {
+    # family of thresholds: what is varied
+    "integrated_reliability_minimum": "reliability ≥ {}",
+    "integrated_fraction_of_ceiling": "fraction of ceiling ≥ {}",
+    "integrated_direction": "positive subject-runs ≥ {}",
+    "integrated_best_control_rule": "best control: {}",
 }
 _RULES = {"max": "the largest", "mean_top_3": "mean of the largest three"}
 _SCENARIOS = {
@@ -60,33 +41,13 @@ _SCENARIOS = {
     "only_temporal_controls": "controls of time only",
     "only_nuisance": "nuisance features only",
 }
-_WITHOUT = "without_"
 THRESHOLDS, CONTROLS = "Thresholds and rules", "Choice of controls"
 DATASETS, SUBJECT_RUNS = "One dataset left out", "One subject-run left out"
 
-_CLAIMS = ["lane", "gate_profile", "n", "n_high", "n_claims", "changed", "of_run", "more"]
-_SHARES = ["lane", "series", "n", "n_of", "text"]
-_OUTCOMES = ["lane", "gate_profile", "words"]
-_NUMBERS = {"n": pl.Int64, "n_high": pl.Int64, "n_claims": pl.Int64, "n_of": pl.Int64}
-_KINDS = _NUMBERS | {"changed": pl.Boolean, "of_run": pl.Boolean}
-Rows = list[tuple[Any, ...]]
-
-
-@dataclass(frozen=True)
-class Block:
-    """One kind of change: lanes in order, and what is drawn in them.
-
-    ``claims`` has one row per lane and gate profile: how many claims pass every gate after the change (``n``; up to
-    ``n_high`` where several changes share the lane), and whether other claims pass than in the run (``changed``), even
-    if as many are gained as lost; ``of_run`` marks what the run itself did. ``shares`` has one row per lane and series:
-    the share of rows that pass. ``outcomes`` has words in place of a share.
-    """
-
-    title: str
-    lanes: list[str]
-    claims: pl.DataFrame
-    shares: pl.DataFrame
-    outcomes: pl.DataFrame
+_CLAIMS = ["lane", "gate_profile", "n", "n_high", "n_claims", "changed", "of_run", "words", "more"]
+_KINDS = dict.fromkeys(("n", "n_high", "n_claims"), pl.Int64) | dict.fromkeys(
+    ("changed", "of_run"), pl.Boolean
+)
 
 
 RunCounts = dict[str, tuple[int, int]]
@@ -95,22 +56,20 @@ RunCounts = dict[str, tuple[int, int]]
 
 @figure("sensitivity", "What the verdicts depend on", THRESHOLD_SENSITIVITY)
 def make(material: Material) -> Drawing | str:
-    """Claims that pass every gate, and rows that pass, after each single change."""
-    blocks, counts = blocks_of(material), run_counts(material)
-    if not any(block.claims.height for block in blocks):
+    """Claims that pass every gate after each single change."""
+    rows, counts = rows_of(material), run_counts(material)
+    if rows.is_empty():
         return "no claims were decided again"
-    profiles = common.profiles_in(pl.concat([block.claims for block in blocks]))
-    most = max(max(block.claims["n_high"], default=0) for block in blocks)
+    profiles, blocks = common.profiles_in(rows), rows.partition_by("change", maintain_order=True)
     made = []
     for i, block in enumerate(blocks):
-        ends = {"first": i == 0, "last": i == len(blocks) - 1}
-        right = _shares(block) if block.shares.height else _outcomes(block, profiles)
-        # The counts of claims stand between the two panels.
-        made.append(panels.beside(_claims(block, profiles, most, **ends), right, spacing=110))
-    used = {name for block in blocks for name in block.shares["series"]}
-    series = [(name, look) for name, look in SERIES.items() if name in used]
-    key = panels.key(*common.profile_entries(profiles), *series, width=720)
-    return panels.stacked(key, *made), _caption(blocks, counts), _summary(blocks, counts)
+        left = _claims(
+            block, profiles, max(rows["n_high"]), first=i == 0, last=i == len(blocks) - 1
+        )
+        # The counts of claims are between the two panels.
+        made.append(panels.beside(left, _words(block, profiles), spacing=110))
+    key = panels.key(*common.profile_entries(profiles), width=720)
+    return panels.stacked(key, *made), _caption(rows, counts), _summary(blocks, counts)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -125,136 +84,99 @@ def run_counts(material: Material) -> RunCounts:
     return {profile: found[profile] for profile in PROFILES if profile in found}
 
 
-def blocks_of(material: Material) -> list[Block]:
-    """Thresholds, controls, datasets and subject-runs, where there are any."""
-    counts, made = run_counts(material), []
-    for title, (claims, shares, outcomes) in _changes(material):
-        claims_frame = _frame(claims, _CLAIMS)
-        n_run = pl.col("gate_profile").replace_strict(
-            {profile: n for profile, (n, _) in counts.items()}, default=None, return_dtype=pl.Int64
-        )
-        differs = ((pl.col("n") != n_run) | (pl.col("n_high") != n_run)).fill_null(value=False)
-        claims_frame = claims_frame.with_columns(changed=pl.col("changed") | differs)
-        share = pl.when(pl.col("n_of") > 0).then(pl.col("n") / pl.col("n_of"))
-        shares_frame = _frame(shares, _SHARES).with_columns(share=share)
-        lanes = list(dict.fromkeys([*claims_frame["lane"], *shares_frame["lane"]]))
-        if lanes:
-            made.append(
-                Block(
-                    title,
-                    lanes,
-                    common.marked(claims_frame, _claim_tooltip, "n"),
-                    with_marks(shares_frame, "{text}", "share"),
-                    common.marked(_frame(outcomes, _OUTCOMES), "{lane}, {rules}: {words}."),
-                )
-            )
-    return made
+def rows_of(material: Material) -> pl.DataFrame:
+    """One row per ``change``, lane and gate profile, in the order of the figure.
 
-
-def _frame(rows: Rows, columns: list[str]) -> pl.DataFrame:
-    schema = {name: _KINDS.get(name, pl.String) for name in columns}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    ``n`` claims pass every gate after the change (up to ``n_high`` where several changes share the lane). ``changed``:
+    other claims pass than in the run, even if as many are gained as lost; ``of_run`` marks what the run itself did,
+    ``words`` say what else the change does.
+    """
+    made = [(change, *row) for change, rows in _CHANGES.items() for row in rows(material)]
+    of_run = {profile: n for profile, (n, _) in run_counts(material).items()}
+    n_run = pl.col("gate_profile").replace_strict(of_run, default=None, return_dtype=pl.Int64)
+    differs = ((pl.col("n") != n_run) | (pl.col("n_high") != n_run)).fill_null(value=False)
+    schema = {name: _KINDS.get(name, pl.String) for name in ("change", *_CLAIMS)}
+    rows = pl.DataFrame(made, schema=schema, orient="row")
+    rows = rows.with_columns(changed=pl.col("changed") | differs)
+    return common.marked(rows, _claim_tooltip, "n")
 
 
 def _claim_tooltip(row: dict[str, Any]) -> str:
-    many = span((row["n"], row["n_high"]))
-    return f"{row['lane']}, {row['rules']}: {many} of {row['n_claims']} claims pass every gate{row['more']}."
+    text = f"{row['lane']}, {row['rules']}: {span((row['n'], row['n_high']))} of {row['n_claims']} claims pass"
+    return f"{text} every gate{'; ' if row['words'] else ''}{row['words']}{row['more']}."
 
 
-def _changes(material: Material) -> Iterator[tuple[str, tuple[Rows, Rows, Rows]]]:
-    """Claims, shares and outcomes of each kind of change, as rows of `Block`."""
-    yield THRESHOLDS, _thresholds(material)
-    yield CONTROLS, _controls(material)
-    claims, outcomes = [], []
-    for row in common.table(material, LEAVE_DATASET_OUT).sort("omitted").iter_rows(named=True):
-        lane, words, n = (
-            f"without {row['omitted']}",
-            f"outcome {row['outcome']}",
-            row["n_integrated"],
-        )
-        if row["outcome"] != row["outcome_of_run"]:
-            words += f" instead of {row['outcome_of_run']}"
-        profile = row["gate_profile"]
-        claims.append((lane, profile, n, n, row["n_claims"], False, False, f"; {words}"))
-        outcomes.append((lane, profile, words))
-    yield DATASETS, (claims, [], outcomes)
-    claims, outcomes = [], []
-    by = ["dataset", "gate_profile"]
-    moved = ((pl.col("n_gained") > 0) | (pl.col("n_lost") > 0)).sum().alias("moved")
-    low, most = (
-        pl.col("n_integrated").min().alias("low"),
-        pl.col("n_integrated", "n_claims", "n_gained", "n_lost"),
-    )
-    rows = (
-        common.table(material, SUBJECT_RUN_DECISIONS)
-        .group_by(by)
-        .agg(moved, low, most.max(), n=pl.len())
-    )
-    for row in rows.sort(by).iter_rows(named=True):
-        lane, profile = f"one of {row['dataset']}", row["gate_profile"]
-        words = f"{row['moved'] or 'none'} of {row['n']} change a claim"
-        more = f"; {words} (at most {row['n_gained']} gained, {row['n_lost']} lost)"
-        counts = row["low"], row["n_integrated"], row["n_claims"]
-        claims.append((lane, profile, *counts, row["moved"] > 0, False, more))
-        outcomes.append((lane, profile, words))
-    yield SUBJECT_RUNS, (claims, [], outcomes)
-
-
-def _thresholds(material: Material) -> tuple[Rows, Rows, Rows]:
-    claims, shares = [], []
+def _thresholds(material: Material) -> Iterator[tuple[Any, ...]]:
     rows = material.table(THRESHOLD_SENSITIVITY.name)
-    for family, (pattern, series) in _FAMILIES.items():
+    for family, pattern in _FAMILIES.items():
         for row in rows.filter(family=family).iter_rows(named=True):
-            own, n, n_of = row["configured"], row["n_pass"], row["n_eligible"]
+            own, n = row["configured"], row["n_pass"]
             lane = pattern.format(_RULES.get(row["rule"], row["rule"])) + (THIS_RUN if own else "")
-            if series is None:
-                claims.append((lane, row["gate_profile"], n, n, n_of, False, own, ""))
-            else:
-                text = f"{lane}: {n:,} of {n_of:,}: {row['interpretation']}."
-                shares.append((lane, series, n, n_of, text))
-    return claims, shares, []
+            yield lane, row["gate_profile"], n, n, row["n_eligible"], False, own, "", ""
 
 
-def _controls(material: Material) -> tuple[Rows, Rows, Rows]:
+def _controls(material: Material) -> Iterator[tuple[Any, ...]]:
+    """The run's own choice first, then each control left out, then other choices."""
     rows = common.table(material, CONTROL_ABLATION)
     rules = material.table(THRESHOLD_SENSITIVITY.name).filter(
         pl.col("configured") & pl.col("family").str.ends_with("best_control_rule")
     )["rule"]
     used = "all_controls_mean_top_3" if "mean_top_3" in rules else "all_controls"
-    # The run's own choice comes first, then each control left out, then what is not known here.
-    order = {name: i for i, name in enumerate((used, *_SCENARIOS))}
-    claims, shares = [], []
-    for scenario in sorted(
-        set(rows["scenario"]), key=lambda name: (order.get(name, 1.5) if name != used else 0, name)
-    ):
-        without = f"without {scenario.removeprefix(_WITHOUT)}"
-        lane = without if scenario.startswith(_WITHOUT) else _SCENARIOS.get(scenario, scenario)
+    order = {name: i for i, name in enumerate((used, *_SCENARIOS))} | {used: 0}
+    for scenario in sorted(set(rows["scenario"]), key=lambda own: (order.get(own, 1.5), own)):
+        lane = _SCENARIOS.get(scenario, scenario.replace("without_", "without ", 1))
         lane += THIS_RUN if scenario == used else ""
-        own = rows.filter(scenario=scenario)
-        for row in own.unique("gate_profile", maintain_order=True).iter_rows(named=True):
+        own = rows.filter(scenario=scenario).unique("gate_profile", maintain_order=True)
+        for row in own.iter_rows(named=True):
             n, gained, lost = row["n_integrated"], row["n_gained"], row["n_lost"]
-            more, moved = f" ({gained} gained, {lost} lost)", gained + lost > 0
-            counts = n, n, row["n_claims"]
-            claims.append((lane, row["gate_profile"], *counts, moved, scenario == used, more))
-        for row in own.unique("stage", maintain_order=True).iter_rows(named=True):
-            n, n_of = row["n_stage_pass"], row["n_rows"]
-            text = (
-                f"{lane}, {row['stage']}: {n:,} of {n_of:,} rows pass their point rule; {row['n_controls']} controls "
-                "left."
-            )
-            series = LEVEL2 if row["stage"] == "relational" else LEVEL1
-            shares.append((lane, series, n, n_of, text))
-    return claims, shares, []
+            words = f"{gained} gained, {lost} lost" if gained or lost else ""
+            counts = n, n, row["n_claims"], gained + lost > 0
+            yield lane, row["gate_profile"], *counts, scenario == used, words, ""
+
+
+def _datasets(material: Material) -> Iterator[tuple[Any, ...]]:
+    for row in common.table(material, LEAVE_DATASET_OUT).sort("omitted").iter_rows(named=True):
+        words = f"outcome {row['outcome']}"
+        if row["outcome"] != row["outcome_of_run"]:
+            words += f" instead of {row['outcome_of_run']}"
+        counts = row["n_integrated"], row["n_integrated"], row["n_claims"]
+        yield f"without {row['omitted']}", row["gate_profile"], *counts, False, False, words, ""
+
+
+def _subject_runs(material: Material) -> Iterator[tuple[Any, ...]]:
+    by = ["dataset", "gate_profile"]
+    rows = common.table(material, SUBJECT_RUN_DECISIONS).group_by(by)
+    found = rows.agg(
+        pl.col("n_integrated", "n_claims", "n_gained", "n_lost").max(),
+        moved=((pl.col("n_gained") > 0) | (pl.col("n_lost") > 0)).sum(),
+        low=pl.col("n_integrated").min(),
+        n=pl.len(),
+    )
+    for row in found.sort(by).iter_rows(named=True):
+        moved, counts = row["moved"], (row["low"], row["n_integrated"], row["n_claims"])
+        words = f"{moved or 'none'} of {row['n']} change a claim"
+        more = f" (at most {row['n_gained']} gained, {row['n_lost']} lost)"
+        lane = f"one of {row['dataset']}"
+        yield lane, row["gate_profile"], *counts, moved > 0, False, words, more
+
+
+_CHANGES: dict[str, Callable[[Material], Iterator[tuple[Any, ...]]]] = {
+    THRESHOLDS: _thresholds,
+    CONTROLS: _controls,
+    DATASETS: _datasets,
+    SUBJECT_RUNS: _subject_runs,
+}
+"""Kinds of changes, and the rows of their claims."""
 
 
 # -- drawing -----------------------------------------------------------------------------------------------------------
 
 
 def _claims(
-    block: Block, profiles: list[str], most: int, *, first: bool, last: bool
+    block: pl.DataFrame, profiles: list[str], most: int, *, first: bool, last: bool
 ) -> alt.LayerChart:
     """Claims that pass every gate: marks on a scale, and the same as numbers right of it."""
-    y, top = panels.lanes("lane", block.lanes, grid=True), max(most, 1)
+    y, top = panels.lanes("lane", common.names(block, "lane"), grid=True), max(most, 1)
     steps = (k * 10**power for power in range(20) for k in (1, 2, 5))
     ticks = range(0, top + 1, next(step for step in steps if top // step <= 5))
     title = "claims that pass every gate" if last else None
@@ -263,7 +185,7 @@ def _claims(
     layers = []
     for place, profile in enumerate(profiles):
         shift = _SHIFT * (2 * place - len(profiles) + 1)
-        own, look = block.claims.filter(gate_profile=profile), PROFILE_LOOKS[profile]
+        own, look = block.filter(gate_profile=profile), PROFILE_LOOKS[profile]
         ranges = own.filter(pl.col("n") < pl.col("n_high"))
         layers += [
             panels.intervals(ranges.drop("mark"), "x", y, x, ends=("n", "n_high"), yOffset=shift),
@@ -271,64 +193,46 @@ def _claims(
             panels.points(own, x, y, look, shift=(0, shift)),
         ]
     one = pl.when(pl.col("n") == pl.col("n_high")).then(pl.format("{}", "n"))
-    counts = block.claims.with_columns(count=one.otherwise(pl.format("{}–{}", "n", "n_high")))
+    counts = block.with_columns(count=one.otherwise(pl.format("{}–{}", "n", "n_high")))
     layers += common.count_columns(counts, "count", y, profiles, CLAIMS_WIDTH + 36, head=first)
-    heading = panels.title(block.title, fontSize=12, frame="group", offset=6)
+    heading = panels.title(block["change"][0], fontSize=12, frame="group", offset=6)
     return panels.overlay(*layers, width=CLAIMS_WIDTH, step=_STEP, title=heading)
 
 
-def _shares(block: Block) -> alt.LayerChart:
-    """Shares of rows that pass, by series."""
-    y = panels.lanes("lane", block.lanes, labels=False, grid=True)
-    ticks = [0, 0.25, 0.5, 0.75, 1]
-    title, look = "share of rows or summaries", {"grid": True, "labelFlush": False}
-    x = panels.axis("share", title, (0, 1), ticks=ticks, fmt=".2~f", **look)
-    absent = block.shares.filter(pl.col("share").is_null()).with_columns(words=pl.lit("no rows"))
-    return panels.overlay(
-        panels.points(block.shares.drop_nulls("share"), x, y, SERIES, "series"),
-        panels.text(absent, "words", {"value": 6}, y, size=10, ink="muted"),
-        width=SHARES_WIDTH,
-        step=_STEP,
-    )
-
-
-def _outcomes(block: Block, profiles: list[str]) -> alt.LayerChart:
-    """The outcome of each change in words, one column per profile."""
-    y = panels.lanes("lane", block.lanes, shown=False)
+def _words(block: pl.DataFrame, profiles: list[str]) -> alt.LayerChart:
+    """What else each change does, one column per profile."""
+    y = panels.lanes("lane", common.names(block, "lane"), shown=False)
     layers = []
     for place, profile in enumerate(profiles):
         left = 6 + place * WORDS_WIDTH / len(profiles)
-        own, look = block.outcomes.filter(gate_profile=profile), PROFILE_LOOKS[profile]
+        own = block.filter(pl.col("words") != "", gate_profile=profile)
+        look = replace(PROFILE_LOOKS[profile], size=30)
         layers += [
-            panels.points(own.drop("mark"), {"value": left}, y, replace(look, size=30)),
+            panels.points(own.drop("mark"), {"value": left}, y, look),
             panels.text(own, "words", {"value": left + 8}, y, size=10),
         ]
     return panels.overlay(*layers, width=WORDS_WIDTH, step=_STEP)
 
 
-def _caption(blocks: list[Block], counts: RunCounts) -> list[str]:
+def _caption(rows: pl.DataFrame, counts: RunCounts) -> Caption:
     run = "; ".join(f"{PROFILES[name]}: {n:,} of {total:,}" for name, (n, total) in counts.items())
-    titles = {block.title for block in blocks}
-    return [
-        "Left: claims that pass every gate if one thing alone is changed and the stored tables are decided again; "
+    return {
+        "Claims that pass every gate if one thing alone is changed and the stored tables are decided again; "
         f"numbers are bold and coloured where they differ from the run ({run}), or where as many claims are gained as "
-        "lost. A lane without a mark was not decided under that profile.",
-        "Right: the share of rows, or of dataset and level summaries, that pass; row rules are point rules under "
-        "both profiles.",
-        "Leaving out a dataset also removes its own claims." if DATASETS in titles else "",
-        "Subject-runs of a dataset share a lane: the smallest and the largest count, and how many change a claim."
-        if SUBJECT_RUNS in titles
-        else "",
-    ]
+        "lost. A lane without a mark was not decided under that profile.": True,
+        "Leaving out a dataset also removes its own claims.": DATASETS in rows["change"],
+        "Subject-runs of a dataset share a lane: the smallest and the largest count, and how many change a "
+        "claim.": SUBJECT_RUNS in rows["change"],
+    }
 
 
-def _summary(blocks: list[Block], counts: RunCounts) -> str:
+def _summary(blocks: list[pl.DataFrame], counts: RunCounts) -> str:
     parts = []
     for profile, (n, total) in counts.items():
         changed = []
         for block in blocks:
-            own = block.claims.filter(~pl.col("of_run"), gate_profile=profile)
-            changed.append(f"{block.title.lower()}: {own['changed'].sum()} of {own.height}")
+            own = block.filter(~pl.col("of_run"), gate_profile=profile)
+            changed.append(f"{block['change'][0].lower()}: {own['changed'].sum()} of {own.height}")
         parts.append(
             f"{PROFILES[profile]}: {n:,} of {total:,} claims pass every gate; changes that alter which claims do: "
             f"{', '.join(changed)}"

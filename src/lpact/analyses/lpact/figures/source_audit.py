@@ -10,7 +10,7 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.common import names
-from lpact.analyses.lpact.gates.wording import words
+from lpact.analyses.lpact.gates.criteria import words
 from lpact.analyses.lpact.tables.audit import (
     CONTROL_AVAILABILITY,
     EVIDENCE_FEASIBILITY,
@@ -111,16 +111,12 @@ def make(material: Material) -> Drawing | str:
         ("some subject-runs", Look(wedge(1 / 3), "pass", "pass", 120)),
     )
     lowered = rows.filter(pl.col("role") != pl.col("configured_role")).height
-    caption = [
-        f"One row per dataset ({rows.height}), with its role.",
-        f"An arrow shows a role that the audit lowered ({lowered} of {rows.height})."
-        if lowered
-        else "",
-        "Left: links of the evidence chain, with usable brain units (the largest count of one recording), words of all "
-        "stimuli, models with features, severe controls available in at least one layer, possible reliability modes, "
-        "and usable subject-runs; a dataset that lacks a link cannot be confirmatory. Right: how many of its usable "
-        "subject-runs each level can use.",
-    ]
+    caption = {
+        f"One row per dataset ({rows.height}), with its role.": True,
+        f"An arrow shows a role that the audit lowered ({lowered} of {rows.height}).": lowered,
+        "Left: links of the evidence chain, with what was counted for each; a dataset that lacks a link cannot be "
+        "confirmatory. Right: how many of its usable subject-runs each level can use.": True,
+    }
     able = [row["dataset"] for row in every if row["confirmatory"]]
     summary = [
         f"{counted(len(able), 'dataset')} of {rows.height} can carry confirmatory evidence"
@@ -137,44 +133,39 @@ def make(material: Material) -> Drawing | str:
 def _names(rows: list[dict[str, Any]], y: Spec) -> list[alt.Chart]:
     """Name, role, size, and what was left out."""
     top, left = {**y, "bandPosition": 0}, {"value": 8}
-    texts = [
-        {"dataset": row["dataset"], "place": i, "ink": ink, "text": text, "all": "; ".join(all_)}
-        for row in rows
-        for lines in [[("bold", row["dataset"]), *_lines(row)]]
-        for all_ in [[line for _, line in lines]]
-        for i, (ink, text) in enumerate(lines)
-    ]
     made = [panels.heading("dataset, role, size", 8, y=-12)]
-    for own in pl.DataFrame(texts).partition_by("place", "ink", maintain_order=True):
-        place, ink = own["place"][0], own["ink"][0]
-        bold = ink == "bold"
-        own = with_marks(own, "{all}") if bold else own
-        style: Spec = {"fontWeight": "bold"} if bold else {"size": 10, "ink": ink}
-        shift = 14 if bold else 16 + 13 * place
-        made.append(panels.text(own, "text", left, top, yOffset=shift, limit=_NAMES - 16, **style))
+    names = [
+        {"dataset": row["dataset"], "all": "; ".join([row["dataset"], *_lines(row)])}
+        for row in rows
+    ]
+    bold = with_marks(pl.DataFrame(names), "{all}")
+    look: Spec = {"limit": _NAMES - 16}
+    made.append(panels.text(bold, "dataset", left, top, yOffset=14, fontWeight="bold", **look))
+    for row in rows:
+        for place, text in enumerate(_lines(row), 1):
+            own = [{"dataset": row["dataset"], "text": text}]
+            shift = 16 + 13 * place
+            made.append(
+                panels.text(own, "text", left, top, yOffset=shift, size=10, ink="muted", **look)
+            )
     return made
 
 
-def _lines(row: dict[str, Any]) -> list[tuple[str, str]]:
-    """Lines below the name, with their ink; the reason only where the dataset is not confirmatory."""
+def _lines(row: dict[str, Any]) -> list[str]:
+    """Lines below the name; the reason only where the dataset is not confirmatory."""
     role = row["configured_role"]
     if row["role"] != role:
         role = f"{role} → {row['role']}"
-    why = [] if row["confirmatory"] else [("ink", _reason(row))]
-    size = filled("{n_subjects:subject}, {n_runs:run}, ", row) + counted(
-        row["n_stimuli"], "stimulus", "stimuli"
-    )
     nouns = {"subject_runs": "recording", "units": "unit", "events": "event"}
     left = [
-        counted(row[f"n_{column}_excluded"], noun)
-        for column, noun in nouns.items()
-        if row[f"n_{column}_excluded"]
+        counted(n, noun) for column, noun in nouns.items() if (n := row[f"n_{column}_excluded"])
     ]
     return [
-        ("ink", f"{role}, {'' if row['confirmatory'] else 'not '}confirmatory"),
-        *why,
-        ("muted", size),
-        ("muted", f"left out: {', '.join(left)}" if left else "nothing left out"),
+        f"{role}, {'' if row['confirmatory'] else 'not '}confirmatory",
+        *([] if row["confirmatory"] else [_reason(row)]),
+        filled("{n_subjects:subject}, {n_runs:run}, ", row)
+        + counted(row["n_stimuli"], "stimulus", "stimuli"),
+        f"left out: {', '.join(left)}" if left else "nothing left out",
     ]
 
 
@@ -189,29 +180,22 @@ Cell = tuple[str, float, float, str, str]
 
 def _links(row: dict[str, Any]) -> list[Cell]:
     """One cell per link of a dataset."""
-    return [
-        (
-            name,
-            float(row[flag]),
-            float(row[flag]),
-            count,
-            f"{'available' if row[flag] else 'missing'}; {count}",
-        )
-        for flag, (name, template) in LINKS.items()
-        for count in [filled(template, row)]
-    ]
+    cells = []
+    for flag, (name, template) in LINKS.items():
+        there, count = float(row[flag]), filled(template, row)
+        cells.append((name, there, there, count, f"{'available' if there else 'missing'}; {count}"))
+    return cells
 
 
 def _levels(row: dict[str, Any]) -> list[Cell]:
     """One cell per level: the subject-runs of a dataset that it can use."""
-    n = row["n_subject_runs"]
-    made = []
+    n, cells = row["n_subject_runs"], []
     for level in LEVELS:
-        can, of = row[level], f"{row[level]} of {counted(n, 'subject-run')}"
+        can, of = row[level], f"{row[level]} of {counted(row['n_subject_runs'], 'subject-run')}"
         if level == "ceiling" and row["modes"]:
             of += f" can be paired ({words(row['modes'])})"
-        made.append((level, min(can / n, 1.0) if n else 0.0, float(can), f"{can} of {n}", of))
-    return made
+        cells.append((level, min(can / n, 1.0) if n else 0.0, float(can), f"{can} of {n}", of))
+    return cells
 
 
 def _cells(

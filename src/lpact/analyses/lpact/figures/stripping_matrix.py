@@ -9,6 +9,7 @@ so that drop(k → k) is the ``typical_drop`` of the gate evidence.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import altair as alt
@@ -70,6 +71,23 @@ def rows_of(material: Material) -> pl.DataFrame:
     )
 
 
+def chosen_layers(material: Material, scores: pl.DataFrame) -> pl.DataFrame:
+    """At most `MAX_PANELS` layers, every dataset's first one before the second ones; flags say whether P is passed.
+
+    Layers that pass P or M come first, then those with the ``best`` matching drop.
+    """
+    flags = pl.col(list(PROFILES)).fill_null(value=False)
+    for gate, suffix in (("predictive", ""), ("mechanism_specific", "_m")):
+        passed = common.passes(material, gate)
+        scores = scores.join(passed, on=LAYER, how="left", maintain_order="left", suffix=suffix)
+    passing = pl.any_horizontal(*PROFILES, *(f"{name}_m" for name in PROFILES)).fill_null(
+        value=False
+    )
+    ranked = scores.sort("dataset", ~passing, -pl.col("best"), "model", "layer", nulls_last=True)
+    ranked = ranked.sort(pl.int_range(pl.len()).over("dataset"), "dataset")
+    return ranked.head(MAX_PANELS).with_columns(flags).sort(LAYER)
+
+
 @figure(
     "stripping_matrix",
     "What stripping a mechanism costs: matching targets on the diagonal",
@@ -83,7 +101,7 @@ def make(material: Material) -> Drawing | str:
         return "no mechanism was stripped in this run"
     best = pl.col("drop").filter("matching").max()
     scores = rows.group_by(LAYER, maintain_order=True).agg(best=best)
-    layers = common.chosen_layers(material, scores, MAX_PANELS)
+    layers = chosen_layers(material, scores)
     order = common.mechanism_order(material, pl.concat([rows["stripped"], rows["target"]]))
     drawn = rows.join(layers, on=LAYER, how="semi", maintain_order="left")
     missing = drawn.filter(pl.col("drop").is_null())
@@ -92,39 +110,77 @@ def make(material: Material) -> Drawing | str:
         return f"no drop could be computed ({why})"
     classes = panels.diverging(drawn["drop"])
     decimals = 3 if classes.bounds[-1] < 0.5 else 2
-    numbers = {name: str(i) for i, name in enumerate(order, 1)}
     matching = pl.when("matching").then(pl.lit("matching")).otherwise(pl.lit("other target"))
-    number = pl.col("stripped", "target").replace_strict(numbers, return_dtype=pl.String)
-    drawn = drawn.with_columns(
-        number.name.prefix("n_"),
+    drawn = mechanism_lanes(drawn, "stripped", "target", order).with_columns(
         kind=matching,
         shown=pl.Series([signed(value, decimals) for value in drawn["drop"]], dtype=pl.String),
-    ).with_columns(row=pl.format("{} {}", "n_stripped", "stripped"))
+    )
     cells = classes.paint(marked(drawn, _tooltip, "drop"), "drop")
     gates = _passed(material, cells)
     n = layers.height
-    columns = n if n < 4 else 2 if n == 4 else 3
-    parts = [
-        _panel(layer, cells, gates, order, first=i % columns == 0)
-        for i, layer in enumerate(layers.iter_rows(named=True))
-    ]
+    titles = ("stripped mechanism", "target units of mechanism")
+    grid = panel_grid(layers, cells, order, titles, _subtitle, gates)
     title = f"drop in held-out {common.metric_name(material)}, real − stripped"
     entries = [panels.class_entry(title, classes), *common.profile_entries(gate="M")]
     if missing.height:
         entries.append(common.MISSING_BOX)
-    caption = [
+    caption = {
         "Drop of the held-out score, real − stripped, by stripped mechanism (rows) and the mechanism whose target "
         "units are predicted (columns, by the number before its name): median over subject-runs, then over stripping "
-        "methods.",
+        "methods.": True,
         "Outlined: the matching target. Gate M requires that this cell is above zero, above the others of its row, "
-        "and above strips of something else.",
-        common.chosen_note(n, rows.select(LAYER).n_unique(), STRIPPING_DELTAS),
-        f"A dash: {counted(missing.height, 'cell')} not computed or not used by the gate ({why})."
-        if missing.height
-        else "",
-    ]
-    chart = panels.stacked(panels.key(*entries), panels.grid(parts, columns))
+        "and above strips of something else.": True,
+        f"Drawn are {n} of {scores.height} layers, of every dataset first those that pass P or M, then those with the "
+        f"largest matching drop; the table {STRIPPING_DELTAS.name} has all of them.": n
+        < scores.height,
+        f"A dash: {counted(missing.height, 'cell')} not computed or not used by the gate ({why}).": missing.height,
+    }
+    chart = panels.stacked(panels.key(*entries), grid)
     return chart, caption, _summary(cells, gates)
+
+
+def mechanism_lanes(rows: pl.DataFrame, down: str, across: str, order: list[str]) -> pl.DataFrame:
+    """The rows with their places in a panel: ``row`` by number and name, ``column`` by number."""
+    numbers = pl.col(across).replace_strict(order, [str(i + 1) for i in range(len(order))])
+    return rows.with_columns(row=pl.col(down).replace_strict(order, _lanes(order)), column=numbers)
+
+
+def _lanes(order: list[str]) -> list[str]:
+    return [f"{i} {name}" for i, name in enumerate(order, 1)]
+
+
+def panel_grid(
+    layers: pl.DataFrame,
+    cells: pl.DataFrame,
+    order: list[str],
+    titles: tuple[str, str],
+    subtitle: Callable[[dict[str, Any], pl.DataFrame], str],
+    gates: pl.DataFrame | None = None,
+) -> alt.ConcatChart:
+    """One panel per layer, mechanism by mechanism; the first of a line names them, and gate passes are symbols."""
+    n, drawn = layers.height, []
+    columns = n if n < 4 else 2 if n == 4 else 3
+    x = panels.lanes("column", [str(i + 1) for i in range(len(order))], title=titles[1])
+    for i, layer in enumerate(layers.iter_rows(named=True)):
+        same, first = common.of_layer(layer), i % columns == 0
+        own, y = cells.filter(same), panels.lanes("row", _lanes(order), limit=150)
+        if not first:
+            y["axis"]["labelExpr"] = "split(datum.label, ' ')[0]"
+        parts = panels.cells(own, x, y, label="shown")
+        if gates is not None:
+            outline = {"filled": False, "stroke": "ink", "strokeWidth": 2}
+            matching = own.filter("matching").drop("mark")
+            parts.append(panels.layer(matching, "rect", outline, x=x, y=y))
+            for name, shift in ((PAPER, -14), (CALIBRATED, 14)):
+                passed = gates.filter(*same, gate_profile=name)
+                parts.append(panels.points(passed, x, y, PROFILE_LOOKS[name], shift=(shift, 9)))
+        parts.append(panels.heading(titles[0] if first else " ", -8, align="right"))
+        model = f"{layer['model']} · layer {layer['layer']}"
+        named = [short(layer["dataset"], 38), short(model, 38)]
+        title = panels.panel_title(named, 250, offset=6, subtitle=subtitle(layer, own))
+        size = {"width": _CELL[0] * len(order), "height": _CELL[1] * len(order)}
+        drawn.append(panels.overlay(*parts, **size, title=title))
+    return panels.grid(drawn, columns)
 
 
 def _tooltip(row: dict[str, Any]) -> str:
@@ -139,54 +195,16 @@ def _passed(material: Material, cells: pl.DataFrame) -> pl.DataFrame:
     """Matching cells whose claim passes gate M, one row per gate profile."""
     claims = common.table(material, DECISIONS).filter("mechanism_specific")
     passed = claims.select(*LAYER, "gate_profile", stripped="mechanism")
-    diagonal = cells.filter("matching").select(*LAYER, "stripped", "row", "n_target")
+    diagonal = cells.filter("matching").select(*LAYER, "stripped", "row", "column")
     found = diagonal.join(passed, on=[*LAYER, "stripped"], maintain_order="left")
     return marked(found, "{at}: gate M passes for {stripped}, {rules}")
 
 
-def _panel(
-    layer: dict[str, Any],
-    cells: pl.DataFrame,
-    gates: pl.DataFrame,
-    order: list[str],
-    *,
-    first: bool,
-) -> alt.LayerChart:
-    """One layer: stripped mechanisms down, targets across; the first panel of a line names the mechanisms."""
-    same, numbers = common.of_layer(layer), range(1, len(order) + 1)
-    own, passed = cells.filter(same), gates.filter(same)
-    x = panels.lanes("n_target", map(str, numbers), title="target units of mechanism")
-    lanes = [f"{i} {name}" for i, name in zip(numbers, order, strict=True)]
-    y = panels.lanes("row", lanes, limit=150)
-    if not first:
-        y["axis"]["labelExpr"] = "split(datum.label, ' ')[0]"
-    outline = {"filled": False, "stroke": "ink", "strokeWidth": 2}
+def _subtitle(layer: dict[str, Any], cells: pl.DataFrame) -> str:
     under = [PROFILES[name] for name in PROFILES if layer[name]]
-    passed_under = (
-        "both profiles" if len(under) == len(PROFILES) else "".join(under) or "not passed"
-    )
-    largest: dict[str, int] = own.select(pl.col("n_subject_runs", "n_methods").max()).row(
-        0, named=True
-    )
-    subtitle = (
-        f"{counted(largest['n_subject_runs'], 'subject-run')}, {counted(largest['n_methods'], 'method')} · "
-        f"P: {passed_under}"
-    )
-    named = [short(layer["dataset"], 38), short(f"{layer['model']} · layer {layer['layer']}", 38)]
-    return panels.overlay(
-        *panels.cells(own, x, y, label="shown"),
-        panels.layer(own.filter("matching").drop("mark"), "rect", outline, x=x, y=y),
-        *(
-            panels.points(
-                passed.filter(gate_profile=name), x, y, PROFILE_LOOKS[name], shift=(shift, 9)
-            )
-            for name, shift in ((PAPER, -14), (CALIBRATED, 14))
-        ),
-        panels.heading("stripped mechanism" if first else " ", -8, align="right"),
-        width=_CELL[0] * len(order),
-        height=_CELL[1] * len(order),
-        title=panels.panel_title(named, 250, offset=6, subtitle=subtitle),
-    )
+    passed = "both profiles" if len(under) == len(PROFILES) else "".join(under) or "not passed"
+    runs, methods = cells.select(pl.col("n_subject_runs", "n_methods").max()).row(0)
+    return f"{counted(runs, 'subject-run')}, {counted(methods, 'method')} · P: {passed}"
 
 
 def _summary(cells: pl.DataFrame, gates: pl.DataFrame) -> str:
@@ -196,10 +214,9 @@ def _summary(cells: pl.DataFrame, gates: pl.DataFrame) -> str:
         for name, words in PROFILES.items()
     )
     text = f"Of {counted(matching.height, 'matching cell')} drawn, gate M passes {passed}."
-    order = ["drop", *LAYER, "stripped"]
-    top = matching.drop_nulls("drop").sort(order, descending=[name == "drop" for name in order])
-    if top.is_empty():
+    known = matching.drop_nulls("drop")
+    if known.is_empty():
         return text
-    best = top.row(0, named=True)
+    best = common.top(known, "drop", then=[*LAYER, "stripped"])
     largest = f"{signed(best['drop'])}, of {best['stripped']} in {layer_name(best)}"
     return f"The largest matching drop is {largest}. {text}"

@@ -19,7 +19,7 @@ from lpact.analyses.lpact.tables.robustness import (
 )
 from lpact.codes import Reason
 from lpact.report import panels
-from lpact.report.figure import Drawing, Spec, figure
+from lpact.report.figure import Caption, Drawing, Spec, figure
 from lpact.report.panels import BROKEN, LINE, TICK, Look
 from lpact.report.values import short, span
 from lpact.wording import counted
@@ -171,8 +171,7 @@ def _numbers(row: dict[str, Any], unit: str) -> str:
     if row["has_range"]:
         text += f", from {row['unit_min']:.4f} to {row['unit_max']:.4f}"
     share = "" if row["positive_rate"] is None else f"; positive in {row['positive_rate']:.0%}"
-    missing = f"; {row['n_rows_missing']:,} rows without a number" if row["n_rows_missing"] else ""
-    return f"{text}; n = {row['n_units']} {unit}{share}{missing}"
+    return f"{text}; n = {row['n_units']} {unit}{share}"
 
 
 def _level_tooltip(row: dict[str, Any]) -> str:
@@ -182,10 +181,8 @@ def _level_tooltip(row: dict[str, Any]) -> str:
         text += "; pairs share recordings, so this interval is too narrow"
     if row["leave_one_min"] is not None:
         flip = ", the sign flips" if row["sign_flip"] else ""
-        text += (
-            f"; without one subject-run {row['leave_one_min']:.4f} to {row['leave_one_max']:.4f}{flip} "
-            f"(most by {row['most_influential']})"
-        )
+        ends = f"{row['leave_one_min']:.4f} to {row['leave_one_max']:.4f}"
+        text += f"; without one subject-run {ends}{flip} (most by {row['most_influential']})"
     return f"{text}."
 
 
@@ -274,11 +271,11 @@ def _mechanisms(rows: pl.DataFrame, metric: str) -> alt.VConcatChart:
     )
 
 
-def _caption(levels: pl.DataFrame, mechanisms: pl.DataFrame) -> list[str]:
+def _caption(levels: pl.DataFrame, mechanisms: pl.DataFrame) -> Caption:
     known = levels.drop_nulls("mean")
     few = known.filter(pl.col("n_units") < FEWEST).height
     flips, n_missing = int(known["sign_flip"].sum()), levels.height - known.height
-    said = {
+    return {
         "Means over n subject-runs (pairs of recordings where brains take the place of the model), all models and "
         f"layers together; intervals over these n from {span(levels['n_draws'].drop_nulls())} draws.": True,
         f"Bootstrap intervals over fewer than {FEWEST} units cover far less than 95 %: {few} of {known.height} "
@@ -294,7 +291,6 @@ def _caption(levels: pl.DataFrame, mechanisms: pl.DataFrame) -> list[str]:
         "other targets and than the mismatch controls; gate M requires all three above zero "
         f"({CAUSAL_UNCERTAINTY.name} has the drop over all targets).": mechanisms.height,
     }
-    return [sentence for sentence, holds in said.items() if holds]
 
 
 def _summary(levels: pl.DataFrame, metric: str) -> str:
@@ -302,14 +298,15 @@ def _summary(levels: pl.DataFrame, metric: str) -> str:
     for own in levels.drop_nulls("mean").partition_by("level", maintain_order=True):
         enough = own.filter(pl.col("n_units") >= FEWEST)
         few = own.height - enough.height
-        narrow = " (too narrow, pairs share recordings)" if _is_brain(own["level"][0]) else ""
         above = enough.filter(pl.col("ci_low") > 0).height
         below = enough.filter(pl.col("ci_high") < 0).height
-        found = [
-            f"interval{narrow} above zero in {above}, below zero in {below} of {enough.height} datasets"
-            if enough.height
-            else "",
-            f"{few} with fewer than {FEWEST} units, without an interval" if few else "",
-        ]
-        parts.append(f"{level_words(own['level'][0], metric)[0]}: {', '.join(filter(None, found))}")
+        found = []
+        if enough.height:
+            narrow = " (too narrow, pairs share recordings)" if _is_brain(own["level"][0]) else ""
+            found.append(
+                f"interval{narrow} above zero in {above}, below zero in {below} of {enough.height} datasets"
+            )
+        if few:
+            found.append(f"{few} with fewer than {FEWEST} units, without an interval")
+        parts.append(f"{level_words(own['level'][0], metric)[0]}: {', '.join(found)}")
     return "; ".join(parts) + "."

@@ -16,8 +16,7 @@ from lpact.analyses.lpact.tables.levels import BRAIN_UNIT_INDEX, CONTROL_DELTAS,
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
 from lpact.report.layout import Layout, View, glass_brain, layout_of, views_of
-from lpact.report.panels import DASH, Look
-from lpact.report.theme import DIVERGING
+from lpact.report.panels import DASH, Classes, Look
 from lpact.report.values import short
 from lpact.tables import CONTEXT_KEY, RECORDING_KEY
 from lpact.wording import counted, fixed
@@ -104,15 +103,19 @@ def make(material: Material) -> Drawing | str:
     n_views = np.cumsum([_FORMS[layout_of(own["coordinate_frame"][0])].n_views for own in found])
     kept = [own for own, n in zip(found, n_views, strict=True) if n <= MOST_VIEWS]
     most = max(FEWEST_MARKS, MOST_MARKS // int(n_views[len(kept) - 1]))
-    edges, metric = edges_of(known["value"].to_numpy()), common.metric_name(material)
-    scale = _Scale(edges, metric, most)
+    classes, metric = panels.diverging(known["value"]), common.metric_name(material)
+    scale = _Scale(classes, metric, most)
+    key = panels.key(
+        panels.class_entry(f"real minus best control, held-out {metric}", classes),
+        ("real features ahead", Look("triangle-up", "paper", "line", 70)),
+        ("behind", Look("triangle-down", "paper", "line", 70)),
+    )
     groups = pl.concat(kept).partition_by("dataset", "coordinate_frame", maintain_order=True)
-    chart = panels.stacked(_key(edges, metric), *(_dataset(own, scale) for own in groups))
+    chart = panels.stacked(key, *(_dataset(own, scale) for own in groups))
     by_layer = known.group_by(LAYER).agg(
         share=(pl.col("value") > 0).mean(), mean=pl.col("value").mean()
     )
-    best = by_layer.sort(["share", "mean", *LAYER], descending=[True, True, *[False] * 3])
-    top = best.row(0, named=True)
+    top = common.top(by_layer, "share", "mean")
     summary = (
         f"In {known.filter(pl.col('value') > 0).height:,} of {known.height:,} combinations of unit and model the real "
         f"features are ahead of the best control. The largest share is {top['share']:.0%} ({place(top)}; mean "
@@ -149,30 +152,20 @@ def rows_of(material: Material) -> UnitRows:
     # Adding zero makes a negative zero a positive one.
     near = (pl.col(place).round(1) + 0.0 for place in _PLACE)
     units = units.with_columns(own.alias(name) for own, name in zip(near, _NEAR, strict=True))
-    within = (
-        _with_panels(units)
-        .sort([*by, *SUBJECT_RUN])
-        .group_by([*by, "subject"], maintain_order=True)
-        .agg(
-            pl.col("value").mean(),
-            pl.col("real").filter(keep).mean(),
-            pl.col(_PLACE).first(),
-            n_recordings=keep.sum(),
-        )
-    )
-    sites = within.group_by(by, maintain_order=True).agg(
-        pl.col("value").mean(),
-        pl.col("real").filter(keep).mean(),
-        pl.col(_PLACE).first(),
+    means = pl.col("value").mean(), pl.col("real").filter(keep).mean(), pl.col(_PLACE).first()
+    units = _with_panels(units).sort([*by, *SUBJECT_RUN])
+    within = units.group_by([*by, "subject"], maintain_order=True)
+    subjects = within.agg(*means, n_recordings=keep.sum())
+    sites = subjects.group_by(by, maintain_order=True).agg(
+        *means,
         n_subjects=keep.sum().cast(pl.Int64),
         n_recordings=pl.col("n_recordings").sum().cast(pl.Int64),
     )
-    sites = sites.drop(_NEAR)
-    return UnitRows(sites, index.height, index.filter(~placed).height, other_order)
+    return UnitRows(sites.drop(_NEAR), index.height, index.filter(~placed).height, other_order)
 
 
 def _contrasts(material: Material, index: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """One row per context and unit with a place; and how many of these units have scores in another order."""
+    """One row per recording, layer and unit with a place; and how many of these units have scores in another order."""
     metric, layers = material.config.readout.primary_metric, best_layers(material)
     rivals = primary_deltas(material).select(*CONTEXT_KEY, condition="best_control")
     scores = material.table(UNIT_SCORES.name).filter(metric=metric)
@@ -214,56 +207,20 @@ def _with_panels(units: pl.DataFrame) -> pl.DataFrame:
 # -- drawing -----------------------------------------------------------------------------------------------------------
 
 
-def edges_of(values: np.ndarray[Any, Any]) -> tuple[float, float, float]:
-    """Round edges of the shades, each about three times the previous one.
-
-    The last is the largest of 1, 3, 10, 30 … and their fractions that the 95th percentile of sizes reaches.
-    """
-    sizes = np.abs(values)
-    reach = float(np.quantile(sizes, 0.95)) or float(sizes.max()) or 1.0
-    power = int(np.floor(np.log10(reach)))
-    round_ones = [float(f"{m}e{p}") for p in (power - 1, power) for m in (1, 3)]
-    last = 3 if reach >= round_ones[3] else 2
-    low, middle, high = round_ones[last - 2 : last + 1]
-    return low, middle, high
-
-
-def shade_of(value: float, edges: tuple[float, float, float]) -> int:
-    """Number of the shade, −3 to 3; the outermost are open."""
-    size = sum(abs(value) > edge for edge in edges)
-    return size if value > 0 else -size
-
-
-def _look(shade: int, *, ahead: bool) -> Look:
+def _look(value: float | None, classes: Classes) -> Look:
     """Triangles: up where the real features are ahead; larger and stronger the farther."""
-    role = DIVERGING[shade + 3]
-    area = (19, 41, 70, 108)[abs(shade)]
-    shape = "triangle-up" if ahead else "triangle-down"
-    return Look(shape, role, "line" if abs(shade) < 2 else role, area)
-
-
-def _key(edges: tuple[float, float, float], metric: str) -> alt.LayerChart:
-    entries: list[Any] = [f"real minus best control, held-out {metric}"]
-    for sign in (-1, 1):
-        beyond = (
-            f"beyond {sign * edges[2]:g}",
-            f"to {sign * edges[2]:g}",
-            f"to {sign * edges[1]:g}",
-        )
-        shades = [
-            (text.replace("-", "−"), _look(sign * size, ahead=sign > 0))
-            for size, text in zip((3, 2, 1), beyond, strict=True)
-        ]
-        entries += shades[::-1] if sign > 0 else shades
-        if sign < 0:
-            entries += [("", _look(0, ahead=False)), (f"within {edges[0]:g}", _look(0, ahead=True))]
-    return panels.key(*entries, width=900, thick=0.8)
+    if value is None:
+        return Look(DASH, None, "line", 64)
+    place = sum(value >= bound for bound in classes.bounds)
+    role, size = classes.roles[place], abs(place - 3)
+    shape = "triangle-up" if value > 0 else "triangle-down"
+    return Look(shape, role, "line" if size < 2 else role, (19, 41, 70, 108)[size])
 
 
 class _Scale(NamedTuple):
-    """Edges of the shades, the metric, and the most marks per view."""
+    """Classes of differences, the metric, and the most marks per view."""
 
-    edges: tuple[float, float, float]
+    classes: Classes
     metric: str
     most: int
 
@@ -304,7 +261,14 @@ def _view(
     thin = np.maximum(0.0, _THINNEST / pixels - (view.high - view.low)) / 2
     low, high = view.low - thin, view.high + thin
     width, height = ((high - low) * pixels).tolist()
-    x, y = (_axis(i, (float(low[i]), float(high[i])), view) for i in (0, 1))
+    small: Spec = {"labelFontSize": 9, "titleFontSize": 9, "labelFlush": False, "grid": False}
+    x, y = (
+        panels.bare(name, ends)
+        if view.axes is None
+        else panels.axis(name, f"{view.axes[i]} (mm)", ends, ticks=ends, fmt=".0f", **small)
+        for i, name in enumerate("xy")
+        for ends in [(float(low[i]), float(high[i]))]
+    )
     layers = []
     if view.outline:
         # A symbol of area (2 s)² draws its path s times as large.
@@ -312,11 +276,7 @@ def _view(
         look |= {"filled": False, "stroke": "missing"}
         layers.append(panels.layer([{"x": 0.0, "y": 0.0}], "point", look, x=x, y=y))
     units = _units(sites, view, pixels, scale)
-    shades = [None if own is None else shade_of(own, scale.edges) for own in units["value"]]
-    looks = [
-        Look(DASH, None, "line", 64) if shade is None else _look(shade, ahead=value > 0)
-        for shade, value in zip(shades, units["value"], strict=True)
-    ]
+    looks = [_look(value, scale.classes) for value in units["value"]]
     layers.append(panels.points(units, x, y, looks, thick=0.8))
     if named and view.axes is None:
         layers.append(panels.heading(view.name, width / 2, y=-6, align="center", fontSize=9))
@@ -352,34 +312,14 @@ def _tooltip(row: dict[str, Any], metric: str) -> str:
     return f"{text}: real {fixed(row['real'])}, {contrast}; {over}"
 
 
-def _axis(i: int, ends: tuple[float, float], view: View) -> Spec:
-    """Coordinates in mm, with an axis where a view has names for them."""
-    if view.axes is None:
-        return panels.bare("xy"[i], ends)
-    small: Spec = {"labelFontSize": 9, "titleFontSize": 9, "labelFlush": False, "grid": False}
-    return panels.axis("xy"[i], f"{view.axes[i]} (mm)", ends, ticks=ends, fmt=".0f", **small)
-
-
 def _caption(rows: UnitRows, metric: str, n_left_out: int) -> list[str]:
     kinds = {layout_of(frame) for frame in rows.sites["coordinate_frame"].unique()}
-    counts = (
-        (
-            rows.n_without_place,
-            f"of {counted(rows.n_units, 'unit')} of all recordings have no coordinates",
-        ),
-        (
-            rows.n_other_order,
-            "units have scores in another unit order than the index and are not drawn",
-        ),
-        (
-            rows.sites["value"].null_count(),
-            "units have no finite difference and are drawn as dashes",
-        ),
-        (
-            n_left_out,
-            f"panels are left out for lack of space; {UNIT_SCORES.name} has their numbers",
-        ),
-    )
+    counts = {
+        f"of {counted(rows.n_units, 'unit')} of all recordings have no coordinates": rows.n_without_place,
+        "units have scores in another unit order than the index and are not drawn": rows.n_other_order,
+        "units have no finite difference and are drawn as dashes": rows.sites["value"].null_count(),
+        f"panels are left out for lack of space; {UNIT_SCORES.name} has their numbers": n_left_out,
+    }
     return [
         f"Held-out {metric} of the real features minus that of the best counted control of the subject-run, at "
         "every unit with coordinates: mean over runs of a subject, then over subjects where the unit has the same name "
@@ -390,6 +330,6 @@ def _caption(rows: UnitRows, metric: str, n_left_out: int) -> list[str]:
         "Outlines of the brain need nilearn: pip install 'lpact[fmri]' adds it."
         if Layout.BRAIN in kinds and not glass_brain("top")
         else "",
-        *(f"{n:,} {words}." for n, words in counts if n),
+        *(f"{n:,} {words}." for words, n in counts.items() if n),
         "Where a view has too many units, a triangle is the mean of those in a small square.",
     ]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from lpact.analyses.lpact.gates._frames import Claim, Layer
-from lpact.codes import Gate
+from lpact.analyses.lpact.gates.rows import Claim, Layer
+from lpact.codes import Gate, RowLabel
+from lpact.wording import counted, number
 
 PAPER = "paper"
 """Name of the point rules in every decision table."""
@@ -78,9 +79,24 @@ ILLUSTRATIVE = frozenset(
 """Criteria that are shown with a gate but never stop it: typical values behind a majority vote."""
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """One test: the rival, the model's advantage, and its p-value."""
+
+    against: str
+    advantage: float
+    p_value: float
+    n: int
+    n_draws: int = 0
+    """Draws of which the p-value is a rank; 0 for other tests."""
+
+
 Bound = tuple[CriterionName, Relation, float]
 Found = tuple[float | None, int, str, str, str]
 """Value, n, compared_with, sentence and beaten_by of a criterion."""
+Tests = tuple[CriterionName, Sequence[Comparison], str, str, str | None]
+"""Criterion, its tests, the alternative ("the score is above that of"), the method, and the sentence where there is no
+test; None: without a rival, nothing else could explain the result."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +121,30 @@ class Criterion:
         """A bound with what was found."""
         name, relation, threshold = bound
         return cls(name, relation, threshold, *found)
+
+    @classmethod
+    def of_tests(cls, tests: Tests, alpha: float) -> Criterion:
+        """The test with the largest p-value: the intersection–union of all."""
+        name, compared, what, by, nothing = tests
+        bound: Bound = (name, "<=", alpha)
+        if not compared:
+            if nothing is None:
+                unrivalled = "There is no rival; only the surrogates are compared."
+                return cls(*bound, 0.0, 0, "", unrivalled, "")
+            return cls(*bound, None, 0, "", nothing, str(RowLabel.NOT_COMPUTED))
+        test = min(compared, key=lambda test: (-test.p_value, test.advantage, test.against))
+        of = f", the hardest of {len(compared)}" if len(compared) > 1 else ""
+        against = f"{what} {test.against.replace('unit_order', 'unit order')}{of}"
+        shown = test.p_value <= alpha
+        said = against[:1].upper() + against[1:] if shown else f"It is not shown that {against}"
+        beyond = ""
+        if test.n_draws and test.p_value < 1 / (1 + test.n_draws):
+            beyond = f", beyond all {test.n_draws} draws by their mean and spread"
+        sentence = (
+            f"{said}: {number(test.advantage)} on average, p = {number(test.p_value)} by {by}{beyond} "
+            f"(at most {number(alpha)} is needed)."
+        )
+        return cls(*bound, test.p_value, test.n, test.against, sentence, test.against)
 
     @property
     def passed(self) -> bool:
@@ -146,6 +186,13 @@ class GateEvidence:
         nothing = (None, 0, "", sentence, why)
         return cls(gate, tuple(Criterion.of(bound, nothing) for bound in bounds))
 
+    @classmethod
+    def of_tests(
+        cls, gate: Gate, tests: Iterable[Tests], alpha: float, *first: Criterion
+    ) -> GateEvidence:
+        """A gate of tests at one level, after criteria that are no tests."""
+        return cls(gate, (*first, *(Criterion.of_tests(own, alpha) for own in tests)))
+
     @property
     def passed(self) -> bool:
         """Whether every decisive criterion holds."""
@@ -168,7 +215,7 @@ class GateEvidence:
 
 @dataclass(frozen=True)
 class ClaimEvidence:
-    """All gates of one claim."""
+    """All gates of one claim, in the order in which a failure is reported."""
 
     gates: Mapping[Gate, GateEvidence]
 
@@ -185,10 +232,6 @@ class ClaimEvidence:
         """Severe-control survival at level 2: the second criterion of its gate."""
         return self[Gate.SEVERE_CONTROL].criteria[1]
 
-    def in_order(self) -> tuple[GateEvidence, ...]:
-        """Return the gates in the order in which a failure is reported."""
-        return tuple(self[gate] for gate in Gate)
-
     @property
     def passed(self) -> bool:
         """Whether every gate passes."""
@@ -197,7 +240,7 @@ class ClaimEvidence:
     @property
     def first_failed(self) -> GateEvidence | None:
         """The first gate that the evidence does not pass."""
-        return next((e for e in self.in_order() if not e.passed), None)
+        return next((e for e in self.gates.values() if not e.passed), None)
 
 
 @dataclass(frozen=True)
@@ -214,4 +257,29 @@ class Profile:
 
     def of(self, claim: Claim) -> ClaimEvidence:
         """Return the gates of one claim."""
-        return ClaimEvidence({**self.layers[claim[:3]], Gate.MECHANISM: self.mechanisms[claim]})
+        found = {**self.layers[claim[:3]], Gate.MECHANISM: self.mechanisms[claim]}
+        return ClaimEvidence({gate: found[gate] for gate in Gate})
+
+
+def mean_over(n_subject_runs: int, n_left_out: int = 0) -> str:
+    """Return what a mean was taken over, and how many subject-runs could not enter it."""
+    over = f"mean over {counted(n_subject_runs, 'subject-run')}"
+    return f"({over}; {n_left_out} more not computed)" if n_left_out else f"({over})"
+
+
+def rivalry(model: float | None, rival_name: str, rival: float | None, difference: float) -> str:
+    """Return the model's score beside its rival's; the difference shows what rounding would hide."""
+    return (
+        f"The model scores {number(model)}, {rival_name} {number(rival)}: "
+        f"a difference of {number(difference)}"
+    )
+
+
+def joined(prefix: str, sentence: str) -> str:
+    """Return ``prefix: sentence`` as one sentence."""
+    return f"{prefix}: {sentence[:1].lower()}{sentence[1:]}"
+
+
+def words(code: str) -> str:
+    """A code such as ``run_to_run`` in a sentence."""
+    return code.replace("_", " ")

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.gates._frames import complete, read_measured
-from lpact.analyses.lpact.gates.calibrated.evidence import calibrated_profile
-from lpact.analyses.lpact.gates.claim_tables import (
-    Claims,
-    decision_table,
-    evidence_table,
-    explained_claims,
-    integrated_table,
-    study_outcome,
-    summarise_decisions,
-)
-from lpact.analyses.lpact.gates.claims import list_claims, list_layers, read_standings
-from lpact.analyses.lpact.gates.criteria import Profile
+from lpact.analyses.lpact.gates.calibrated.tests import calibrated_profile
+from lpact.analyses.lpact.gates.criteria import ClaimEvidence, Criterion, CriterionName, Profile
 from lpact.analyses.lpact.gates.point_rules import Summaries, paper_profile
 from lpact.analyses.lpact.gates.rows import (
+    Claim,
     failure_modes,
     label_ceiling,
     label_dissociations,
@@ -30,10 +21,23 @@ from lpact.analyses.lpact.gates.rows import (
     label_relational,
     label_specificity,
     label_stripping_deltas,
+    read_measured,
     with_direction,
     with_pass_fraction,
 )
-from lpact.analyses.lpact.gates.summaries import LabelledRows
+from lpact.analyses.lpact.gates.verdict import (
+    RUNGS,
+    Case,
+    Discoveries,
+    RawEvidence,
+    Standing,
+    discover,
+    list_claims,
+    list_layers,
+    read_standings,
+    rung_p_values,
+)
+from lpact.analyses.lpact.tables import levels
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.decisions import (
     CONTROL_EXPLAINED,
@@ -42,44 +46,28 @@ from lpact.analyses.lpact.tables.decisions import (
     GATE_EVIDENCE,
     STUDY_OUTCOME,
 )
-from lpact.analyses.lpact.tables.levels import (
-    BLOCK_DROPS,
-    BLOCK_SCORES,
-    CONTROL_DELTAS,
-    CONTROL_NULLS,
-    DISSOCIATIONS,
-    FAILURE_MODES,
-    NORMALIZED_SCORES,
-    PREDICTIVE_SCORES,
-    PROFILE_DELTAS,
-    PROFILE_SCORES,
-    RELATIONAL_NULLS,
-    RELATIONAL_SUMMARY,
-    SPECIFICITY,
-    STRIPPING_DELTAS,
-    SUBJECT_RUN_SUMMARY,
-)
-from lpact.codes import Gate
+from lpact.codes import FinalLabel, Gate, Outcome
 from lpact.errors import TableError, did_you_mean
-from lpact.store import validate
+from lpact.store import polars_schema, validate
 from lpact.tables import Table
+from lpact.wording import counted
 
 NEEDED: tuple[Table, ...] = (
     EVIDENCE_FEASIBILITY,
-    CONTROL_DELTAS,
-    CONTROL_NULLS,
-    PREDICTIVE_SCORES,
-    BLOCK_SCORES,
-    SUBJECT_RUN_SUMMARY,
-    PROFILE_SCORES,
-    PROFILE_DELTAS,
-    RELATIONAL_NULLS,
-    RELATIONAL_SUMMARY,
-    STRIPPING_DELTAS,
-    BLOCK_DROPS,
-    SPECIFICITY,
-    DISSOCIATIONS,
-    NORMALIZED_SCORES,
+    levels.CONTROL_DELTAS,
+    levels.CONTROL_NULLS,
+    levels.PREDICTIVE_SCORES,
+    levels.BLOCK_SCORES,
+    levels.SUBJECT_RUN_SUMMARY,
+    levels.PROFILE_SCORES,
+    levels.PROFILE_DELTAS,
+    levels.RELATIONAL_NULLS,
+    levels.RELATIONAL_SUMMARY,
+    levels.STRIPPING_DELTAS,
+    levels.BLOCK_DROPS,
+    levels.SPECIFICITY,
+    levels.DISSOCIATIONS,
+    levels.NORMALIZED_SCORES,
 )
 """Measured tables that the decision reads."""
 
@@ -105,8 +93,7 @@ def decide(
         By full name: every table with decided columns, complete, then the failure modes of level 1 and the tables
         of ``decisions/``. All are sorted by key, whatever the order of the given rows.
     """
-    measured = read_all(tables)
-    return decide_gathered(measured, gather(measured, gates=gates, primary_metric=primary_metric))
+    return decide_gathered(gather(read_all(tables), gates=gates, primary_metric=primary_metric))
 
 
 def read_all(tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
@@ -116,11 +103,18 @@ def read_all(tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
 
 @dataclass(frozen=True)
 class Gathered:
-    """Labelled rows, and the gates of all claims under both profiles."""
+    """Labelled rows, the gates of all claims under both profiles, and what claims show without controls."""
 
-    rows: LabelledRows
-    claims: Claims
+    rows: Mapping[str, pl.DataFrame]
     profiles: tuple[Profile, Profile]
+    gates: GatesConfig
+    claims: Sequence[Claim]
+    raw: Mapping[Claim, RawEvidence]
+    standings: Mapping[str, Standing]
+
+    def case(self, claim: Claim, evidence: ClaimEvidence) -> Case:
+        """One claim with its gates."""
+        return Case(evidence, self.standings[claim[0]], self.raw[claim], self.gates)
 
     def without_dataset(self, dataset: str) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Decision table and study outcome of a study without one dataset.
@@ -128,20 +122,25 @@ class Gathered:
         The gates of a layer depend on its own rows alone and are not evaluated again. Claims name the mechanisms that
         the study strips anywhere and are corrected together; both are those of the remaining datasets.
         """
-        layers = [layer for layer in list_layers(self.rows.predictive) if layer[0] != dataset]
-        names = list_claims(layers, self.rows.specificity.filter(pl.col("dataset") != dataset))
-        standings = {name: s for name, s in self.claims.standings.items() if name != dataset}
-        claims = replace(self.claims, names=names, standings=standings)
-        decisions = [decision_table(profile, claims) for profile in self.profiles]
-        outcomes = [
-            study_outcome(made, standings, profile.name)
-            for made, profile in zip(decisions, self.profiles, strict=True)
+        layers = [
+            layer
+            for layer in list_layers(self.rows[levels.CONTROL_DELTAS.name])
+            if layer[0] != dataset
         ]
-        return pl.concat(decisions), pl.concat(outcomes)
+        specificity = self.rows[levels.SPECIFICITY.name].filter(pl.col("dataset") != dataset)
+        standings = {name: s for name, s in self.standings.items() if name != dataset}
+        left = replace(self, claims=list_claims(layers, specificity), standings=standings)
+        return left.decisions()
+
+    def decisions(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Decision table and study outcome under both profiles."""
+        decided = {profile.name: decision_table(profile, self) for profile in self.profiles}
+        outcomes = [study_outcome(own, self.standings, name) for name, own in decided.items()]
+        return pl.concat(decided.values()), pl.concat(outcomes)
 
     def integrated(self) -> pl.DataFrame:
         """Which claims pass every gate, before any correction."""
-        return pl.concat(integrated_table(profile, self.claims) for profile in self.profiles)
+        return pl.concat(integrated_table(profile, self) for profile in self.profiles)
 
 
 def gather(
@@ -159,48 +158,41 @@ def gather(
     tested further, and what is not tested does not pass: enough to know which claims are integrated.
     """
     if stripped is None:
-        _check_metric(measured[CONTROL_DELTAS.name], primary_metric)
-    rows = LabelledRows(
-        predictive=label_predictive(measured[CONTROL_DELTAS.name]),
-        nulls=measured[CONTROL_NULLS.name],
-        similarities=measured[PROFILE_SCORES.name],
-        relational=label_relational(measured[PROFILE_DELTAS.name], gates),
-        relational_summary=measured[RELATIONAL_SUMMARY.name],
-        specificity=measured[SPECIFICITY.name],
-        ceiling=label_ceiling(measured[NORMALIZED_SCORES.name], gates),
-    )
-    layers = list_layers(rows.predictive)
-    names = list_claims(layers, rows.specificity if stripped is None else stripped)
+        _check_metric(measured[levels.CONTROL_DELTAS.name], primary_metric)
+    deltas, profile_deltas = levels.CONTROL_DELTAS.name, levels.PROFILE_DELTAS.name
+    normalized = levels.NORMALIZED_SCORES.name
+    rows = {
+        **measured,
+        deltas: label_predictive(measured[deltas]),
+        profile_deltas: label_relational(measured[profile_deltas], gates),
+        normalized: label_ceiling(measured[normalized], gates),
+    }
+    layers = list_layers(rows[deltas])
+    names = list_claims(layers, rows[levels.SPECIFICITY.name] if stripped is None else stripped)
     standings = read_standings(measured[EVIDENCE_FEASIBILITY.name], layers)
     found = Summaries(rows, gates, primary_metric)
     paper = paper_profile(found, layers, names, gates)
-    calibrated = calibrated_profile(rows, measured, paper, found, gates, primary_metric, stop_above)
-    claims = Claims(gates, names, {claim: found.raw(claim) for claim in names}, standings)
-    return Gathered(rows, claims, (paper, calibrated))
+    calibrated = calibrated_profile(rows, paper, found, gates, primary_metric, stop_above)
+    raw = {claim: found.raw(claim) for claim in names}
+    return Gathered(rows, (paper, calibrated), gates, names, raw, standings)
 
 
-def decide_gathered(
-    measured: Mapping[str, pl.DataFrame], found: Gathered
-) -> dict[str, pl.DataFrame]:
+def decide_gathered(found: Gathered) -> dict[str, pl.DataFrame]:
     """The tables that `decide` returns, from the gates of all claims."""
-    claims = found.claims
-    by_profile = {profile.name: decision_table(profile, claims) for profile in found.profiles}
-    decisions = validate(pl.concat(by_profile.values()), DECISIONS)
-    outcomes = [study_outcome(made, claims.standings, name) for name, made in by_profile.items()]
-    evidence = [evidence_table(profile, claims) for profile in found.profiles]
+    decisions, outcomes = found.decisions()
+    decisions = validate(decisions, DECISIONS)
+    evidence = [evidence_table(profile, found) for profile in found.profiles]
     return {
-        **_row_tables(measured, found.rows, found.profiles[0]),
+        **_row_tables(found.rows, found.profiles[0]),
         DECISIONS.name: decisions,
         GATE_EVIDENCE.name: validate(pl.concat(evidence), GATE_EVIDENCE),
         CONTROL_EXPLAINED.name: explained_claims(decisions),
         DECISION_SUMMARY.name: summarise_decisions(decisions),
-        STUDY_OUTCOME.name: validate(pl.concat(outcomes), STUDY_OUTCOME),
+        STUDY_OUTCOME.name: validate(outcomes, STUDY_OUTCOME),
     }
 
 
-def _row_tables(
-    measured: Mapping[str, pl.DataFrame], rows: LabelledRows, paper: Profile
-) -> dict[str, pl.DataFrame]:
+def _row_tables(rows: Mapping[str, pl.DataFrame], paper: Profile) -> dict[str, pl.DataFrame]:
     """Tables of levels 1 to 4 with their decided columns."""
     columns = {"predictive": pl.Boolean, "relational": pl.Boolean}
     schema = {"dataset": pl.String, "model": pl.String, "layer": pl.Int64, **columns}
@@ -209,21 +201,31 @@ def _row_tables(
         for layer, gates in paper.layers.items()
     ]
     upstream = pl.DataFrame(passed, schema=schema, orient="row")
-    specificity = label_specificity(rows.specificity, upstream)
+    predictive, relational, summary, drops, specific, pairs, runs = (
+        rows[table.name]
+        for table in (
+            levels.CONTROL_DELTAS,
+            levels.PROFILE_DELTAS,
+            levels.RELATIONAL_SUMMARY,
+            levels.STRIPPING_DELTAS,
+            levels.SPECIFICITY,
+            levels.DISSOCIATIONS,
+            levels.SUBJECT_RUN_SUMMARY,
+        )
+    )
+    specificity = label_specificity(specific, upstream)
     labelled = {
-        CONTROL_DELTAS: rows.predictive,
-        SUBJECT_RUN_SUMMARY: with_direction(measured[SUBJECT_RUN_SUMMARY.name]),
-        FAILURE_MODES: failure_modes(rows.predictive),
-        PROFILE_DELTAS: rows.relational,
-        RELATIONAL_SUMMARY: with_pass_fraction(rows.relational_summary, rows.relational),
-        STRIPPING_DELTAS: label_stripping_deltas(
-            measured[STRIPPING_DELTAS.name], specificity, upstream
-        ),
-        SPECIFICITY: specificity,
-        DISSOCIATIONS: label_dissociations(measured[DISSOCIATIONS.name]),
-        NORMALIZED_SCORES: rows.ceiling,
+        levels.CONTROL_DELTAS: predictive,
+        levels.SUBJECT_RUN_SUMMARY: with_direction(runs),
+        levels.FAILURE_MODES: failure_modes(predictive),
+        levels.PROFILE_DELTAS: relational,
+        levels.RELATIONAL_SUMMARY: with_pass_fraction(summary, relational),
+        levels.STRIPPING_DELTAS: label_stripping_deltas(drops, specificity, upstream),
+        levels.SPECIFICITY: specificity,
+        levels.DISSOCIATIONS: label_dissociations(pairs),
+        levels.NORMALIZED_SCORES: rows[levels.NORMALIZED_SCORES.name],
     }
-    return {table.name: complete(frame, table) for table, frame in labelled.items()}
+    return {table.name: frame.select(table.column_names) for table, frame in labelled.items()}
 
 
 def _check_metric(control_deltas: pl.DataFrame, primary_metric: str) -> None:
@@ -231,8 +233,139 @@ def _check_metric(control_deltas: pl.DataFrame, primary_metric: str) -> None:
     if known and primary_metric not in known:
         raise TableError(
             f"no level-1 row holds the primary metric '{primary_metric}'",
-            where=f"table '{CONTROL_DELTAS.name}', column 'metric'",
+            where=f"table '{levels.CONTROL_DELTAS.name}', column 'metric'",
             got=", ".join(known),
             expected=primary_metric,
             remedy=did_you_mean(primary_metric, known),
         )
+
+
+def decision_table(profile: Profile, found: Gathered) -> pl.DataFrame:
+    """One row per claim, in the order of the claims."""
+    evidence = {claim: profile.of(claim) for claim in found.claims}
+    corrected: Mapping[Claim, Discoveries] = {}
+    if profile.corrected:
+        corrected = discover(evidence, found.standings, found.claims, found.gates)
+    rows = []
+    for claim, own in evidence.items():
+        row = _decision_row(found.case(claim, own), corrected.get(claim, Discoveries()))
+        rows.append((*claim, profile.name, *row))
+    return pl.DataFrame(rows, schema=polars_schema(DECISIONS), orient="row")
+
+
+def _decision_row(case: Case, discoveries: Discoveries) -> tuple[Any, ...]:
+    """The columns after the key, in their declared order. No gate of a diagnostic dataset is passed."""
+    evidence, standing = case.evidence, case.standing
+    passed = (
+        evidence[Gate.PREDICTIVE].passed,
+        evidence[Gate.RELATIONAL].passed,
+        evidence[Gate.MECHANISM].passed,
+        evidence[Gate.CEILING].passed,
+        evidence.severe_level1.passed,
+        evidence.severe_level2.passed,
+        evidence[Gate.SEVERE_CONTROL].passed,
+        evidence[Gate.REPLICATION].passed,
+        evidence.passed and FinalLabel.INTEGRATED_CANDIDATE in discoveries.allowed,
+    )
+    return (
+        standing.role,
+        case.raw.n_subject_runs,
+        case.raw.score,
+        case.raw_positive,
+        *(standing.confirmatory and gate for gate in passed),
+        discoveries.p_value,
+        discoveries.q_value,
+        *case.verdict(discoveries),
+    )
+
+
+def evidence_table(profile: Profile, found: Gathered) -> pl.DataFrame:
+    """One row per claim, gate and criterion.
+
+    The first criterion of every gate is the dataset's standing, so that a gate passes exactly if all decisive rows do.
+    """
+    order = {gate: place for place, gate in enumerate(Gate)}
+    rows = []
+    for claim in found.claims:
+        standing = found.standings[claim[0]]
+        name, value = CriterionName.CONFIRMATORY, float(standing.confirmatory)
+        said = (standing.role, standing.sentence, standing.why_not)
+        confirmatory = Criterion(name, ">=", 1.0, value, 1, *said)
+        for gate in profile.of(claim).gates.values():
+            for place, c in enumerate((confirmatory, *gate.criteria)):
+                key = (*claim, profile.name, gate.gate.value, order[gate.gate], c.name.value, place)
+                numbers = (c.value, c.relation, c.threshold, c.passed, c.n)
+                rows.append((*key, *numbers, c.compared_with, c.sentence))
+    table = pl.DataFrame(rows, schema=polars_schema(GATE_EVIDENCE), orient="row")
+    return validate(table, GATE_EVIDENCE)
+
+
+def integrated_table(profile: Profile, found: Gathered) -> pl.DataFrame:
+    """Which claims pass every gate before any correction, without the words of the decision table.
+
+    ``uncovered``: the label is `insufficient_coverage`. ``p_value`` as in the decision table, where the profile has
+    tests.
+    """
+    rows = []
+    for claim in found.claims:
+        evidence, standing = profile.of(claim), found.standings[claim[0]]
+        label = found.case(claim, evidence).label(frozenset(RUNGS))
+        p = None
+        if profile.corrected and standing.confirmatory:
+            p = rung_p_values(evidence, found.gates)[FinalLabel.INTEGRATED_CANDIDATE]
+        passed = standing.confirmatory and evidence.passed
+        rows.append((*claim, profile.name, passed, label is FinalLabel.INSUFFICIENT_COVERAGE, p))
+    declared = polars_schema(DECISIONS)
+    schema = {name: declared[name] for name in DECISIONS.key}
+    schema |= {"passed": pl.Boolean(), "uncovered": pl.Boolean(), "p_value": pl.Float64()}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def explained_claims(decisions: pl.DataFrame) -> pl.DataFrame:
+    """Claims with a raw positive that nuisance, a control or an unmet gate accounts for."""
+    explained = decisions.filter(pl.col("label") == FinalLabel.CONTROL_EXPLAINED.value)
+    return validate(explained.select(CONTROL_EXPLAINED.column_names), CONTROL_EXPLAINED)
+
+
+def summarise_decisions(decisions: pl.DataFrame) -> pl.DataFrame:
+    """Count claims and passed gates by dataset and verdict."""
+    gates = ("predictive", "relational", "ceiling", "severe_control", "replication")
+    columns = {"mechanism": "mechanism_specific", **{gate: gate for gate in gates}}
+    summary = decisions.group_by(DECISION_SUMMARY.key, maintain_order=True).agg(
+        n_claims=pl.len().cast(pl.Int64),
+        **{f"n_{name}": pl.col(gate).sum().cast(pl.Int64) for name, gate in columns.items()},
+    )
+    return validate(summary, DECISION_SUMMARY)
+
+
+def study_outcome(
+    decisions: pl.DataFrame, standings: Mapping[str, Standing], gate_profile: str
+) -> pl.DataFrame:
+    """Outcome A, B, C or D over the claims of confirmatory datasets with a complete chain; I if there is none."""
+    trusted = [name for name, s in standings.items() if s.confirmatory and s.chain_complete]
+    claims = decisions.filter(pl.col("dataset").is_in(trusted))
+    n_by_label: dict[str, int] = dict(claims["label"].value_counts().iter_rows())
+    steps = (
+        (Outcome.A, (FinalLabel.INTEGRATED_CANDIDATE,)),
+        (Outcome.B, (FinalLabel.RELATIONAL_CANDIDATE, FinalLabel.MECHANISM_SPECIFIC_CANDIDATE)),
+        (Outcome.C, (FinalLabel.PREDICTIVE_ONLY,)),
+    )
+    outcome = Outcome.I
+    if claims.height:
+        reached = (o for o, labels in steps if any(n_by_label.get(v.value) for v in labels))
+        outcome = next(reached, Outcome.D)
+    meaning = outcome.explanation
+    # Lack of coverage is no evidence of absence.
+    if n_uncovered := n_by_label.get(FinalLabel.INSUFFICIENT_COVERAGE.value, 0):
+        of = counted(claims.height, "confirmatory claim")
+        meaning = f"{meaning.rstrip('.')} ({n_uncovered} of {of} lack coverage)."
+    confirmatory = [name for name, s in standings.items() if s.confirmatory]
+    row = {
+        "gate_profile": gate_profile,
+        "outcome": outcome.value,
+        "meaning": meaning,
+        "n_claims": decisions.height,
+        "n_confirmatory_claims": decisions.filter(pl.col("dataset").is_in(confirmatory)).height,
+        "n_integrated": n_by_label.get(FinalLabel.INTEGRATED_CANDIDATE.value, 0),
+    }
+    return validate(pl.DataFrame([row]), STUDY_OUTCOME)

@@ -18,16 +18,25 @@ T    mean reliability ≥ min_reliability, mean delta_fraction > 0, and fraction
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.gates._frames import Claim, Layer, Row
-from lpact.analyses.lpact.gates.claims import NO_MECHANISM
-from lpact.analyses.lpact.gates.criteria import PAPER, Bound, GateEvidence, Profile
+from lpact.analyses.lpact.gates.criteria import (
+    PAPER,
+    Bound,
+    GateEvidence,
+    Profile,
+    mean_over,
+    rivalry,
+)
 from lpact.analyses.lpact.gates.criteria import CriterionName as Name
-from lpact.analyses.lpact.gates.rows import MIN_TARGETS
-from lpact.analyses.lpact.gates.summaries import (
-    LabelledRows,
+from lpact.analyses.lpact.gates.rows import (
+    MIN_TARGETS,
+    Claim,
+    Layer,
+    Row,
     most_reaching_controls,
     strongest_controls,
     summarise_ceiling,
@@ -36,8 +45,8 @@ from lpact.analyses.lpact.gates.summaries import (
     summarise_relational,
     why_nothing,
 )
-from lpact.analyses.lpact.gates.verdict import RawEvidence
-from lpact.analyses.lpact.gates.wording import mean_over, rivalry
+from lpact.analyses.lpact.gates.verdict import NO_MECHANISM, RawEvidence
+from lpact.analyses.lpact.tables import levels
 from lpact.codes import Gate, Reason, RowLabel
 from lpact.wording import counted, number, percent
 
@@ -48,17 +57,17 @@ NOT_COMPUTED = str(RowLabel.NOT_COMPUTED)
 class Summaries:
     """What every level of a study shows, by layer or claim."""
 
-    def __init__(self, rows: LabelledRows, gates: GatesConfig, primary_metric: str) -> None:
-        self.predictive = summarise_predictive(rows.predictive, primary_metric)
-        self.relational = summarise_relational(rows.relational, rows.relational_summary, gates)
-        self.mechanisms = summarise_mechanisms(rows.specificity)
-        self.ceiling = summarise_ceiling(rows.ceiling)
-        self.strongest = strongest_controls(rows.nulls, primary_metric)
-        self.reaching = most_reaching_controls(rows.similarities, rows.relational)
-
-    def why_no_relation(self, layer: Layer) -> str:
-        """Code of the cause why a layer has no comparable relational contrast."""
-        return why_nothing(self.relational.get(layer))
+    def __init__(
+        self, rows: Mapping[str, pl.DataFrame], gates: GatesConfig, primary_metric: str
+    ) -> None:
+        relational = rows[levels.PROFILE_DELTAS.name]
+        summary = rows[levels.RELATIONAL_SUMMARY.name]
+        self.predictive = summarise_predictive(rows[levels.CONTROL_DELTAS.name], primary_metric)
+        self.relational = summarise_relational(relational, summary, gates)
+        self.mechanisms = summarise_mechanisms(rows[levels.SPECIFICITY.name])
+        self.ceiling = summarise_ceiling(rows[levels.NORMALIZED_SCORES.name])
+        self.strongest = strongest_controls(rows[levels.CONTROL_NULLS.name], primary_metric)
+        self.reaching = most_reaching_controls(rows[levels.PROFILE_SCORES.name], relational)
 
     def raw(self, claim: Claim) -> RawEvidence:
         """Return what one claim shows without any control."""

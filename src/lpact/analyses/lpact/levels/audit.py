@@ -9,55 +9,83 @@ lower it, with a reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from functools import partial
 
+import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.levels.audit_record import (
-    ContextOffer,
-    DatasetAudit,
-    RecordingSummary,
-    Row,
-)
-from lpact.analyses.lpact.levels.audit_rows import (
-    control_rows,
-    correlation_rows,
-    finding_row,
-    ingredient_rows,
-    inventory_row,
-    missing_unit_rows,
-    mode_rows,
-    model_rows,
-)
-from lpact.analyses.lpact.levels.conditions import build_controls, control_inputs
-from lpact.analyses.lpact.levels.media import MediaAudit, release_rows
+from lpact.analyses.lpact.levels.media import MediaAudit, Row, release_rows
+from lpact.analyses.lpact.levels.pairing import MISSING_PARTNER, MODES, comparable, paired
+from lpact.analyses.lpact.levels.readouts import LayerInputs, build_controls
 from lpact.analyses.lpact.levels.strip import StripInputs, build_strippings
-from lpact.analyses.lpact.tables.audit import (
-    ACOUSTIC_PROXIES,
-    AUDIO_SOURCES,
-    CONTROL_AVAILABILITY,
-    EVIDENCE_FEASIBILITY,
-    FINDINGS,
-    INGREDIENT_AVAILABILITY,
-    MECHANISM_CORRELATIONS,
-    MEDIA_SUMMARY,
-    MODEL_INVENTORY,
-    RELEASE_AUDIT,
-    RELIABILITY_MODES,
-    STIMULUS_MEDIA,
-    TABLES,
-    UNIT_INVENTORY,
-)
+from lpact.analyses.lpact.tables import audit as tables
 from lpact.codes import Reason
 from lpact.config import DatasetConfig
-from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus, role_of
+from lpact.datasets._finding import Finding
+from lpact.datasets.base import DATASETS, Dataset, RecordingId, role_of
 from lpact.errors import FeatureError, InputError, did_you_mean
-from lpact.features.availability import Missing
+from lpact.features.mechanisms import Missing, mechanism_correlations
 from lpact.features.models import FULL, STATIC, ModelSource
 from lpact.inputs.prepare import Inspection, ModelOnGrid, Prepared
 from lpact.inputs.workspace import Workspace
 from lpact.store import frame
+from lpact.tables import Table
+
+
+@dataclass(frozen=True)
+class ContextOffer:
+    """What one (recording, model, layer) can be scored under: draws by available control, reasons for the others."""
+
+    recording: RecordingId
+    model: str
+    layer: int
+    n_features: int
+    draws: Mapping[str, int]
+    unavailable: Mapping[str, tuple[Reason, str]]
+    strippings: tuple[str, ...]
+    layers_offered: tuple[int, ...]
+    contexts_offered: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RecordingSummary:
+    """Sizes of a usable recording that planning needs."""
+
+    id: RecordingId
+    unit_ids: tuple[str, ...]
+    n_events: int
+    n_lags: int
+    n_folds: int
+    mechanisms: tuple[str, ...]
+    comparable: bool = True
+
+
+@dataclass
+class DatasetAudit:
+    """Everything that the audit knows about one dataset; small, and free of data."""
+
+    config: DatasetConfig
+    media: MediaAudit
+    recordings: list[RecordingSummary] = field(default_factory=list)
+    contexts: list[ContextOffer] = field(default_factory=list)
+    models_offered: set[str] = field(default_factory=set)
+    confirmatory: bool = False
+    tables: dict[str, list[Row]] = field(default_factory=dict)
+
+    def add(self, table: Table, rows: Iterable[Row]) -> None:
+        """Append rows to one of the audit's tables."""
+        self.tables.setdefault(table.name, []).extend(rows)
+
+    def rows(self, table: Table) -> list[Row]:
+        """Rows of one of the audit's tables so far."""
+        return self.tables.get(table.name, [])
+
+    def models(self) -> list[str]:
+        """Models with features for this dataset, in order of appearance."""
+        return list(dict.fromkeys(c.model for c in self.contexts))
 
 
 def audit_datasets(
@@ -88,17 +116,19 @@ def _inspections(
 ) -> Iterator[Inspection]:
     """Inspect one recording after another; a problem of one does not hide those of the next."""
     for recording in workspace.dataset(name).recording_ids():
-        try:
+        with _noted(problems):
             yield workspace.inspection(name, recording)
-        except InputError as error:
-            _add(problems, error)
         advance()
 
 
-def _add(problems: list[InputError], error: InputError) -> None:
+@contextmanager
+def _noted(problems: list[InputError]) -> Iterator[None]:
     """Note a problem once: recordings that share a stimulus share its problems."""
-    if str(error) not in {str(known) for known in problems}:
-        problems.append(error)
+    try:
+        yield
+    except InputError as error:
+        if str(error) not in map(str, problems):
+            problems.append(error)
 
 
 def _unknown_models(config: LPactConfig, audits: list[DatasetAudit]) -> list[InputError]:
@@ -135,57 +165,60 @@ def run(
     name = dataset_config.name
     audit = DatasetAudit(dataset_config, MediaAudit(name))
     missing: list[Mapping[tuple[str, str], Missing]] = []
-    correlated: set[str] = set()
-    checked: set[tuple[str, str]] = set()
-    noted: set[tuple[str, str]] = set()
+    done: set[tuple[str, ...]] = set()  # Recordings share stimuli.
     n_inspected = 0
     everywhere = RecordingId("(all)", "(all)", "(all)", "")
-    audit.add(FINDINGS, [finding_row(name, everywhere, f) for f in dataset.findings])
+    audit.add(tables.FINDINGS, [finding_row(name, everywhere, f) for f in dataset.findings])
     for inspection in inspections:
         n_inspected += 1
-        audit.add(UNIT_INVENTORY, [inventory_row(name, inspection)])
-        audit.add(FINDINGS, [finding_row(name, inspection.id, f) for f in inspection.findings])
-        prepared = inspection.prepared
-        audit.media.add(inspection.id, partial(_stimulus, dataset, inspection))
+        audit.add(tables.UNIT_INVENTORY, [inventory_row(name, inspection)])
+        notes = [finding_row(name, inspection.id, f) for f in inspection.findings]
+        audit.add(tables.FINDINGS, notes)
+        prepared, stimulus_id = inspection.prepared, inspection.id.stimulus
         if prepared is None:
+            audit.media.add(inspection.id, partial(dataset.stimulus, stimulus_id))
             continue
+        stimulus = prepared.stimulus
+        audit.media.add(inspection.id, partial(lambda own: own, stimulus))
         audit.recordings.append(_summarise(prepared))
-        if prepared.stimulus.features is not None:
-            audit.models_offered |= {key.model for key in prepared.stimulus.features.keys()}  # noqa: SIM118
-        try:
-            audit.contexts += context_offers(config, prepared, sources, checked)
-        except InputError as error:
-            _add(problems, error)
-        for model in (m.name for m in config.models):
-            if (model, prepared.stimulus.id) not in noted:
-                noted.add((model, prepared.stimulus.id))
-                notes = sources[model].findings(model, prepared.stimulus)
-                audit.add(FINDINGS, [finding_row(name, prepared.id, f) for f in notes])
+        if stimulus.features is not None:
+            audit.models_offered |= {key.model for key in stimulus.features.keys()}  # noqa: SIM118
+        with _noted(problems):
+            audit.contexts += context_offers(config, prepared, sources, done)
         missing.append(inspection.missing)
-        if prepared.stimulus.id not in correlated:
-            correlated.add(prepared.stimulus.id)
-            audit.add(MECHANISM_CORRELATIONS, correlation_rows(name, prepared))
-    audit.add(FINDINGS, missing_unit_rows(name, audit.recordings))
-    audit.add(CONTROL_AVAILABILITY, control_rows(config, name, audit.contexts))
-    audit.add(INGREDIENT_AVAILABILITY, ingredient_rows(config, name, missing))
-    audit.add(RELIABILITY_MODES, mode_rows(name, audit.recordings, config.relational.min_units))
-    _other_stimuli(dataset, audit.media, problems)
+        if ("rows", stimulus.id) not in done:
+            done.add(("rows", stimulus.id))
+            audit.add(tables.MECHANISM_CORRELATIONS, correlation_rows(name, prepared))
+            found = (f for m in config.models for f in sources[m.name].findings(m.name, stimulus))
+            audit.add(tables.FINDINGS, [finding_row(name, prepared.id, f) for f in found])
+    audit.add(tables.FINDINGS, missing_unit_rows(name, audit.recordings))
+    audit.add(tables.CONTROL_AVAILABILITY, control_rows(config, name, audit.contexts))
+    audit.add(tables.INGREDIENT_AVAILABILITY, ingredient_rows(config, name, missing))
+    audit.add(
+        tables.RELIABILITY_MODES, mode_rows(name, audit.recordings, config.relational.min_units)
+    )
+    for other in dataset.stimulus_ids():  # A dataset of text alone has no others.
+        with _noted(problems):
+            audit.media.add_stimulus(other, partial(dataset.stimulus, other))
     files = dataset.source_files()
-    audit.add(RELEASE_AUDIT, release_rows(name, DATASETS.get(dataset_config.reader).layout, files))
-    audit.add(STIMULUS_MEDIA, audit.media.mapping())
-    audit.add(MEDIA_SUMMARY, audit.media.summary())
-    audit.add(AUDIO_SOURCES, audit.media.sources())
-    audit.add(MODEL_INVENTORY, model_rows(config, name, audit.contexts))
+    audit.add(
+        tables.RELEASE_AUDIT, release_rows(name, DATASETS.get(dataset_config.reader).layout, files)
+    )
+    audit.add(tables.STIMULUS_MEDIA, audit.media.mapping())
+    audit.add(tables.MEDIA_SUMMARY, audit.media.summary())
+    audit.add(tables.AUDIO_SOURCES, audit.media.sources())
+    audit.add(tables.MODEL_INVENTORY, model_rows(config, name, audit.contexts))
     chain = feasibility(config, audit, dataset, n_inspected - len(audit.recordings))
     audit.confirmatory = bool(chain["confirmatory"])
-    audit.add(EVIDENCE_FEASIBILITY, [chain])
+    audit.add(tables.EVIDENCE_FEASIBILITY, [chain])
     return audit
 
 
 def frames(audits: Sequence[DatasetAudit]) -> dict[str, pl.DataFrame]:
     """The audit's tables over all datasets."""
     made = {
-        table.name: frame(table, [row for a in audits for row in a.rows(table)]) for table in TABLES
+        table.name: frame(table, [row for a in audits for row in a.rows(table)])
+        for table in tables.TABLES
     }
     sounding = [a.config.name for a in audits if a.media.has_true_envelope]
     proxies = [
@@ -193,22 +226,7 @@ def frames(audits: Sequence[DatasetAudit]) -> dict[str, pl.DataFrame]:
         for a in audits
         for row in a.media.proxies([name for name in sounding if name != a.config.name])
     ]
-    return made | {ACOUSTIC_PROXIES.name: frame(ACOUSTIC_PROXIES, proxies)}
-
-
-def _other_stimuli(dataset: Dataset, media: MediaAudit, problems: list[InputError]) -> None:
-    """Media of stimuli without a recording: a dataset of text alone has no others."""
-    for stimulus_id in dataset.stimulus_ids():
-        try:
-            media.add_stimulus(stimulus_id, partial(dataset.stimulus, stimulus_id))
-        except InputError as error:
-            _add(problems, error)
-
-
-def _stimulus(dataset: Dataset, inspection: Inspection) -> Stimulus:
-    """The stimulus of a recording; read again only where the recording is not used."""
-    prepared = inspection.prepared
-    return dataset.stimulus(inspection.id.stimulus) if prepared is None else prepared.stimulus
+    return made | {tables.ACOUSTIC_PROXIES.name: frame(tables.ACOUSTIC_PROXIES, proxies)}
 
 
 def _summarise(prepared: Prepared) -> RecordingSummary:
@@ -227,11 +245,11 @@ def context_offers(
     config: LPactConfig,
     prepared: Prepared,
     sources: Mapping[str, ModelSource],
-    checked: set[tuple[str, str]],
+    done: set[tuple[str, ...]],
 ) -> list[ContextOffer]:
     """Contexts of one recording; a model without features for its stimulus has none.
 
-    ``checked`` holds the (model, stimulus) whose feature sets have been checked.
+    ``done`` collects models and stimuli whose feature sets have been checked.
     """
     offers = []
     for entry in config.models:
@@ -239,13 +257,14 @@ def context_offers(
         if not model.layers:
             continue
         ready = model.ready(wanted_contexts(config))
-        if ready and (entry.name, prepared.stimulus.id) not in checked:
+        place = ("features", entry.name, prepared.stimulus.id)
+        if ready and place not in done:
             model.check()
-            checked.add((entry.name, prepared.stimulus.id))
+            done.add(place)
         for layer in entry.layers:
             model.require_layer(layer)
-            find = _available if ready else _expected
-            draws, unavailable, strippings = find(config, prepared, model, layer)
+            inputs = LayerInputs(config, prepared, model, layer)
+            draws, unavailable, strippings = (_available if ready else _expected)(inputs)
             offers.append(
                 ContextOffer(
                     recording=prepared.id,
@@ -266,58 +285,56 @@ Possible = tuple[dict[str, int], dict[str, tuple[Reason, str]], tuple[str, ...]]
 """Draws of the available controls, reasons for the others, and the available stripping methods."""
 
 
-def _available(config: LPactConfig, prepared: Prepared, model: ModelOnGrid, layer: int) -> Possible:
+def _available(layer: LayerInputs) -> Possible:
     """What can be made of existing features."""
-    inputs = control_inputs(config, prepared, model, layer)
+    inputs, config = layer.for_controls, layer.config
     draws, unavailable = {}, {}
     for name, control in build_controls(config).items():
         if (missing := control.unavailable(inputs)) is not None:
             unavailable[name] = (missing.reason, missing.detail)
         else:
             draws[name] = control.n_draws(inputs, config.controls.draws)
-    strip = StripInputs(inputs.features, layer, model.offered, model.load)
+    strip = StripInputs(inputs.features, layer.layer, inputs.offered, layer.model.load)
     methods = build_strippings(config)
     return draws, unavailable, tuple(n for n, m in methods.items() if not m.unavailable(strip))
 
 
-def _expected(config: LPactConfig, prepared: Prepared, model: ModelOnGrid, layer: int) -> Possible:
+def _expected(layer: LayerInputs) -> Possible:
     """What can be made of features that are still to be extracted: controls that read features count as possible.
 
     The audit is made again when the features exist.
     """
-    del prepared
+    config, offered = layer.config, layer.model.offered
     draws, unavailable = {}, {}
     for name, control in build_controls(config).items():
-        contexts, offered = control.contexts(), model.offered
-        lacking = [c for c in contexts if not any((k, c) in offered for k in (layer, 0))]
+        contexts = control.contexts()
+        lacking = [c for c in contexts if not any((k, c) in offered for k in (layer.layer, 0))]
         if lacking:
             detail = f"no features in context '{lacking[0]}'"
             unavailable[name] = (Reason.CONTEXT_NOT_OFFERED, detail)
         else:
-            on_offer = [offered.get((layer, c), 1) for c in contexts]
+            on_offer = [offered.get((layer.layer, c), 1) for c in contexts]
             draws[name] = min([config.controls.draws, *on_offer]) if control.random else 1
-    methods = build_strippings(config)
     possible = (
-        n for n, m in methods.items() if all((layer, c) in model.offered for c in m.contexts())
+        name
+        for name, method in build_strippings(config).items()
+        if all((layer.layer, c) in offered for c in method.contexts())
     )
     return draws, unavailable, tuple(possible)
 
 
 def wanted_contexts(config: LPactConfig) -> tuple[str, ...]:
     """Contexts of features that the study's controls, stripping methods and mechanisms load."""
-    used = {FULL, STATIC}
-    for control in build_controls(config).values():
-        used |= set(control.contexts())
-    for method in build_strippings(config).values():
-        used |= set(method.contexts())
-    return tuple(sorted(used))
+    controls = (control.contexts() for control in build_controls(config).values())
+    methods = (method.contexts() for method in build_strippings(config).values())
+    return tuple(sorted({FULL, STATIC}.union(*controls, *methods)))
 
 
 def feasibility(config: LPactConfig, audit: DatasetAudit, dataset: Dataset, n_excluded: int) -> Row:
     """Close the evidence chain, and lower the role where a link is missing."""
     minimum = config.audit
     recordings, contexts = audit.recordings, audit.contexts
-    possible = audit.rows(CONTROL_AVAILABILITY)
+    possible = audit.rows(tables.CONTROL_AVAILABILITY)
     missing_controls = [
         name
         for name in minimum.required_controls
@@ -326,20 +343,29 @@ def feasibility(config: LPactConfig, audit: DatasetAudit, dataset: Dataset, n_ex
     ]
     largest = max((len(r.unit_ids) for r in recordings), default=0)
     covered = [r for r in recordings if len(r.unit_ids) >= minimum.min_brain_units]
-    flags = {
-        "has_brain": bool(recordings),
-        "has_words": any(row["n_words"] != 0 for row in audit.rows(UNIT_INVENTORY)),
-        "has_features": bool(contexts),
-        "has_controls": bool(contexts) and not missing_controls,
-        "has_reliability": any(row["possible"] for row in audit.rows(RELIABILITY_MODES)),
-        "has_coverage": len(covered) >= minimum.min_subject_runs,
+    required = "required severe controls are not possible or not included"
+    if missing_controls:
+        required += f" ({', '.join(missing_controls)})"
+    covering = f"{len(covered)} subject-runs with enough units, {minimum.min_subject_runs} needed"
+    has_words = any(row["n_words"] != 0 for row in audit.rows(tables.UNIT_INVENTORY))
+    reliable = any(row["possible"] for row in audit.rows(tables.RELIABILITY_MODES))
+    enough = len(covered) >= minimum.min_subject_runs
+    links = {
+        "has_brain": (bool(recordings), "no usable neural data"),
+        "has_words": (has_words, "no word grid"),
+        "has_features": (bool(contexts), "no model features"),
+        "has_controls": (bool(contexts) and not missing_controls, required),
+        "has_reliability": (reliable, "no reliability mode is possible"),
+        "has_coverage": (enough, f"too little coverage ({covering})"),
     }
-    complete = all(flags.values())
+    complete = all(present for present, _ in links.values())
     configured = role_of(audit.config)
     role = configured if complete or configured != "primary" else "diagnostic"
     reason = Reason.OK if complete else Reason.CHAIN_INCOMPLETE
     if configured != "primary":
         reason = Reason.ROLE_NOT_CONFIRMATORY
+    why = [] if configured == "primary" else [f"configured as {configured}"]
+    why += [text for present, text in links.values() if not present]
     with_features = {c.recording for c in contexts}
     return {
         "dataset": audit.config.name,
@@ -348,9 +374,7 @@ def feasibility(config: LPactConfig, audit: DatasetAudit, dataset: Dataset, n_ex
         "role": role,
         "confirmatory": role == "primary",
         "role_reason": reason,
-        "role_detail": _role_detail(
-            configured, flags, missing_controls, len(covered), minimum.min_subject_runs
-        ),
+        "role_detail": "; ".join(why),
         "n_subjects": len({r.id.subject for r in recordings}),
         "n_runs": len({(r.id.session, r.id.run) for r in recordings}),
         "n_stimuli": len({r.id.stimulus for r in recordings}),
@@ -360,9 +384,9 @@ def feasibility(config: LPactConfig, audit: DatasetAudit, dataset: Dataset, n_ex
         "n_models": len(audit.models()),
         "n_mechanisms": sum(
             row["kind"] == "mechanism" and row["available"] is True
-            for row in audit.rows(INGREDIENT_AVAILABILITY)
+            for row in audit.rows(tables.INGREDIENT_AVAILABILITY)
         ),
-        **flags,
+        **{flag: present for flag, (present, _) in links.items()},
         "chain_complete": complete,
         "n_relational_runs": sum(
             len(r.unit_ids) >= config.relational.min_units and r.id in with_features
@@ -377,30 +401,186 @@ def feasibility(config: LPactConfig, audit: DatasetAudit, dataset: Dataset, n_ex
     }
 
 
-_LINKS = {
-    "has_brain": "no usable neural data",
-    "has_words": "no word grid",
-    "has_features": "no model features",
-    "has_controls": "required severe controls are not possible or not included",
-    "has_reliability": "no reliability mode is possible",
-    "has_coverage": "too little coverage",
-}
+# --- Rows -----------------------------------------------------------------------------------------
+
+COLLINEAR = 0.95
+"""Correlation of two mechanisms above which stripping cannot tell them apart."""
 
 
-def _role_detail(
-    configured: str,
-    flags: Mapping[str, bool],
-    missing_controls: Sequence[str],
-    n_covered: int,
-    min_subject_runs: int,
-) -> str:
-    parts = [f"configured as {configured}"] if configured != "primary" else []
-    for flag, text in _LINKS.items():
-        if flags[flag]:
-            continue
-        if flag == "has_controls" and missing_controls:
-            text += f" ({', '.join(missing_controls)})"
-        if flag == "has_coverage":
-            text += f" ({n_covered} subject-runs with enough units, {min_subject_runs} needed)"
-        parts.append(text)
-    return "; ".join(parts)
+def inventory_row(dataset: str, inspection: Inspection) -> Row:
+    """One recording: sizes, and whether it is used."""
+    prepared = inspection.prepared
+    return {
+        **inspection.id.key(dataset),
+        "stimulus": inspection.id.stimulus,
+        "used": prepared is not None,
+        "reason": inspection.reason,
+        "n_samples": inspection.n_samples,
+        "sampling_rate_hz": inspection.sampling_rate_hz,
+        "n_units": inspection.n_units,
+        "n_units_used": 0 if prepared is None else len(prepared.grid.units.ids),
+        "unit_order_hash": "none" if prepared is None else prepared.grid.units.order_hash(),
+        "n_words": inspection.n_words,
+        "n_events": inspection.n_events,
+        "n_events_excluded": inspection.n_events_excluded,
+        "n_stories": 0 if prepared is None else len(np.unique(prepared.grid.story)),
+        "n_sentences": 0 if prepared is None else len(np.unique(prepared.grid.sentence)),
+    }
+
+
+def finding_row(dataset: str, recording: RecordingId, finding: Finding) -> Row:
+    """One finding about a recording."""
+    return {**recording.key(dataset), **asdict(finding)}
+
+
+def missing_unit_rows(dataset: str, recordings: Sequence[RecordingSummary]) -> list[Row]:
+    """Units that a subject has in one run and lacks in another."""
+    rows = []
+    for own in recordings:
+        siblings = [r for r in recordings if r.id.subject == own.id.subject]
+        seen = {unit: r.id for r in siblings for unit in r.unit_ids}
+        rows += [
+            finding_row(
+                dataset,
+                own.id,
+                Finding(
+                    f"unit '{unit}'",
+                    Reason.UNIT_MISSING_IN_RUN,
+                    "note",
+                    str(own.id),
+                    f"absent or excluded here, present in {where}",
+                    "the same units in every run of a subject",
+                    "runs are compared over the units they share; add the unit, or drop it everywhere",
+                ),
+            )
+            for unit, where in seen.items()
+            if unit not in own.unit_ids
+        ]
+    return rows
+
+
+def control_rows(config: LPactConfig, dataset: str, contexts: Sequence[ContextOffer]) -> list[Row]:
+    """One row per model, layer and control: available where every recording can have it."""
+    rows: list[Row] = []
+    for model, layer in dict.fromkeys((c.model, c.layer) for c in contexts):
+        own = [c for c in contexts if (c.model, c.layer) == (model, layer)]
+        for name, control in build_controls(config).items():
+            failing = [c for c in own if name in c.unavailable]
+            reason, detail = failing[0].unavailable[name] if failing else (Reason.OK, "")
+            if failing and len(failing) < len(own):
+                detail = f"in {len(failing)} of {len(own)} recordings: {detail}"
+            rows.append(
+                {
+                    "dataset": dataset,
+                    "model": model,
+                    "layer": layer,
+                    "control": name,
+                    "available": not failing,
+                    "reason": reason,
+                    "detail": detail,
+                    "draws": max((c.draws.get(name, 0) for c in own), default=0),
+                    "counted": control.counted,
+                }
+            )
+    return rows
+
+
+def ingredient_rows(
+    config: LPactConfig, dataset: str, missing: Sequence[Mapping[tuple[str, str], Missing]]
+) -> list[Row]:
+    """One row per nuisance feature and mechanism; ``missing`` has one entry per usable recording."""
+    wanted = [("nuisance", n) for n in config.nuisance.include]
+    wanted += [("mechanism", n) for n in config.mechanisms.include]
+    rows: list[Row] = []
+    for kind, name in wanted:
+        lacking = [m[kind, name] for m in missing if (kind, name) in m]
+        reason = Reason.OK if missing else Reason.DATASET_HAS_NO_RECORDING
+        rows.append(
+            {
+                "dataset": dataset,
+                "kind": kind,
+                "name": name,
+                "available": bool(missing) and not lacking,
+                "reason": lacking[0].reason if lacking else reason,
+                "detail": lacking[0].detail if lacking else "",
+            }
+        )
+    return rows
+
+
+def mode_rows(dataset: str, recordings: Sequence[RecordingSummary], min_units: int) -> list[Row]:
+    """Every reliability mode: how many recordings can be paired, or why none can."""
+    rows: list[Row] = []
+    enough = [r for r in recordings if len(r.unit_ids) >= min_units]
+    for mode in MODES:
+        candidates = [r for r in recordings if any(paired(mode, r.id, o.id) for o in recordings)]
+        possible = [
+            r
+            for r in enough
+            if any(paired(mode, r.id, o.id) and _n_shared(r, o) >= min_units for o in enough)
+        ]
+        reason = Reason.OK
+        if not candidates:
+            reason = MISSING_PARTNER[mode]
+        elif not enough:
+            reason = Reason.TOO_FEW_UNITS
+        elif not possible and all(
+            not comparable(a, b) for a in enough for b in enough if paired(mode, a.id, b.id)
+        ):
+            reason = Reason.UNITS_NOT_COMPARABLE
+        elif not possible:
+            reason = Reason.TOO_FEW_SHARED_UNITS
+        rows.append(
+            {
+                "dataset": dataset,
+                "mode": mode,
+                "possible": bool(possible),
+                "n_recordings": len(possible),
+                "reason": reason,
+            }
+        )
+    return rows
+
+
+def _n_shared(a: RecordingSummary, b: RecordingSummary) -> int:
+    return len(set(a.unit_ids) & set(b.unit_ids)) if comparable(a, b) else 0
+
+
+def correlation_rows(dataset: str, prepared: Prepared) -> list[Row]:
+    """Pairwise correlations of the mechanisms over events."""
+    if len(prepared.mechanisms) < 2:
+        return []
+    scalars = np.column_stack(list(prepared.mechanisms.values()))
+    return [
+        {
+            "dataset": dataset,
+            "stimulus": prepared.stimulus.id,
+            "mechanism_a": a,
+            "mechanism_b": b,
+            "pearson": r,
+            "reason": Reason.COLLINEAR_MECHANISMS if abs(r) > COLLINEAR else Reason.OK,
+        }
+        for a, b, r in mechanism_correlations(scalars, tuple(prepared.mechanisms))
+    ]
+
+
+def model_rows(config: LPactConfig, dataset: str, contexts: Sequence[ContextOffer]) -> list[Row]:
+    """Every model of the study: what it offers for this dataset."""
+    rows: list[Row] = []
+    for model in config.models:
+        own = [c for c in contexts if c.model == model.name]
+        width = {c.layer: c.n_features for c in own}
+        rows.append(
+            {
+                "model": model.name,
+                "dataset": dataset,
+                "source": model.source,
+                "layers_offered": list(own[0].layers_offered) if own else [],
+                "layers_claimed": list(model.layers),
+                "contexts_offered": list(own[0].contexts_offered) if own else [],
+                "n_features": [width.get(layer, 0) for layer in model.layers],
+                "included": bool(own),
+                "reason": Reason.OK if own else Reason.MODEL_OFFERS_NOTHING,
+            }
+        )
+    return rows

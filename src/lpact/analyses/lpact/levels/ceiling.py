@@ -24,11 +24,7 @@ from lpact.analyses.lpact.levels.pairing import (
     paired,
 )
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
-from lpact.analyses.lpact.tables.levels import (
-    BRAIN_CEILING,
-    NORMALIZED_PREDICTIVE,
-    NORMALIZED_SCORES,
-)
+from lpact.analyses.lpact.tables import levels
 from lpact.ceilings import Ceiling, agreement, correlation_with_mean, spearman_brown, standardised
 from lpact.codes import Reason
 from lpact.datasets.base import RecordingId
@@ -119,8 +115,7 @@ def run(*, config: LPactConfig, dataset: str, brains: Sequence[BrainOnGrid]) -> 
     profiles = {name: PROFILES.build(name) for name in config.relational.profiles}
     rows: list[Row] = []
     for own in brains:
-        place = (dataset, own.id.subject, own.id.session, own.id.run)
-        key = dict(zip(RECORDING_KEY, place, strict=True))
+        key = own.id.key(dataset)
         own_rows: list[Row] = []
         for mode in MODES:
             partners = _partners(mode, own, brains)
@@ -140,7 +135,7 @@ def run(*, config: LPactConfig, dataset: str, brains: Sequence[BrainOnGrid]) -> 
         for row in own_rows:
             alone = row["mode"] == SPLIT_HALF and row["valid"] and _summary(row) not in valid
             rows.append({**row, "alone": alone})
-    return frame(BRAIN_CEILING, rows) if rows else empty(BRAIN_CEILING)
+    return frame(levels.BRAIN_CEILING, rows) if rows else empty(levels.BRAIN_CEILING)
 
 
 def _summary(row: Row) -> tuple[object, ...]:
@@ -278,7 +273,7 @@ def normalize_relational(ceilings: pl.DataFrame, deltas: pl.DataFrame) -> pl.Dat
         .otherwise(pl.lit(Reason.OK.value)),
     )
     normalized = _fractions(joined, "real_similarity", "delta_rel")
-    return normalized.select(NORMALIZED_SCORES.measured().column_names)
+    return normalized.select(levels.NORMALIZED_SCORES.measured().column_names)
 
 
 def normalize_predictive(ceilings: pl.DataFrame, predictive: pl.DataFrame) -> pl.DataFrame:
@@ -291,7 +286,7 @@ def normalize_predictive(ceilings: pl.DataFrame, predictive: pl.DataFrame) -> pl
     )
     joined = pearson.join(response, on=list(RECORDING_KEY), how="inner")
     normalized = _fractions(joined, "real_score", "delta_control")
-    return normalized.select(NORMALIZED_PREDICTIVE.column_names)
+    return normalized.select(levels.NORMALIZED_PREDICTIVE.column_names)
 
 
 def _fractions(joined: pl.DataFrame, score: str, contrast: str) -> pl.DataFrame:

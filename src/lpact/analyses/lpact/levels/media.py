@@ -1,4 +1,4 @@
-"""Stimulus media audit: which recordings have sound, which have not and why, and what can replace it.
+"""Stimulus media audit: which recordings have sound, which do not and why, and what can replace it.
 
 Missing media are a boundary of the source, not a failure of a control: a proxy can be looked at, under its own name,
 and never takes the place of the sound.
@@ -7,7 +7,7 @@ and never takes the place of the sound.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from lpact.codes import Reason
 from lpact.datasets.base import AbsentMedium, RecordingId, SourceFile, Stimulus
@@ -63,7 +63,7 @@ _OPTIONS = (
         ("word_times",),
         True,
         "speech-activity boxcar from word times, not an acoustic envelope",
-        "diagnostic of timing and speech activity, beside word-onset controls",
+        "diagnostic of timing and speech activity, in addition to word-onset controls",
     ),
     _Option(
         "word_onset_control",
@@ -101,10 +101,7 @@ class MediaAudit:
         return [
             {
                 "dataset": self.dataset,
-                "subject": recording.subject,
-                "session": recording.session,
-                "run": recording.run,
-                "stimulus": recording.stimulus,
+                **asdict(recording),
                 "media": kind,
                 "present": kind in media.present,
                 **_missing(media, kind),

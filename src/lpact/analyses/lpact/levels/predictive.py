@@ -7,62 +7,64 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.levels.conditions import REAL, best_control, build_controls
 from lpact.analyses.lpact.levels.readouts import (
     NUISANCE,
     NUISANCE_PLUS_MODEL,
-    ContextReadouts,
-    UnitScores,
+    REAL,
+    Fitted,
+    LayerInputs,
+    LayerReadouts,
+    best_control,
+    build_controls,
+    minus,
+    nullable,
 )
-from lpact.analyses.lpact.tables.levels import (
-    BLOCK_SCORES,
-    CONTROL_DELTAS,
-    CONTROL_NULLS,
-    PREDICTIVE_SCORES,
-    SUBJECT_RUN_SUMMARY,
-    UNIT_SCORES,
-)
+from lpact.analyses.lpact.tables import levels
 from lpact.codes import Reason
-from lpact.inputs.prepare import Prepared
 from lpact.math.ridge import METRICS
 from lpact.math.types import FloatArray
 from lpact.stats import benjamini_hochberg, rank_p_values
 from lpact.store import frame
+from lpact.tables import Table
 
-Scores = dict[tuple[str, int], UnitScores]
-"""Unit scores by (condition, draw), then metric."""
+Row = dict[str, object]
+Readouts = Mapping[tuple[str, int], Fitted]
 
 
-def run(
-    *,
-    config: LPactConfig,
-    prepared: Prepared,
-    model: str,
-    layer: int,
-    confirmatory: bool,
-    readouts: ContextReadouts,
-) -> dict[str, pl.DataFrame]:
-    """Contrast one context's scores under every condition."""
-    scores, n_features = readouts.scores, readouts.n_features
-    key = {**prepared.key, "model": model, "layer": layer}
-    deltas, nulls = _contrasts(key, scores, config, prepared, confirmatory)
-    summary = [
-        {k: row[k] for k in (*key, "metric", "real_score", "delta_nuisance", "delta_control")}
-        for row in deltas
-    ]
-    return {
-        PREDICTIVE_SCORES.name: frame(
-            PREDICTIVE_SCORES, _score_rows(key, scores, n_features, prepared)
-        ),
-        UNIT_SCORES.name: frame(UNIT_SCORES, _unit_rows(key, scores, prepared)),
-        CONTROL_DELTAS.name: frame(CONTROL_DELTAS.measured(), deltas),
-        CONTROL_NULLS.name: frame(CONTROL_NULLS, nulls),
-        BLOCK_SCORES.name: frame(
-            BLOCK_SCORES, _block_rows(key, prepared.id.stimulus, config, readouts)
-        ),
-        SUBJECT_RUN_SUMMARY.name: frame(SUBJECT_RUN_SUMMARY.measured(), summary),
+def run(layer: LayerInputs, readouts: LayerReadouts) -> dict[str, pl.DataFrame]:
+    """Contrast one layer's scores under every condition."""
+    key, fitted, folds = layer.key, readouts.fitted, layer.prepared.folds
+    sizes = {
+        "n_train_min": min(len(folds.train_rows(b)) for b in range(folds.n_blocks)),
+        "n_test_min": int(folds.test_sizes().min()),
     }
+    scores, unit_scores = _score_rows(layer, fitted, sizes)
+    deltas, nulls = _contrasts(layer, fitted, sizes)
+    kept = (*key, "metric", "real_score", "delta_nuisance", "delta_control")
+    summary: list[Row] = [{k: row[k] for k in kept} for row in deltas]
+    by_block: dict[str, list[FloatArray]] = {}
+    for (condition, _), readout in fitted.items():
+        if condition != NUISANCE_PLUS_MODEL:
+            by_block.setdefault(condition, []).append(readout.blocks)
+    blocks: list[Row] = [
+        {
+            **key,
+            "stimulus": layer.prepared.id.stimulus,
+            "condition": condition,
+            "metric": layer.config.readout.primary_metric,
+            "scores": nullable(np.mean(draws, axis=0)),
+        }
+        for condition, draws in by_block.items()
+    ]
+    made: dict[Table, list[Row]] = {
+        levels.PREDICTIVE_SCORES: scores,
+        levels.UNIT_SCORES: unit_scores,
+        levels.CONTROL_DELTAS: deltas,
+        levels.CONTROL_NULLS: nulls,
+        levels.BLOCK_SCORES: blocks,
+        levels.SUBJECT_RUN_SUMMARY: summary,
+    }
+    return {table.name: frame(table.measured(), rows) for table, rows in made.items()}
 
 
 def _summary(values: FloatArray) -> tuple[float | None, float | None]:
@@ -73,41 +75,31 @@ def _summary(values: FloatArray) -> tuple[float | None, float | None]:
     return float(np.median(finite)), float(np.mean(finite))
 
 
-def _sizes(prepared: Prepared) -> dict[str, int]:
-    folds = prepared.folds
-    return {
-        "n_train_min": min(len(folds.train_rows(b)) for b in range(folds.n_blocks)),
-        "n_test_min": int(folds.test_sizes().min()),
-    }
-
-
 def _score_rows(
-    key: Mapping[str, object],
-    scores: Scores,
-    n_features: Mapping[tuple[str, int], int],
-    prepared: Prepared,
-) -> list[dict[str, object]]:
-    rows = []
-    sizes = _sizes(prepared)
-    for (condition, draw), by_metric in scores.items():
-        for metric, values in by_metric.items():
+    layer: LayerInputs, fitted: Readouts, sizes: Mapping[str, int]
+) -> tuple[list[Row], list[Row]]:
+    """Scores over units, and those of every unit, by condition, draw and metric."""
+    rows: list[Row] = []
+    unit_rows: list[Row] = []
+    order = layer.prepared.grid.units.order_hash()
+    for (condition, draw), readout in fitted.items():
+        for metric, values in readout.scores.items():
             median, mean = _summary(values)
+            place = {**layer.key, "condition": condition, "draw": draw, "metric": metric}
             rows.append(
                 {
-                    **key,
-                    "condition": condition,
-                    "draw": draw,
-                    "metric": metric,
+                    **place,
                     "score_median": median,
                     "score_mean": mean,
                     "n_units": len(values),
                     "n_units_finite": int(np.isfinite(values).sum()),
                     **sizes,
-                    "n_features": n_features[condition, draw],
-                    "reason": _reason(median is not None, n_features[condition, draw]),
+                    "n_features": readout.n_features,
+                    "reason": _reason(median is not None, readout.n_features),
                 }
             )
-    return rows
+            unit_rows.append({**place, "unit_order_hash": order, "scores": nullable(values)})
+    return rows, unit_rows
 
 
 def _reason(complete: bool, n_features: int) -> Reason:
@@ -116,60 +108,18 @@ def _reason(complete: bool, n_features: int) -> Reason:
     return Reason.UNDEFINED_SCORE if n_features else Reason.NUISANCE_NOT_OFFERED
 
 
-def _unit_rows(
-    key: Mapping[str, object], scores: Scores, prepared: Prepared
-) -> list[dict[str, object]]:
-    order = prepared.grid.units.order_hash()
-    return [
-        {
-            **key,
-            "condition": condition,
-            "draw": draw,
-            "metric": metric,
-            "unit_order_hash": order,
-            "scores": [float(v) if np.isfinite(v) else None for v in values],
-        }
-        for (condition, draw), by_metric in scores.items()
-        for metric, values in by_metric.items()
-    ]
-
-
-def _block_rows(
-    key: Mapping[str, object], stimulus: str, config: LPactConfig, readouts: ContextReadouts
-) -> list[dict[str, object]]:
-    """Scores in every outer block, averaged over the draws of a condition."""
-    draws: dict[str, list[FloatArray]] = {}
-    for (condition, _), fitted in readouts.fitted.items():
-        if condition != NUISANCE_PLUS_MODEL:
-            draws.setdefault(condition, []).append(fitted.blocks)
-    return [
-        {
-            **key,
-            "stimulus": stimulus,
-            "condition": condition,
-            "metric": config.readout.primary_metric,
-            "scores": [float(v) if np.isfinite(v) else None for v in np.mean(blocks, axis=0)],
-        }
-        for condition, blocks in draws.items()
-    ]
-
-
 def _contrasts(
-    key: Mapping[str, object],
-    scores: Scores,
-    config: LPactConfig,
-    prepared: Prepared,
-    confirmatory: bool,
-) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
-    controls = build_controls(config)
-    sizes = _sizes(prepared)
-    deltas: list[dict[str, object]] = []
-    nulls: list[dict[str, object]] = []
+    layer: LayerInputs, fitted: Readouts, sizes: Mapping[str, int]
+) -> tuple[list[Row], list[Row]]:
+    """Real features against nuisance and the best control, and against every control, by metric."""
+    key, config = layer.key, layer.config
+    deltas: list[Row] = []
+    nulls: list[Row] = []
     for metric in METRICS:
-        median = {c: _summary(by[metric])[0] for c, by in scores.items()}
+        median = {c: _summary(readout.scores[metric])[0] for c, readout in fitted.items()}
         real, nuisance, both = (median[c, 0] for c in (REAL, NUISANCE, NUISANCE_PLUS_MODEL))
         counted: dict[str, float] = {}
-        for name, control in controls.items():
+        for name, control in build_controls(config).items():
             draws = [v for (c, _), v in median.items() if c == name]
             if not draws:
                 continue
@@ -190,27 +140,25 @@ def _contrasts(
                 "metric": metric,
                 "real_score": real,
                 "nuisance_score": nuisance,
-                "delta_nuisance": _minus(real, nuisance),
+                "delta_nuisance": minus(real, nuisance),
                 "best_control": best,
                 "best_control_score": best_score,
-                "delta_control": _minus(real, best_score),
+                "delta_control": minus(real, best_score),
                 "nuisance_plus_model_score": both,
-                "delta_incremental": _minus(both, nuisance),
+                "delta_incremental": minus(both, nuisance),
                 "n_controls": len(counted),
                 **sizes,
-                "confirmatory": confirmatory,
-                "reason": _reason(complete, prepared.nuisance.shape[1]),
+                "confirmatory": layer.confirmatory,
+                "reason": _reason(complete, layer.prepared.nuisance.shape[1]),
             }
         )
     return deltas, nulls
 
 
-def _null_row(
-    real: float | None, draws: Sequence[float | None], *, random: bool
-) -> dict[str, object]:
+def _null_row(real: float | None, draws: Sequence[float | None], *, random: bool) -> Row:
     """Mean over draws and, for random controls, p = (1 + #{draws ≥ real}) / (1 + draws)."""
     finite = np.array([d for d in draws if d is not None])
-    row: dict[str, object] = {"random": random, "n_draws": finite.size}
+    row: Row = {"random": random, "n_draws": finite.size}
     row |= dict.fromkeys(("control_score", "control_sd", "delta", "p_value", "q_value"))
     if real is None or not finite.size:
         return row | {"reason": Reason.UNDEFINED_SCORE}
@@ -222,10 +170,6 @@ def _null_row(
         "p_value": float(rank_p_values(real, finite)) if random else None,
         "reason": Reason.OK,
     }
-
-
-def _minus(a: float | None, b: float | None) -> float | None:
-    return None if a is None or b is None else a - b
 
 
 def correct(nulls: pl.DataFrame) -> pl.DataFrame:

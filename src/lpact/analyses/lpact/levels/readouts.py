@@ -1,4 +1,4 @@
-"""All readouts of one context: real features, every draw of every severe control, and nuisance features.
+"""All readouts of one layer on one recording: real features, every draw of every severe control, and nuisance features.
 
 Levels 1 to 3 use the same held-out readouts, which are fitted once. Controls that reorder the real rows are fitted by
 reordering the responses instead where that is the same for a readout, so that decompositions of the features are reused
@@ -7,22 +7,180 @@ reordering the responses instead where that is the same for a readout, so that d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.levels.conditions import REAL, Condition, conditions
+from lpact.controls.base import CONTROLS, ControlInputs, SevereControl
+from lpact.controls.reordered import ReorderedRows
+from lpact.errors import FeatureError
 from lpact.inputs.prepare import ModelOnGrid, Prepared, compute_settings, ridge_grid
 from lpact.math.ridge import METRICS, NestedRidge, Readout, nested_ridge_draws
-from lpact.math.types import FloatArray
+from lpact.math.seeding import keyed_rng
+from lpact.math.splits import BlockedFolds
+from lpact.math.types import FloatArray, IntArray
 
+REAL = "real"
 NUISANCE = "nuisance"
 NUISANCE_PLUS_MODEL = "nuisance_plus_model"
 
 UnitScores = dict[str, FloatArray]
 """Held-out score of every unit, by metric."""
+
+
+def minus(a: float | None, b: float | None) -> float | None:
+    """Difference of two numbers; None where one is missing."""
+    return None if a is None or b is None else a - b
+
+
+def nullable(values: FloatArray) -> list[float | None]:
+    """Numbers for a list column; None where one is not finite."""
+    return [float(v) if np.isfinite(v) else None for v in values]
+
+
+@dataclass(frozen=True)
+class LayerInputs:
+    """One layer of a model on one recording: what levels 1 to 3 measure."""
+
+    config: LPactConfig
+    prepared: Prepared
+    model: ModelOnGrid
+    layer: int
+    confirmatory: bool = False
+
+    @property
+    def key(self) -> dict[str, str | int]:
+        """Key columns of every table."""
+        return {**self.prepared.key, "model": self.model.model, "layer": self.layer}
+
+    @property
+    def place(self) -> tuple[str, str, str, int]:
+        """What random draws depend on besides the seed: recordings of one stimulus have the same."""
+        return self.prepared.dataset, self.prepared.id.stimulus, self.model.model, self.layer
+
+    @property
+    def features(self) -> FloatArray:
+        """The real features, [n_events, p]."""
+        return self.model.load(self.layer)
+
+    @property
+    def for_controls(self) -> ControlInputs:
+        """What controls may see: never a response."""
+        grid = self.prepared.grid
+        return ControlInputs(
+            features=self.features,
+            sentence=grid.sentence,
+            story=grid.story,
+            layer=self.layer,
+            offered=self.model.offered,
+            load=self.model.load,
+            draws=self.config.controls.draws,
+        )
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One feature matrix to be scored.
+
+    ``source`` is [n_events, columns]; with an ``order``, a permutation of the events, the features are its rows in that
+    order. ``on_responses`` says that a readout may reorder the responses instead.
+    """
+
+    name: str
+    draw: int
+    counted: bool
+    surrogate: bool
+    source: FloatArray
+    order: IntArray | None = None
+    on_responses: bool = False
+
+    @property
+    def features(self) -> FloatArray:
+        """The features, [n_events, columns]."""
+        return self.source if self.order is None else self.source[self.order]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.source.shape[1])
+
+
+def build_controls(config: LPactConfig) -> dict[str, SevereControl]:
+    """Instances of the study's controls, by name, in the order of the study file."""
+    return {
+        name: CONTROLS.build(name, config.controls.options.get(name), where="controls.include")
+        for name in config.controls.include
+    }
+
+
+def conditions(layer: LayerInputs) -> Iterator[Condition]:
+    """Yield the real features, then every draw of every available control.
+
+    A draw depends on the study seed, stimulus, model, layer, control and its number alone: recordings of the same
+    stimulus on the same events get the same features, as they do of the real model, so that what chance has in common
+    over recordings it has in common in every draw.
+    """
+    inputs, folds = layer.for_controls, layer.prepared.folds
+    n_events = layer.prepared.n_events
+    yield Condition(REAL, 0, True, False, inputs.features)
+    for name, control in build_controls(layer.config).items():
+        if control.unavailable(inputs) is not None:
+            continue
+        for draw in range(control.n_draws(inputs, layer.config.controls.draws)):
+            rng = keyed_rng(layer.config.seed, "control", *layer.place, name, draw)
+            kind = (control.counted, control.surrogate)
+            if isinstance(control, ReorderedRows):
+                order = control.row_index(inputs, rng)
+                if np.array_equal(np.sort(order), np.arange(n_events)):
+                    same = control.contiguous or _keeps_blocks(order, folds)
+                    yield Condition(name, draw, *kind, inputs.features, order, same)
+                    continue
+                features = inputs.features[order]
+            else:
+                features = control.draw(inputs, rng, draw)
+            _check(features, n_events, control)
+            yield Condition(name, draw, *kind, features)
+
+
+def _keeps_blocks(order: IntArray, folds: BlockedFolds) -> bool:
+    """Whether an order moves events inside held-out blocks only, with no embargo between them."""
+    block = np.repeat(np.arange(folds.n_blocks), folds.test_sizes())
+    return folds.gap == 0 and bool((block[order] == block).all())
+
+
+def _check(features: FloatArray, n_events: int, control: SevereControl) -> None:
+    """Name the control whose features cannot be scored."""
+    if features.ndim == 2 and len(features) == n_events and np.isfinite(features).all():
+        return
+    raise FeatureError(
+        f"the control '{control.name}' made features that cannot be scored",
+        where=f"{type(control).__module__}.{type(control).__qualname__}.draw",
+        got=f"an array of shape {features.shape}, {np.isnan(features).sum()} NaN",
+        expected=f"finite numbers, one row for each of {n_events} events",
+        remedy="fix the control, or leave it out of controls.include",
+    )
+
+
+def best_control(scores: FloatArray, rule: str) -> tuple[IntArray, FloatArray]:
+    """Index and score of the best control in every column; −1 and NaN where no control has a score.
+
+    ``scores`` is [n_controls, m], NaN where a control has no score; ties go to the first control. The ``rule`` is
+    ``max``, or ``mean_top_3``: the mean of the three highest (of fewer, where there are fewer).
+    """
+    n_controls, n_columns = scores.shape
+    if n_controls == 0:
+        return np.full(n_columns, -1), np.full(n_columns, np.nan)
+    filled = np.where(np.isnan(scores), -np.inf, scores)
+    any_score = np.isfinite(scores).any(axis=0)
+    best = filled.max(axis=0)
+    if rule != "max":
+        top = -np.sort(-filled, axis=0)[:3]
+        finite = np.isfinite(top)
+        best = np.where(finite, top, 0.0).sum(axis=0) / np.maximum(finite.sum(axis=0), 1)
+    index = filled.argmax(axis=0)
+    return np.where(any_score, index, -1), np.where(any_score, best, np.nan)
 
 
 @dataclass(frozen=True)
@@ -34,20 +192,30 @@ class Fitted:
 
     scores: UnitScores
     blocks: FloatArray
+    n_features: int
+
+    @classmethod
+    def of(cls, config: LPactConfig, readout: Readout, n_features: int) -> Fitted:
+        """Keep the scores of a readout."""
+        by_fold = readout.fold_scores(config.readout.primary_metric)
+        finite = [row[np.isfinite(row)] for row in by_fold]
+        blocks = np.array([np.median(row) if row.size else np.nan for row in finite])
+        return cls({metric: readout.scores(metric) for metric in METRICS}, blocks, n_features)
+
+    @classmethod
+    def undefined(cls, prepared: Prepared) -> Fitted:
+        """Nothing to predict from is no baseline: every score is undefined."""
+        n_units = len(prepared.grid.units.ids)
+        scores = {metric: np.full(n_units, np.nan) for metric in METRICS}
+        return cls(scores, np.full(prepared.folds.n_blocks, np.nan), 0)
 
 
 @dataclass(frozen=True)
-class ContextReadouts:
-    """Readouts of one context by (condition, draw), the number of features behind each, and the real readout."""
+class LayerReadouts:
+    """Readouts of one layer by (condition, draw), and the real readout."""
 
     real: Readout
     fitted: dict[tuple[str, int], Fitted]
-    n_features: dict[tuple[str, int], int]
-
-    @property
-    def scores(self) -> dict[tuple[str, int], UnitScores]:
-        """Held-out scores of units."""
-        return {key: fitted.scores for key, fitted in self.fitted.items()}
 
     @property
     def pearson(self) -> dict[tuple[str, int], FloatArray]:
@@ -61,50 +229,41 @@ class ContextReadouts:
 
 def fit_nuisance(config: LPactConfig, prepared: Prepared) -> Fitted:
     """Scores of the nuisance features alone, the same for every model and layer; undefined where there are none."""
-    if not prepared.nuisance.shape[1]:
-        return _undefined(prepared)
-    return _keep(config, _ridge(config, prepared).fit(prepared.nuisance))
+    n_features = prepared.nuisance.shape[1]
+    if not n_features:
+        return Fitted.undefined(prepared)
+    return Fitted.of(config, _ridge(config, prepared).fit(prepared.nuisance), n_features)
 
 
-def fit_context(
-    config: LPactConfig,
-    prepared: Prepared,
-    model: ModelOnGrid,
-    layer: int,
-    nuisance: Fitted,
-) -> ContextReadouts:
+def fit_layer(layer: LayerInputs, nuisance: Fitted) -> LayerReadouts:
     """Fit one layer of one model under every condition."""
+    config, prepared = layer.config, layer.prepared
     fitted: dict[tuple[str, int], Fitted] = {}
-    n_features: dict[tuple[str, int], int] = {}
-    reordered: list[Condition] = []
+    reordered: dict[tuple[str, int], IntArray] = {}
     ridge = _ridge(config, prepared)
-    real = ridge.fit(model.load(layer))
-    for condition in conditions(config, prepared, model, layer):
-        key = (condition.name, condition.draw)
-        n_features[key] = condition.n_features
+    real = ridge.fit(layer.features)
+    for condition in conditions(layer):
+        key, n_features = (condition.name, condition.draw), condition.n_features
         if condition.name == REAL:
-            fitted[key] = _keep(config, real)
-        elif condition.on_responses:
-            fitted[key] = _undefined(prepared)
-            reordered.append(condition)
+            fitted[key] = Fitted.of(config, real, n_features)
+        elif condition.on_responses and condition.order is not None:
+            fitted[key] = Fitted.undefined(prepared)
+            reordered[key] = np.argsort(condition.order)
         else:
-            fitted[key] = _keep(config, ridge.fit(condition.features))
-    for condition, readout in zip(
-        reordered, _fit_orders(config, prepared, model.load(layer), reordered), strict=True
-    ):
-        fitted[condition.name, condition.draw] = _keep(config, readout)
-
-    n_nuisance = prepared.nuisance.shape[1]
-    fitted[NUISANCE, 0], n_features[NUISANCE, 0] = nuisance, n_nuisance
-    both, n_features[NUISANCE_PLUS_MODEL, 0] = _undefined(prepared), 0
-    if n_nuisance:
-        features = np.hstack([prepared.nuisance, model.load(layer)])
-        both, n_features[NUISANCE_PLUS_MODEL, 0] = (
-            _keep(config, ridge.fit(features)),
-            features.shape[1],
-        )
-    fitted[NUISANCE_PLUS_MODEL, 0] = both
-    return ContextReadouts(real, fitted, n_features)
+            fitted[key] = Fitted.of(config, ridge.fit(condition.features), n_features)
+    if reordered:
+        grid, compute = ridge_grid(config.readout, prepared), compute_settings(config.readout)
+        orders = list(reordered.values())
+        data = (layer.features, prepared.grid.responses, prepared.folds)
+        readouts = nested_ridge_draws(*data, grid, orders, compute=compute)
+        for key, readout in zip(reordered, readouts, strict=True):
+            fitted[key] = Fitted.of(config, readout, layer.features.shape[1])
+    fitted[NUISANCE, 0] = nuisance
+    fitted[NUISANCE_PLUS_MODEL, 0] = Fitted.undefined(prepared)
+    if prepared.nuisance.shape[1]:
+        both = np.hstack([prepared.nuisance, layer.features])
+        fitted[NUISANCE_PLUS_MODEL, 0] = Fitted.of(config, ridge.fit(both), both.shape[1])
+    return LayerReadouts(real, fitted)
 
 
 def _ridge(config: LPactConfig, prepared: Prepared) -> NestedRidge:
@@ -115,33 +274,3 @@ def _ridge(config: LPactConfig, prepared: Prepared) -> NestedRidge:
         ridge_grid(config.readout, prepared),
         compute=compute_settings(config.readout),
     )
-
-
-def _fit_orders(
-    config: LPactConfig, prepared: Prepared, features: FloatArray, reordered: Sequence[Condition]
-) -> list[Readout]:
-    """Readouts of controls that are the real rows in another order, on one set of decompositions."""
-    orders = [np.argsort(c.order) for c in reordered if c.order is not None]
-    if not orders:
-        return []
-    return nested_ridge_draws(
-        features,
-        prepared.grid.responses,
-        prepared.folds,
-        ridge_grid(config.readout, prepared),
-        orders,
-        compute=compute_settings(config.readout),
-    )
-
-
-def _keep(config: LPactConfig, readout: Readout) -> Fitted:
-    by_block = [row[np.isfinite(row)] for row in readout.fold_scores(config.readout.primary_metric)]
-    blocks = np.array([np.median(row) if row.size else np.nan for row in by_block])
-    return Fitted({metric: readout.scores(metric) for metric in METRICS}, blocks)
-
-
-def _undefined(prepared: Prepared) -> Fitted:
-    """Nothing to predict from is no baseline: every score is undefined."""
-    n_units = len(prepared.grid.units.ids)
-    scores = {metric: np.full(n_units, np.nan) for metric in METRICS}
-    return Fitted(scores, np.full(prepared.folds.n_blocks, np.nan))

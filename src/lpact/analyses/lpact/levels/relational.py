@@ -3,51 +3,105 @@
 brain pattern of unit i   b_i = [a(u_i, u_j)] for j ≠ i
 model pattern             q   = [a(z, u_j)]   for all j
 delta_rel(i) = ρ(b_i, q_real without i) − best over controls c of ρ(b_i, q_c without i)
+
+Nulls say that the model's pattern is unrelated to the units. The similarity of a pattern, the mean over units of
+ρ(b_i, q without i), ignores size: uninformative features have patterns too, tiny ones, and some of them resemble the
+brain's. The statistic is therefore the similarity times the spread of the pattern,
+
+    s(q) = mean over i of ρ(b_i, q without i) · sd(q) / c,
+
+with a constant c that is a symmetric function of all that is compared. Three nulls:
+
+``surrogate``   s(q) of every draw of a surrogate control: features without information about the stimulus.
+``unit_order``  s(q_real) in a random order of the units.
+``swap``        against a rival r: s(q_real) − s(q_r), with the shapes of q_real and q_r (their deviations from their
+                means) exchanged at random units; a random rival has another draw in every exchange.
+
+Orders and exchanges are the same for all measures and similarities of a recording, and for all recordings of the same
+units, so that draws can be compared over them. The plain advantage in similarity is kept as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.levels.conditions import REAL, Condition, best_control, conditions
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
-from lpact.analyses.lpact.levels.readouts import NUISANCE
-from lpact.analyses.lpact.levels.relational_nulls import Shuffles, relational_nulls
-from lpact.analyses.lpact.tables.levels import (
-    BRAIN_PATTERNS,
-    BRAIN_UNIT_INDEX,
-    HALF_PATTERNS,
-    MODEL_PATTERNS,
-    PROFILE_DELTAS,
-    PROFILE_SCORES,
-    RELATIONAL_NULLS,
-    RELATIONAL_SUMMARY,
+from lpact.analyses.lpact.levels.readouts import (
+    NUISANCE,
+    REAL,
+    Condition,
+    LayerInputs,
+    best_control,
+    conditions,
+    nullable,
 )
+from lpact.analyses.lpact.tables import levels
 from lpact.codes import Reason
-from lpact.inputs.prepare import ModelOnGrid, Prepared, compute_settings, ridge_grid
-from lpact.math.types import FloatArray, IntArray
+from lpact.datasets.base import Units
+from lpact.inputs.prepare import Prepared, compute_settings, ridge_grid
+from lpact.math.columns import mean_of_finite
+from lpact.math.seeding import keyed_rng
+from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.measures import MEASURES, LinearPredictivity, Measure
 from lpact.splits import Split, alternating_halves, contiguous
 from lpact.store import frame, frame_from_columns
+from lpact.tables import Table
 
 
 @dataclass(frozen=True)
 class BrainPatterns:
-    """Brain patterns that a context is compared with.
+    """Patterns of units by measure, [N, N], and the split-half reliability of each unit's pattern, [N].
 
-    ``matrices`` holds [N, N] for every measure, in the context's own unit order; NaN where the partner recordings have
-    no such pair. ``reliability`` holds the split-half reliability of each unit's pattern. ``unit_order_hash`` is that
-    of the order the matrices are in.
+    NaN where a recording has no such pair of units.
     """
 
+    unit_ids: tuple[str, ...]
     matrices: Mapping[str, FloatArray]
     reliability: Mapping[str, FloatArray]
-    unit_order_hash: str
+
+    @cached_property
+    def unit_index(self) -> dict[str, int]:
+        """Index of every unit."""
+        return {unit: i for i, unit in enumerate(self.unit_ids)}
+
+    @property
+    def order_hash(self) -> str:
+        """Hash of the unit order."""
+        return Units(self.unit_ids, self.unit_ids).order_hash() if self.unit_ids else "none"
+
+    @classmethod
+    def read(cls, table: pl.DataFrame, order: tuple[str, ...] | None = None) -> BrainPatterns:
+        """From the rows of one recording; ``order`` is that of the patterns' elements (None: by ``unit_index``)."""
+        if order is None:
+            order = tuple(table.sort("unit_index")["unit"].unique(maintain_order=True))
+        matrices, reliability = {}, {}
+        for (name,), part in table.group_by("alignment", maintain_order=True):
+            rows = pl.DataFrame({"unit": order}).join(
+                part, on="unit", how="left", maintain_order="left"
+            )
+            matrices[str(name)] = np.array(rows["pattern"].to_list(), dtype=np.float64)
+            if "split_half_reliability" in rows.columns:
+                own = rows["split_half_reliability"].cast(pl.Float64)
+                reliability[str(name)] = own.to_numpy()
+        return cls(order, matrices, reliability)
+
+    def in_order(self, order: tuple[str, ...]) -> BrainPatterns:
+        """The same in another unit order; NaN for units that are missing here."""
+        shared = [i for i, unit in enumerate(order) if unit in self.unit_index]
+        source = [self.unit_index[order[i]] for i in shared]
+        matrices, reliability = {}, {}
+        for name, values in self.matrices.items():
+            matrices[name] = np.full((len(order), len(order)), np.nan)
+            matrices[name][np.ix_(shared, shared)] = values[np.ix_(source, source)]
+            reliability[name] = np.full(len(order), np.nan)
+            reliability[name][shared] = self.reliability[name][source]
+        return BrainPatterns(order, matrices, reliability)
 
 
 def build_measures(config: LPactConfig, prepared: Prepared | None = None) -> dict[str, Measure]:
@@ -90,7 +144,7 @@ class LaggedResponses:
 
     @property
     def reference(self) -> FloatArray:
-        """LaggedResponses at the reference lag, [n_events, n_units]."""
+        """Responses at the reference lag, [n_events, n_units]."""
         reference: FloatArray = self.lagged[self.reference_lag]
         return reference
 
@@ -109,14 +163,14 @@ class LaggedResponses:
 def run_brain(*, config: LPactConfig, prepared: Prepared) -> dict[str, pl.DataFrame]:
     """Patterns of one recording's units among themselves, whole and in split halves."""
     units = prepared.grid.units
-    order = units.order_hash()
+    order, ids = units.order_hash(), list(units.ids)
     coordinates = units.coordinates_mm
     if coordinates is None:
-        coordinates = np.full((len(units.ids), 3), np.nan)
+        coordinates = np.full((len(ids), 3), np.nan)
     index = {
         **prepared.key,
-        "unit": list(units.ids),
-        "unit_index": np.arange(len(units.ids)),
+        "unit": ids,
+        "unit_index": np.arange(len(ids)),
         "region": list(units.regions),
         **{name: coordinates[:, i] for i, name in enumerate(("x_mm", "y_mm", "z_mm"))},
         "coordinate_frame": units.coordinate_frame,
@@ -128,145 +182,114 @@ def run_brain(*, config: LPactConfig, prepared: Prepared) -> dict[str, pl.DataFr
         for rows in alternating_halves(prepared.n_events, config.relational.half_blocks)
     ]
     correlation = PROFILES.build("pearson")
-    patterns, half_patterns = [], []
+    tables: dict[Table, list[pl.DataFrame]] = {}
     for name, measure in build_measures(config, prepared).items():
         whole = responses.patterns(measure)
         parts = [half.patterns(measure) for half in halves]
         reliability = correlation.compare_pairs(parts[0], parts[1])
-        common = {**prepared.key, "alignment": name, "unit": list(units.ids)}
-        patterns.append(
-            frame_from_columns(
-                BRAIN_PATTERNS,
-                {
-                    **common,
-                    "unit_index": np.arange(len(units.ids)),
-                    "unit_order_hash": order,
-                    "pattern": whole,
-                    "split_half_reliability": reliability,
-                    "reason": [
-                        Reason.OK if r else Reason.UNDEFINED_SCORE for r in np.isfinite(reliability)
-                    ],
-                },
-            )
-        )
-        half_patterns += [
-            frame_from_columns(
-                HALF_PATTERNS, {**common, "half": half, "unit_order_hash": order, "pattern": part}
-            )
-            for half, part in enumerate(parts)
-        ]
-    return {
-        BRAIN_UNIT_INDEX.name: frame_from_columns(BRAIN_UNIT_INDEX, index),
-        BRAIN_PATTERNS.name: pl.concat(patterns),
-        HALF_PATTERNS.name: pl.concat(half_patterns),
-    }
+        common = {**prepared.key, "alignment": name, "unit": ids, "unit_order_hash": order}
+        own = {
+            "unit_index": np.arange(len(ids)),
+            "pattern": whole,
+            "split_half_reliability": reliability,
+            "reason": _reasons(reliability),
+        }
+        _add(tables, levels.BRAIN_PATTERNS, common | own)
+        for half, part in enumerate(parts):
+            _add(tables, levels.HALF_PATTERNS, {**common, "half": half, "pattern": part})
+    _add(tables, levels.BRAIN_UNIT_INDEX, index)
+    return {table.name: pl.concat(parts) for table, parts in tables.items()}
 
 
 def run(
-    *,
-    config: LPactConfig,
-    prepared: Prepared,
-    model: ModelOnGrid,
-    layer: int,
-    confirmatory: bool,
-    brain_patterns: BrainPatterns | Reason,
+    layer: LayerInputs,
+    brain: BrainPatterns | Reason,
     readout_scores: Mapping[tuple[str, int], FloatArray],
 ) -> dict[str, pl.DataFrame]:
-    """Compare one context's patterns, real and control, with the brain's.
+    """Compare one layer's patterns, real and control, with the brain's.
 
-    ``readout_scores`` holds level 1's held-out Pearson score of every unit by (condition, draw), nuisance included.
-    ``brain_patterns`` is a reason where no other recording offers patterns for these units.
+    ``brain`` is a reason where no other recording offers patterns for these units. ``readout_scores`` holds level 1's
+    held-out Pearson score of every unit by (condition, draw), nuisance included.
     """
-    key = {**prepared.key, "model": model.model, "layer": layer}
-    order, n_units = prepared.grid.units.order_hash(), len(prepared.grid.units.ids)
-    found = _collect(config, prepared, model, layer, readout_scores)
-    profiles = build_profiles(config)
+    config, units = layer.config, layer.prepared.grid.units
+    order, n_units = units.order_hash(), len(units.ids)
     reason = Reason.OK
-    if isinstance(brain_patterns, Reason):
-        reason, brain_patterns = brain_patterns, _no_patterns(config, n_units)
+    if isinstance(brain, Reason):
+        names, reason = config.relational.alignments, brain
+        nothing = {name: np.full((n_units, n_units), np.nan) for name in names}
+        brain = BrainPatterns((), nothing, {name: np.full(n_units, np.nan) for name in names})
     if n_units < config.relational.min_units:
         reason = Reason.TOO_FEW_UNITS
-    comparisons = [
-        _compare(
-            {**key, "alignment": alignment, "profile": name},
-            profile,
-            found,
-            brain_patterns,
-            prepared,
-            config,
+    about = {
+        "brain_patterns_from": config.relational.brain_patterns_from,
+        "model_unit_order_hash": order,
+        "brain_unit_order_hash": brain.order_hash,
+        "confirmatory": layer.confirmatory,
+    }
+    kinds, patterns = _model_patterns(layer, readout_scores)
+    shuffles = draw_shuffles(layer)
+    tables: dict[Table, list[pl.DataFrame]] = {}
+    nulls: list[dict[str, object]] = []
+    for alignment, own in patterns.items():
+        _add(
+            tables,
+            levels.MODEL_PATTERNS,
+            {
+                **layer.key,
+                "alignment": alignment,
+                "condition": [c for c, _ in own],
+                "draw": [d for _, d in own],
+                "unit_order_hash": order,
+                "pattern": np.stack(list(own.values())),
+            },
         )
-        for alignment in found.patterns
-        for name, profile in profiles.items()
-    ]
-    deltas = pl.concat(
-        [
-            frame_from_columns(
-                PROFILE_DELTAS.measured(),
-                {
-                    **columns,
-                    "brain_patterns_from": config.relational.brain_patterns_from,
-                    "model_unit_order_hash": order,
-                    "brain_unit_order_hash": brain_patterns.unit_order_hash,
-                    "confirmatory": confirmatory,
-                    "reason": _row_reasons(reason, np.asarray(columns["delta_rel"])),
-                },
-            )
-            for _, columns in comparisons
-        ]
-    )
-    nulls = relational_nulls(
-        key,
-        found.patterns,
-        profiles,
-        brain_patterns.matrices,
-        found.surrogates,
-        found.rivals,
-        Shuffles.draw(config, prepared, (model.model, layer), n_units),
-        reason,
-    )
-    return {
-        RELATIONAL_NULLS.name: nulls,
-        MODEL_PATTERNS.name: pl.concat(
-            [_pattern_frame(key, n, patterns, order) for n, patterns in found.patterns.items()]
-        ),
-        PROFILE_SCORES.name: pl.concat([scores for scores, _ in comparisons]),
-        PROFILE_DELTAS.name: deltas,
-        RELATIONAL_SUMMARY.name: _summary(key, deltas),
+        for name, profile in build_profiles(config).items():
+            key = {**layer.key, "alignment": alignment, "profile": name}
+            matrix = brain.matrices[alignment]
+            for row in relational_nulls(own, kinds, profile, matrix, shuffles):
+                why = row["reason"] if reason is Reason.OK else reason
+                nulls.append({**key, **row, "reason": why})
+            scores, contrast = _compare(list(units.ids), profile, own, kinds, matrix, config)
+            _add(tables, levels.PROFILE_SCORES, key | scores)
+            reasons = _reasons(np.asarray(contrast["delta_rel"]), reason)
+            reliability = {"split_half_reliability": brain.reliability[alignment]}
+            row = {**key, **contrast, **reliability, **about, "reason": reasons}
+            _add(tables, levels.PROFILE_DELTAS, row)
+    made = {table.name: pl.concat(parts) for table, parts in tables.items()}
+    return made | {
+        levels.RELATIONAL_NULLS.name: frame(levels.RELATIONAL_NULLS, nulls),
+        levels.RELATIONAL_SUMMARY.name: _summary(layer.key, made[levels.PROFILE_DELTAS.name]),
     }
 
 
-@dataclass(frozen=True)
-class _Collected:
-    """Model patterns by measure, then (condition, draw), and what the conditions are."""
-
-    patterns: dict[str, dict[tuple[str, int], FloatArray]]
-    counted: dict[str, bool]
-    surrogates: tuple[str, ...]
-
-    @property
-    def rivals(self) -> tuple[str, ...]:
-        """Conditions with information about the stimulus, nuisance among them."""
-        return tuple(n for n in self.counted if n != REAL and n not in self.surrogates)
+def _add(
+    tables: dict[Table, list[pl.DataFrame]], table: Table, columns: Mapping[str, object]
+) -> None:
+    tables.setdefault(table, []).append(frame_from_columns(table.measured(), columns))
 
 
-def _collect(
-    config: LPactConfig,
-    prepared: Prepared,
-    model: ModelOnGrid,
-    layer: int,
-    readout_scores: Mapping[tuple[str, int], FloatArray],
-) -> _Collected:
-    """Patterns of the real features, every control and nuisance."""
-    measures = build_measures(config, prepared)
+def _reasons(values: FloatArray, reason: Reason = Reason.OK) -> list[Reason]:
+    """Reason of every row: ``reason`` for all, or that its number is undefined."""
+    if reason is not Reason.OK:
+        return [reason] * len(values)
+    return [Reason.OK if finite else Reason.UNDEFINED_SCORE for finite in np.isfinite(values)]
+
+
+def _model_patterns(
+    layer: LayerInputs, readout_scores: Mapping[tuple[str, int], FloatArray]
+) -> tuple[Kinds, dict[str, Patterns]]:
+    """Conditions (counted or not, surrogate or not), and patterns by measure, then (condition, draw).
+
+    Conditions are the real features, every control and nuisance.
+    """
+    prepared = layer.prepared
+    measures = build_measures(layer.config, prepared)
     patterns: dict[str, dict[tuple[str, int], FloatArray]] = {name: {} for name in measures}
-    counted: dict[str, bool] = {}
-    surrogates: dict[str, None] = {}
+    kinds: dict[str, tuple[bool, bool]] = {}
     nuisance = Condition(NUISANCE, 0, False, False, prepared.nuisance)
-    for condition in (*conditions(config, prepared, model, layer), nuisance):
+    for condition in (*conditions(layer), nuisance):
         key = (condition.name, condition.draw)
-        counted[condition.name] = condition.counted
-        if condition.surrogate:
-            surrogates[condition.name] = None
+        kinds[condition.name] = (condition.counted, condition.surrogate)
         for name, measure in measures.items():
             if not condition.n_features:
                 pattern = np.full(len(prepared.grid.units.ids), np.nan)
@@ -275,82 +298,36 @@ def _collect(
             else:
                 pattern = measure.to_units(condition.features, prepared.reference)
             patterns[name][key] = pattern
-    return _Collected(patterns, counted, tuple(surrogates))
-
-
-def _no_patterns(config: LPactConfig, n_units: int) -> BrainPatterns:
-    nothing = {name: np.full((n_units, n_units), np.nan) for name in config.relational.alignments}
-    return BrainPatterns(nothing, {name: np.full(n_units, np.nan) for name in nothing}, "none")
-
-
-def _row_reasons(reason: Reason, delta: FloatArray) -> list[Reason]:
-    if reason is not Reason.OK:
-        return [reason] * len(delta)
-    return [Reason.OK if d else Reason.UNDEFINED_SCORE for d in np.isfinite(delta)]
-
-
-def _pattern_frame(
-    key: Mapping[str, object],
-    alignment: str,
-    patterns: Mapping[tuple[str, int], FloatArray],
-    order: str,
-) -> pl.DataFrame:
-    return frame_from_columns(
-        MODEL_PATTERNS,
-        {
-            **key,
-            "alignment": alignment,
-            "condition": [c for c, _ in patterns],
-            "draw": [d for _, d in patterns],
-            "unit_order_hash": order,
-            "pattern": np.stack(list(patterns.values())),
-        },
-    )
+    return kinds, dict(patterns)
 
 
 def _compare(
-    key: Mapping[str, object],
+    units: list[str],
     profile: ProfileSimilarity,
-    found: _Collected,
-    brain: BrainPatterns,
-    prepared: Prepared,
+    patterns: Patterns,
+    kinds: Kinds,
+    brain: FloatArray,
     config: LPactConfig,
-) -> tuple[pl.DataFrame, dict[str, object]]:
-    """Similarity of every unit's pattern with every condition's (mean over draws), and the contrast.
-
-    ``key`` names the context, the alignment measure and the profile similarity.
-    """
-    units, alignment = list(prepared.grid.units.ids), str(key["alignment"])
-    patterns, counted = found.patterns[alignment], found.counted
-    names = list(counted)
-    similarities = profile.compare(brain.matrices[alignment], np.stack(list(patterns.values())))
-    by_condition = np.full((len(names), len(units)), np.nan)
-    n_draws = np.zeros((len(names), len(units)), dtype=np.int64)
+) -> tuple[dict[str, object], dict[str, object]]:
+    """Similarity of every unit's pattern with every condition's (mean over draws), and the contrast, as columns."""
+    names = list(kinds)
+    similarities = profile.compare(brain, np.stack(list(patterns.values())))
     owner = np.array([names.index(c) for c, _ in patterns])
-    for i in range(len(names)):
-        draws = similarities[owner == i]
-        finite = np.isfinite(draws)
-        n_draws[i] = finite.sum(axis=0)
-        total = np.where(finite, draws, 0.0).sum(axis=0)
-        by_condition[i] = np.divide(total, n_draws[i], out=by_condition[i], where=n_draws[i] > 0)
-    scores = frame_from_columns(
-        PROFILE_SCORES,
-        {
-            **key,
-            "unit": units * len(names),
-            "condition": np.repeat(names, len(units)),
-            "counted": np.repeat([counted[n] for n in names], len(units)),
-            "similarity": by_condition.ravel(),
-            "n_draws": n_draws.ravel(),
-        },
-    )
-    rivals = [i for i, n in enumerate(names) if n != REAL and counted[n]]
+    draws = [similarities[owner == i] for i in range(len(names))]
+    by_condition = np.stack([mean_of_finite(own) for own in draws])
+    counted = [kinds[n][0] for n in names]
+    scores: dict[str, object] = {
+        "unit": units * len(names),
+        "condition": np.repeat(names, len(units)),
+        "counted": np.repeat(counted, len(units)),
+        "similarity": by_condition.ravel(),
+        "n_draws": np.concatenate([np.isfinite(own).sum(axis=0) for own in draws]),
+    }
+    rivals = [i for i, n in enumerate(names) if n != REAL and counted[i]]
     index, best = best_control(by_condition[rivals], config.controls.best_control_rule)
     real = by_condition[names.index(REAL)]
     contrast: dict[str, object] = {
-        **key,
         "unit": units,
-        "split_half_reliability": brain.reliability[alignment],
         "real_similarity": real,
         "best_control": [names[rivals[i]] if i >= 0 else None for i in index],
         "best_control_similarity": best,
@@ -367,4 +344,120 @@ def _summary(key: Mapping[str, object], deltas: pl.DataFrame) -> pl.DataFrame:
         mean_delta_rel=pl.col("delta_rel").mean(),
         reason=pl.col("reason").sort_by(pl.col("reason") != Reason.OK.value).first(),
     )
-    return frame(RELATIONAL_SUMMARY.measured(), [{**key, **row} for row in rows.to_dicts()])
+    return frame(levels.RELATIONAL_SUMMARY.measured(), [{**key, **row} for row in rows.to_dicts()])
+
+
+# --- Nulls -----------------------------------------------------------------------------------------
+
+SURROGATE = "surrogate"
+UNIT_ORDER = "unit_order"
+SWAP = "swap"
+
+Patterns = Mapping[tuple[str, int], FloatArray]
+"""Patterns [N] by (condition, draw)."""
+Kinds = Mapping[str, tuple[bool, bool]]
+"""Conditions: whether each is counted, and whether it is a surrogate."""
+
+
+def draw_shuffles(layer: LayerInputs) -> tuple[IntArray, BoolArray]:
+    """Unit orders [D, N] and exchanges [D, N] of one layer.
+
+    Recordings with the same comparable units have the same ones: where a pattern fits the units by chance it fits them
+    in everybody; separate draws would average that out of the null, but not out of the observed value.
+    """
+    prepared, units = layer.prepared, layer.prepared.grid.units
+    n_draws, n_units = layer.config.relational.permutations, len(units.ids)
+    place = (prepared.dataset, units.order_hash()) if units.comparable else prepared.key.values()
+    rng = keyed_rng(layer.config.seed, "unit order", *place, layer.model.model, layer.layer)
+    orders = np.stack([rng.permutation(n_units) for _ in range(n_draws)])
+    return orders, rng.integers(0, 2, (n_draws, n_units)).astype(bool)
+
+
+def relational_nulls(
+    patterns: Patterns,
+    kinds: Kinds,
+    profile: ProfileSimilarity,
+    brain: FloatArray,
+    shuffles: tuple[IntArray, BoolArray],
+) -> list[dict[str, object]]:
+    """Observed statistic and draws of every null, for one measure and profile similarity; ``brain`` is [N, N]."""
+    surrogates = [name for name, (_, surrogate) in kinds.items() if surrogate]
+    rivals = [name for name in kinds if name != REAL and name not in surrogates]
+    own = patterns[REAL, 0]
+    drawn = {
+        name: np.stack([p for (condition, _), p in patterns.items() if condition == name])
+        for name in (*surrogates, *rivals)
+    }
+    orders, exchanges = shuffles
+    exchanged = {name: _exchange(own, drawn[name], exchanges) for name in rivals}
+    # One call for all patterns: what is computed from the brain alone is computed once.
+    stacks = [own[None], own[orders], *drawn.values()]
+    stacks += [side for both in exchanged.values() for side in both]
+    ends = np.cumsum([len(stack) for stack in stacks])
+    similarities = iter(
+        np.split(mean_of_finite(profile.compare(brain, np.vstack(stacks)), 1), ends[:-1])
+    )
+    similar, shuffled = float(next(similarities)[0]), next(similarities)
+    of_drawn = {name: next(similarities) for name in drawn}
+    own_spread = _spread(own[None])
+    rows = []
+    for name in surrogates:
+        spread = np.concatenate([own_spread, _spread(drawn[name])])
+        values = np.concatenate([[similar], of_drawn[name]]) * spread / _scale(spread)
+        rows.append(_row(SURROGATE, name, values[0], values[1:], similar - _mean(of_drawn[name])))
+    rows.append(_row(UNIT_ORDER, UNIT_ORDER, similar, shuffled, similar - _mean(shuffled)))
+    for name in rivals:
+        spread = _spread(drawn[name])
+        scale = _scale(np.concatenate([own_spread, spread]))
+        first, second = (next(similarities) * _spread(side) / scale for side in exchanged[name])
+        ahead = float(similar * own_spread[0] / scale) - _mean(of_drawn[name] * spread / scale)
+        rows.append(_row(SWAP, name, ahead, first - second, similar - _mean(of_drawn[name])))
+    return rows
+
+
+def _exchange(
+    own: FloatArray, others: FloatArray, exchanges: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Both patterns [D, N] after every exchange; exchange d is with draw d of the rival, counted around.
+
+    Deviations from the patterns' own means are exchanged, and the means stay: how strong a pattern is overall is no
+    matter of which unit is which.
+    """
+    other = others[np.arange(len(exchanges)) % len(others)]
+    own_mean, other_mean = (mean_of_finite(p, 1, keepdims=True) for p in (own[None], other))
+    mine, theirs = own - own_mean, other - other_mean
+    first = own_mean + np.where(exchanges, theirs, mine)
+    return first, other_mean + np.where(exchanges, mine, theirs)
+
+
+def _spread(patterns: FloatArray) -> FloatArray:
+    """Standard deviation over the units with a number, [D, N] → [D]."""
+    finite = np.isfinite(patterns)
+    count = np.maximum(finite.sum(axis=1), 1)
+    centred = np.where(finite, patterns - mean_of_finite(patterns, 1, keepdims=True), 0.0)
+    spread: FloatArray = np.sqrt((centred**2).sum(axis=1) / count)
+    return spread
+
+
+def _scale(spreads: FloatArray) -> float:
+    """Root mean square of spreads; 1 where nothing varies."""
+    scale = float(np.sqrt(np.mean(spreads**2)))
+    return scale if scale > 0.0 else 1.0
+
+
+def _mean(values: FloatArray) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if finite.size else float("nan")
+
+
+def _row(
+    test: str, against: str, observed: float, draws: FloatArray, advantage: float
+) -> dict[str, object]:
+    return {
+        "test": test,
+        "against": against,
+        "observed": float(observed) if np.isfinite(observed) else None,
+        "draws": nullable(draws),
+        "advantage": advantage if np.isfinite(advantage) else None,
+        "reason": Reason.OK if np.isfinite([observed, advantage]).all() else Reason.UNDEFINED_SCORE,
+    }

@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.features.availability import Missing
-from lpact.math.ridge import BatchedFeatures, MappedColumns
+from lpact.features.mechanisms import Missing
+from lpact.math.ridge import LinearFeatures, MappedColumns
 from lpact.math.types import FloatArray, IntArray
 from lpact.registry import Plugin, Registry
 
@@ -56,7 +56,7 @@ class StrippingMethod(Plugin, ABC):
     """Whether `map_from_products` says the same as `strip`, and `strip_instead` is `strip`."""
 
     def contexts(self) -> tuple[str, ...]:
-        """Return the contexts of features that it loads, beside the real ones."""
+        """Return the contexts of features that it loads besides the real ones."""
         return ()
 
     def unavailable(self, inputs: StripInputs) -> Missing | None:  # noqa: ARG002
@@ -114,44 +114,6 @@ def without_rounding(stripped: FloatArray, features: FloatArray, train: IntArray
 
 class DegenerateStrip(Exception):
     """The mechanism cannot be located in the features of this training set."""
-
-
-def strip_delays(
-    method: StrippingMethod,
-    delays: Sequence[StripInputs],
-    scalars: FloatArray,
-    train: IntArray,
-) -> FloatArray:
-    """Return features from which the mechanism is stripped, at every delay the mechanism at that delay.
-
-    ``delays`` are the inputs at each delay, ``scalars`` is [n_events, n_delays]; the result [n_events, n_delays · p].
-    """
-    return _side_by_side(
-        [method.strip(inputs, m, train) for inputs, m in zip(delays, scalars.T, strict=True)]
-    )
-
-
-def strip_instead_delays(
-    method: StrippingMethod,
-    delays: Sequence[StripInputs],
-    directions: Sequence[RandomDirection],
-    scalars: FloatArray,
-    train: IntArray,
-) -> FloatArray:
-    """Return features from which a random direction is stripped in the mechanism's place, at every delay.
-
-    As with a mechanism, it is one direction in feature space, that of the first delay.
-    """
-    first = delays[0].features
-    stripped = []
-    for inputs, direction, m in zip(delays, directions, scalars.T, strict=True):
-        other = direction.scalar(inputs.features, m, train, found_in=first)
-        stripped.append(method.strip_instead(inputs, other, m, train))
-    return _side_by_side(stripped)
-
-
-def _side_by_side(blocks: Sequence[FloatArray]) -> FloatArray:
-    return blocks[0] if len(blocks) == 1 else np.hstack(blocks)
 
 
 STRIPPINGS: Registry[StrippingMethod] = Registry(
@@ -258,12 +220,13 @@ def dilution_from_products(
     return np.where(c <= 0.0, 0.0, smallest)
 
 
-class StrippedDesign(BatchedFeatures):
+class StrippedDesign(LinearFeatures):
     """Features from which a mechanism is stripped, or random ``directions`` in its place, as a readout's design.
 
-    Parameters as in `strip_delays` and `strip_instead_delays`. A method that is linear in the features Z and a scalar s
-    is also a map of columns, fitted on products of the training rows alone: a random direction is itself a combination
-    of Z and noise, so that [Z, m, e, g] (mechanism, noise, weights over events) has all the products.
+    ``delays`` are the inputs at each delay, ``scalars`` is [n_events, n_delays]: at every delay the mechanism at that
+    delay is stripped. A method that is linear in the features Z and a scalar s is also a map of columns, fitted on
+    products of the training rows alone: a random direction is itself a combination of Z and noise, so that [Z, m, e, g]
+    (mechanism, noise, weights over events) has all the products.
     """
 
     def __init__(
@@ -278,10 +241,17 @@ class StrippedDesign(BatchedFeatures):
         self.n_features = sum(inputs.features.shape[1] for inputs in delays)
 
     def __call__(self, train: IntArray) -> FloatArray:
-        """Stripped features of all events, fitted on ``train``."""
-        if self.directions is None:
-            return strip_delays(self.method, self.delays, self.scalars, train)
-        return strip_instead_delays(self.method, self.delays, self.directions, self.scalars, train)
+        """Stripped features of all events, [n_events, n_delays · p], fitted on ``train``."""
+        blocks = []
+        for delay, (inputs, m) in enumerate(zip(self.delays, self.scalars.T, strict=True)):
+            if self.directions is None:
+                blocks.append(self.method.strip(inputs, m, train))
+                continue
+            # As with a mechanism, it is one direction in feature space, that of the first delay.
+            first, direction = self.delays[0].features, self.directions[delay]
+            other = direction.scalar(inputs.features, m, train, found_in=first)
+            blocks.append(self.method.strip_instead(inputs, other, m, train))
+        return blocks[0] if len(blocks) == 1 else np.hstack(blocks)
 
     def mapped(self) -> MappedColumns | None:
         """The same as a linear map, where the method is one and there is one delay."""

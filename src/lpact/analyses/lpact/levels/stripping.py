@@ -2,23 +2,22 @@
 
     drop(k → t) = s_real(t) − s_stripped_k(t)
 
-Targets are found by a functional localiser on the training rows of every outer fold; strips are fitted anew on every
+Targets are found by a functional localiser on the training rows of every outer fold; strips are refitted on every
 training set, inner and outer; scores are held out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 import polars as pl
 
-from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.levels.localiser import Targets, localise
-from lpact.analyses.lpact.levels.readouts import NUISANCE
+from lpact.analyses.lpact.levels.readouts import NUISANCE, LayerInputs, minus, nullable
 from lpact.analyses.lpact.levels.strip import (
     DegenerateStrip,
     RandomDirection,
@@ -26,23 +25,14 @@ from lpact.analyses.lpact.levels.strip import (
     StrippedDesign,
     StrippingMethod,
     build_strippings,
-    strip_delays,
 )
-from lpact.analyses.lpact.tables.levels import (
-    BLOCK_DROPS,
-    DISSOCIATIONS,
-    MISMATCH_CONTROLS,
-    SPECIFICITY,
-    STRIPPING_DELTAS,
-    STRIPPING_FEATURES,
-    STRIPPING_SCORES,
-    TARGETS,
-)
+from lpact.analyses.lpact.tables import levels
 from lpact.codes import Reason
-from lpact.inputs.prepare import ModelOnGrid, Prepared, compute_settings, ridge_grid
+from lpact.inputs.prepare import Prepared, compute_settings, ridge_grid
 from lpact.math.ridge import FittedFeatures, NestedRidge, Readout, nested_ridge
+from lpact.math.scores import partial_correlations
 from lpact.math.seeding import keyed_rng
-from lpact.math.types import FloatArray
+from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.store import frame
 from lpact.tables import Table
 
@@ -51,51 +41,114 @@ NOTHING = "nothing"
 NONMATCHING = "nonmatching_mechanism"
 
 Row = dict[str, object]
-_TABLES = (
-    STRIPPING_FEATURES,
-    STRIPPING_SCORES,
-    BLOCK_DROPS,
-    STRIPPING_DELTAS,
-    MISMATCH_CONTROLS,
-    SPECIFICITY,
-    DISSOCIATIONS,
-    TARGETS,
-)
 
 
-def run(
-    *,
-    config: LPactConfig,
-    prepared: Prepared,
-    model: ModelOnGrid,
-    layer: int,
-    confirmatory: bool,
-    real: Readout,
-) -> dict[str, pl.DataFrame]:
-    """Strip every mechanism by every method from one context, and score every target; ``real`` is level 1's readout."""
-    return _Context(config, prepared, model, layer, confirmatory, real).tables()
+@dataclass(frozen=True)
+class Targets:
+    """Units of every mechanism in every outer fold.
+
+    ``units`` holds indices [F, n_picked] by mechanism, ``partial`` their partial correlations; ``missing`` says why a
+    mechanism has no target: in some fold it does not vary on the training rows, the others account for it, or too few
+    units vary.
+    """
+
+    units: Mapping[str, IntArray]
+    partial: Mapping[str, FloatArray]
+    missing: Mapping[str, Reason]
+
+    def fold_means(self, target: str, fold_scores: FloatArray) -> FloatArray:
+        """Mean over the target's units within each fold, [F]."""
+        means: FloatArray = np.take_along_axis(fold_scores, self.units[target], axis=1).mean(axis=1)
+        return means
 
 
-class _Context:
-    """One context's stripping analysis; every fit is made once.
+def localise(prepared: Prepared, real: Readout, target_fraction: float) -> Targets:
+    """Pick each mechanism's target units from training rows, in every outer fold, at the lags chosen there.
+
+    A unit's claim to a mechanism is the size of its partial correlation with it given the other mechanisms. With delays
+    of a finite impulse response, it is the largest over delays, all mechanisms being taken at the same one.
+    """
+    names = list(prepared.mechanisms)
+    by_name = [prepared.scalars(name) for name in names]
+    scalars = [np.column_stack(at_delay) for at_delay in zip(*(s.T for s in by_name), strict=True)]
+    n_units = real.lag.shape[1]
+    n_picked = max(1, round(target_fraction * n_units))
+    correlations = np.stack(
+        [_partial(prepared, real, scalars, fold) for fold in range(real.folds.n_blocks)], axis=1
+    )  # [n_mechanisms, F, n_units]
+    units, partial, missing = {}, {}, {}
+    for name, own, by_fold in zip(names, by_name, correlations, strict=True):
+        finite = np.isfinite(by_fold)
+        if (finite.sum(axis=1) < n_picked).any():
+            missing[name] = _why_missing(own, finite, real)
+            continue
+        strength = np.where(finite, np.abs(by_fold), -1.0)
+        units[name] = np.argsort(-strength, axis=1, kind="stable")[:, :n_picked]
+        partial[name] = np.take_along_axis(by_fold, units[name], axis=1)
+    return Targets(units, partial, missing)
+
+
+def _why_missing(scalars: FloatArray, finite: BoolArray, real: Readout) -> Reason:
+    """Why a mechanism has too few partial correlations, from the folds where it does.
+
+    ``scalars`` is [n_events, n_delays], ``finite`` [F, n_units].
+    """
+    trains = [scalars[real.folds.train_rows(fold)] for fold in range(real.folds.n_blocks)]
+    if any((train.max(axis=0) == train.min(axis=0)).all() for train in trains):
+        return Reason.MECHANISM_CONSTANT
+    return Reason.TOO_FEW_UNITS if finite.any(axis=1).all() else Reason.COLLINEAR_MECHANISMS
+
+
+def _partial(
+    prepared: Prepared, real: Readout, scalars: Sequence[FloatArray], fold: int
+) -> FloatArray:
+    """Partial correlations on the training rows of one outer fold, [n_mechanisms, n_units].
+
+    ``scalars`` holds [n_events, n_mechanisms] for every delay; the delay with the largest size counts.
+    """
+    train = real.folds.train_rows(fold)
+    lags = real.lag[fold]
+    responses = prepared.grid.responses[lags, :, np.arange(len(lags))].T[train]
+    by_delay = np.stack([partial_correlations(responses, m[train]) for m in scalars])
+    size = np.where(np.isfinite(by_delay), np.abs(by_delay), -1.0)
+    strongest: FloatArray = np.take_along_axis(by_delay, size.argmax(axis=0)[None], axis=0)[0]
+    return strongest
+
+
+def run(layer: LayerInputs, real: Readout) -> dict[str, pl.DataFrame]:
+    """Strip every mechanism by every method from one layer, and score every target; ``real`` is level 1's readout."""
+    own = _Layer(layer, real)
+    for name, method in build_strippings(layer.config).items():
+        _Method(own, name, method).measure()
+    own.add_dissociations()
+    own.add_targets()
+    return {table.name: frame(table.measured(), rows) for table, rows in own.rows.items()}
+
+
+class _Layer:
+    """The stripping analysis of one layer; every fit is made once.
 
     ``k`` is the mechanism that is stripped, ``t`` the mechanism whose target units are scored.
     """
 
-    def __init__(
-        self,
-        config: LPactConfig,
-        prepared: Prepared,
-        model: ModelOnGrid,
-        layer: int,
-        confirmatory: bool,
-        real: Readout,
-    ) -> None:
-        self.config, self.prepared, self.folds = config, prepared, prepared.folds
-        self.confirmatory = confirmatory
-        self.key: dict[str, str | int] = {**prepared.key, "model": model.model, "layer": layer}
-        self.place = (prepared.dataset, prepared.id.stimulus, model.model, layer)
-        self.inputs = StripInputs(model.load(layer), layer, model.offered, model.load)
+    def __init__(self, layer: LayerInputs, real: Readout) -> None:
+        config, prepared = layer.config, layer.prepared
+        self.layer, self.config, self.prepared, self.folds = layer, config, prepared, prepared.folds
+        self.rows: dict[Table, list[Row]] = {
+            table: []
+            for table in (
+                levels.STRIPPING_FEATURES,
+                levels.STRIPPING_SCORES,
+                levels.BLOCK_DROPS,
+                levels.STRIPPING_DELTAS,
+                levels.MISMATCH_CONTROLS,
+                levels.SPECIFICITY,
+                levels.DISSOCIATIONS,
+                levels.TARGETS,
+            )
+        }
+        model = layer.model
+        self.inputs = StripInputs(layer.features, layer.layer, model.offered, model.load)
         self.delays = self.inputs.at_delays(prepared.grid.n_delays)
         self.metric = config.readout.primary_metric
         self.ridge = NestedRidge(
@@ -106,25 +159,19 @@ class _Context:
             compute=compute_settings(config.readout),
         )
         self.mechanisms = config.mechanisms.include
-        self.sizes = prepared.folds.test_sizes()
         self.real_folds = real.fold_scores(self.metric)
         self.targets = Targets({}, {}, {})
         if prepared.mechanisms:
             self.targets = localise(prepared, real, config.stripping.target_fraction)
-        self.real = {t: self.target_score(t, self.real_folds) for t in self.mechanisms}
+        self.real = {t: self.score(t, self.real_folds) for t in self.mechanisms}
 
-    def target_score(self, target: str, fold_scores: FloatArray) -> float | None:
-        return self.targets.score(target, fold_scores, self.sizes)
-
-    def tables(self) -> dict[str, pl.DataFrame]:
-        """All tables of the level."""
-        rows: dict[str, list[Row]] = {table.name: [] for table in _TABLES}
-        for name, method in build_strippings(self.config).items():
-            for table, made in _Method(self, name, method).rows().items():
-                rows[table.name] += made
-        rows[DISSOCIATIONS.name] = self._dissociation_rows(rows[STRIPPING_DELTAS.name])
-        rows[TARGETS.name] = self._target_rows()
-        return {table.name: frame(table.measured(), rows[table.name]) for table in _TABLES}
+    def score(self, target: str, fold_scores: FloatArray) -> float | None:
+        """Mean over the target's units within a fold, then over folds by test size; None where undefined."""
+        if target not in self.targets.units:
+            return None
+        means, sizes = self.targets.fold_means(target, fold_scores), self.folds.test_sizes()
+        value = float(np.average(means, weights=sizes))
+        return value if math.isfinite(value) else None
 
     @cached_property
     def real_beside_nuisance(self) -> FloatArray:
@@ -161,14 +208,13 @@ class _Context:
             return Reason.UNDEFINED_SCORE
         return self.targets.missing.get(target, Reason.MECHANISM_NOT_OFFERED)
 
-    def _dissociation_rows(self, deltas: Sequence[Row]) -> list[Row]:
+    def add_dissociations(self) -> None:
         """Median drops over methods, for every pair of mechanisms."""
         by_pair: dict[tuple[object, object], list[float]] = {}
-        for row in deltas:
+        for row in self.rows[levels.STRIPPING_DELTAS]:
             if isinstance(drop := row["drop"], float):
                 by_pair.setdefault((row["stripped"], row["target"]), []).append(drop)
         median = {pair: float(np.median(values)) for pair, values in by_pair.items()}
-        rows: list[Row] = []
         for a, b in combinations(self.mechanisms, 2):
             drops = {
                 f"drop_{x}{y}": median.get((k, t))
@@ -176,19 +222,20 @@ class _Context:
                 for y, t in (("a", a), ("b", b))
             }
             reason = Reason.UNDEFINED_SCORE if None in drops.values() else Reason.OK
-            rows.append({**self.key, "mechanism_a": a, "mechanism_b": b, **drops, "reason": reason})
-        return rows
+            row = {**self.layer.key, "mechanism_a": a, "mechanism_b": b, **drops, "reason": reason}
+            self.rows[levels.DISSOCIATIONS].append(row)
 
-    def _target_rows(self) -> list[Row]:
-        ids = self.prepared.grid.units.ids
-        return [
+    def add_targets(self) -> None:
+        """Target units of every mechanism in every fold."""
+        ids, n_test = self.prepared.grid.units.ids, self.folds.test_sizes()
+        self.rows[levels.TARGETS] = [
             {
-                **self.key,
+                **self.layer.key,
                 "target": t,
                 "fold": fold,
                 "units": [ids[u] for u in units],
-                "partial_correlations": _finite(self.targets.partial[t][fold]),
-                "n_test": int(self.sizes[fold]),
+                "partial_correlations": nullable(self.targets.partial[t][fold]),
+                "n_test": int(n_test[fold]),
             }
             for t, by_fold in self.targets.units.items()
             for fold, units in enumerate(by_fold)
@@ -196,230 +243,183 @@ class _Context:
 
 
 class _Method:
-    """One stripping method in a context: every mechanism stripped, every target scored."""
+    """One stripping method on a layer: every mechanism stripped, every target scored."""
 
-    def __init__(self, context: _Context, name: str, method: StrippingMethod) -> None:
-        self.context, self.name, self.method = context, name, method
-        self.blocks: list[Row] = []
+    def __init__(self, own: _Layer, name: str, method: StrippingMethod) -> None:
+        self.own, self.name, self.method = own, name, method
         self.reasons: dict[str, Reason] = {}
-        self.scores: dict[tuple[str, str], float | None] = {}
         self.drops: dict[tuple[str, str], float | None] = {}
-        shared: FloatArray | None = None
-        shared_beside: FloatArray | None = None
-        for k in context.mechanisms:
-            result = self._strip(k, shared)
-            stripped = None if isinstance(result, Reason) else result
-            self.reasons[k] = result if isinstance(result, Reason) else Reason.OK
-            if stripped is not None:
-                beside = self._beside_nuisance(k) if shared_beside is None else shared_beside
-                if beside is not None:
-                    for t in context.targets.units:
-                        self._add_block(k, t, beside, NUISANCE)
-                if not method.uses_mechanism:
-                    shared, shared_beside = stripped, beside
-            for t in context.mechanisms:
-                value = None if stripped is None else context.target_score(t, stripped)
-                self.scores[k, t] = value
-                self.drops[k, t] = _minus(context.real[t], value)
-                if stripped is not None and self.drops[k, t] is not None:
-                    self._add_block(k, t, stripped)
 
-    def rows(self) -> dict[Table, list[Row]]:
-        """Rows of all tables by method."""
-        random = [row for k in self.context.mechanisms for row in self._random_rows(k)]
-        others = self._nonmatching_rows()
-        return {
-            STRIPPING_FEATURES: [self._feature_row(k) for k in self.context.mechanisms],
-            STRIPPING_SCORES: self._score_rows(),
-            BLOCK_DROPS: self.blocks,
-            STRIPPING_DELTAS: self._delta_rows(),
-            MISMATCH_CONTROLS: random + others,
-            SPECIFICITY: [
-                self._specificity_row(k, random, others) for k in self.context.mechanisms
-            ],
-        }
+    def _add(self, table: Table, k: str, **columns: object) -> None:
+        row = {**self.own.layer.key, "method": self.name, "stripped": k, **columns}
+        self.own.rows[table].append(row)
 
-    def _row(self, k: str, **columns: object) -> Row:
-        return {**self.context.key, "method": self.name, "stripped": k, **columns}
+    def measure(self) -> None:
+        """Add the method's rows to all tables."""
+        shared: tuple[FloatArray | Reason, FloatArray | None] | None = None
+        for k in self.own.mechanisms:
+            stripped, beside = self._unusable(k) or shared or self._fit(k)
+            if not self.method.uses_mechanism and not isinstance(stripped, Reason):
+                shared = (stripped, beside)
+            self._add_strip(k, stripped, beside)
+        for k in self.own.mechanisms:
+            random, others = self._random_drops(k), self._other_drops(k)
+            self._add_specificity(k, random, others)
 
     def _design(self, k: str) -> StrippedDesign:
-        return StrippedDesign(self.method, self.context.delays, self.context.prepared.scalars(k))
+        return StrippedDesign(self.method, self.own.delays, self.own.prepared.scalars(k))
 
-    def _fold_scores(self, design: FittedFeatures) -> FloatArray:
-        return self.context.ridge.fit(design).fold_scores(self.context.metric)
+    def _unusable(self, k: str) -> tuple[Reason, None] | None:
+        if (why := self.method.unavailable(self.own.inputs)) is not None:
+            return why.reason, None
+        return None if k in self.own.prepared.mechanisms else (Reason.MECHANISM_NOT_OFFERED, None)
 
-    def _strip(self, k: str, shared: FloatArray | None) -> FloatArray | Reason:
-        """Fold scores of the stripped features, or why there are none."""
-        if (why := self.method.unavailable(self.context.inputs)) is not None:
-            return why.reason
-        if k not in self.context.prepared.mechanisms:
-            return Reason.MECHANISM_NOT_OFFERED
-        if shared is not None:
-            return shared
+    def _fit(self, k: str) -> tuple[FloatArray | Reason, FloatArray | None]:
+        """Fold scores of the stripped features, alone and beside nuisance, or why there are none.
+
+        Beside nuisance, what a mechanism shares with nuisance is no drop.
+        """
+        own, design = self.own, self._design(k)
         try:
-            return self._fold_scores(self._design(k))
+            stripped = own.ridge.fit(design).fold_scores(own.metric)
         except DegenerateStrip:
-            return Reason.DEGENERATE_DIRECTION
-
-    def _add_block(self, k: str, t: str, stripped: FloatArray, beside: str = NOTHING) -> None:
-        """Drops of a target in every outer block; ``stripped`` holds fold scores of units."""
-        own = self.context
-        real = own.real_folds if beside == NOTHING else own.real_beside_nuisance
-        drops = _finite(own.targets.fold_means(t, real - stripped))
-        stimulus = own.prepared.id.stimulus
-        self.blocks.append(self._row(k, stimulus=stimulus, target=t, beside=beside, drops=drops))
-
-    def _beside_nuisance(self, k: str) -> FloatArray | None:
-        """Fold scores of the stripped features beside nuisance: what a mechanism shares with nuisance is no drop."""
-        if not self.context.enough_for_nuisance:
-            return None
+            return Reason.DEGENERATE_DIRECTION, None
         try:
-            return self.context.fold_scores_beside_nuisance(self._design(k))
+            beside = own.fold_scores_beside_nuisance(design) if own.enough_for_nuisance else None
         except DegenerateStrip:
-            return None
+            beside = None
+        return stripped, beside
 
-    def _feature_row(self, k: str) -> Row:
-        n_blocks, inputs = self.context.folds.n_blocks, self.context.inputs
-        n_sets = n_blocks * (n_blocks - 1) // 2 + n_blocks
-        ok, fitted = self.reasons[k] is Reason.OK, self.method.fitted(inputs)
-        return self._row(
-            k,
-            n_features=inputs.features.shape[1],
-            n_fits=n_sets if ok and fitted else 0,
-            fitted_on="training_rows" if fitted else "nothing",
-            variance_removed=self._variance_removed(k) if ok else None,
-            reason=self.reasons[k],
-        )
-
-    def _variance_removed(self, k: str) -> float | None:
-        """Share of feature variance that differs after the strip, on training rows, mean over outer folds."""
-        shares, z, folds = [], self.context.inputs.features, self.context.folds
-        scalars = self.context.prepared.scalars(k)
-        for block in range(folds.n_blocks):
-            train = folds.train_rows(block)
-            stripped = strip_delays(self.method, self.context.delays, scalars, train)
-            total = z[train].var(axis=0).sum()
-            if not total > 0:
-                return None
-            shares.append((z - stripped)[train].var(axis=0).sum() / total)
-        return float(np.mean(shares))
-
-    def _score_rows(self) -> list[Row]:
-        rows, own = [], self.context
-        for (k, t), value in self.scores.items():
+    def _add_strip(self, k: str, stripped: FloatArray | Reason, beside: FloatArray | None) -> None:
+        """Rows about the strip of one mechanism: features, scores and drops of every target."""
+        own = self.own
+        reason = stripped if isinstance(stripped, Reason) else Reason.OK
+        self.reasons[k] = reason
+        self._add_features(k, reason)
+        for t in own.targets.units:
+            if beside is not None:
+                self._add_block(k, t, own.real_beside_nuisance - beside, NUISANCE)
+        for t in own.mechanisms:
+            score = None if isinstance(stripped, Reason) else own.score(t, stripped)
+            drop = self.drops[k, t] = minus(own.real[t], score)
+            if drop is not None and not isinstance(stripped, Reason):
+                self._add_block(k, t, own.real_folds - stripped)
             n_units = own.targets.units[t].shape[1] if t in own.targets.units else 0
-            for state, score, why in (
+            for state, value, why in (
                 ("real", own.real[t], Reason.OK),
-                ("stripped", value, self.reasons[k]),
+                ("stripped", score, reason),
             ):
-                reason = own.reason(score, t, why)
-                numbers = {"score": score, "n_target_units": n_units, "reason": reason}
-                rows.append(self._row(k, target=t, state=state, **numbers))
-        return rows
-
-    def _delta_rows(self) -> list[Row]:
-        return [
-            self._row(
+                columns = {"target": t, "state": state, "score": value, "n_target_units": n_units}
+                missing = own.reason(value, t, why)
+                self._add(levels.STRIPPING_SCORES, k, **columns, reason=missing)
+            self._add(
+                levels.STRIPPING_DELTAS,
                 k,
                 target=t,
                 matching=k == t,
-                real_score=self.context.real[t],
-                stripped_score=self.scores[k, t],
+                real_score=own.real[t],
+                stripped_score=score,
                 drop=drop,
-                confirmatory=self.context.confirmatory,
-                reason=self.context.reason(drop, t, self.reasons[k]),
+                confirmatory=own.layer.confirmatory,
+                reason=own.reason(drop, t, reason),
             )
-            for (k, t), drop in self.drops.items()
-        ]
 
-    def _random_rows(self, k: str) -> list[Row]:
-        """Random directions of equal variance, stripped instead; their mean is added by block."""
+    def _add_block(self, k: str, t: str, drops: FloatArray, beside: str = NOTHING) -> None:
+        """Drops of a target in every outer block, from those of units in every fold."""
+        means = nullable(self.own.targets.fold_means(t, drops))
+        stimulus = self.own.prepared.id.stimulus
+        place = {"stimulus": stimulus, "target": t, "beside": beside}
+        self._add(levels.BLOCK_DROPS, k, **place, drops=means)
+
+    def _add_features(self, k: str, reason: Reason) -> None:
+        """How features were stripped, and the share of their variance that differs, on training rows of outer folds."""
+        own, folds, z = self.own, self.own.folds, self.own.inputs.features
+        n_sets = folds.n_blocks * (folds.n_blocks + 1) // 2
+        fitted = self.method.fitted(own.inputs)
+        shares = []
+        for block in range(folds.n_blocks if reason is Reason.OK else 0):
+            train = folds.train_rows(block)
+            stripped = self._design(k)(train)
+            total = z[train].var(axis=0).sum()
+            if total > 0:
+                shares.append((z - stripped)[train].var(axis=0).sum() / total)
+        self._add(
+            levels.STRIPPING_FEATURES,
+            k,
+            n_features=z.shape[1],
+            n_fits=n_sets if reason is Reason.OK and fitted else 0,
+            fitted_on="training_rows" if fitted else "nothing",
+            variance_removed=float(np.mean(shares)) if len(shares) == folds.n_blocks else None,
+            reason=reason,
+        )
+
+    def _random_drops(self, k: str) -> list[float]:
+        """Drops where random directions of equal variance are stripped instead; their mean is added by block."""
         if self.reasons[k] is not Reason.OK or not self.method.uses_mechanism:
             return []
-        own, rows = self.context, []
+        own, found = self.own, []
         scored: list[FloatArray] = []
         scalars = own.prepared.scalars(k)
         for draw in range(own.config.stripping.mismatch_draws):
-            rng = keyed_rng(own.config.seed, "mismatch", *own.place, self.name, k, draw)
+            rng = keyed_rng(own.config.seed, "mismatch", *own.layer.place, self.name, k, draw)
             drawn = RandomDirection.draw_delays(len(scalars), len(own.delays), rng)
+            drop, failed = None, Reason.DEGENERATE_DIRECTION
             try:
                 design = StrippedDesign(self.method, own.delays, scalars, drawn)
-                scored.append(self._fold_scores(design))
-                drop = _minus(own.real[k], own.target_score(k, scored[-1]))
-                failed = Reason.UNDEFINED_SCORE
+                scored.append(own.ridge.fit(design).fold_scores(own.metric))
+                drop, failed = minus(own.real[k], own.score(k, scored[-1])), Reason.UNDEFINED_SCORE
             except DegenerateStrip:
-                drop, failed = None, Reason.DEGENERATE_DIRECTION
-            rows.append(
-                self._mismatch_row(k, RANDOM_DIRECTION, draw, RANDOM_DIRECTION, drop, failed)
-            )
+                pass
+            self._add_mismatch(k, RANDOM_DIRECTION, draw, RANDOM_DIRECTION, drop, failed)
+            found += [] if drop is None else [drop]
         if scored and k in own.targets.units:
-            self._add_block(RANDOM_DIRECTION, k, np.mean(scored, axis=0))
-        return rows
+            self._add_block(RANDOM_DIRECTION, k, own.real_folds - np.mean(scored, axis=0))
+        return found
 
-    def _nonmatching_rows(self) -> list[Row]:
-        """Other mechanisms, stripped instead; their drops of this target are known already."""
-        return [
-            self._mismatch_row(k, NONMATCHING, draw, other, self.drops[other, k])
-            for k in self.context.mechanisms
-            for draw, other in enumerate(self.context.mechanisms)
-            if other != k and Reason.OK is self.reasons[k] is self.reasons[other]
-        ]
+    def _other_drops(self, k: str) -> list[float]:
+        """Drops of this target where other mechanisms are stripped instead; they are known already."""
+        found = []
+        for draw, other in enumerate(self.own.mechanisms):
+            if other != k and Reason.OK is self.reasons[k] is self.reasons[other]:
+                drop = self.drops[other, k]
+                self._add_mismatch(k, NONMATCHING, draw, other, drop, Reason.UNDEFINED_SCORE)
+                found += [] if drop is None else [drop]
+        return found
 
-    def _mismatch_row(
-        self,
-        k: str,
-        kind: str,
-        draw: int,
-        instead: str,
-        drop: float | None,
-        failed: Reason = Reason.UNDEFINED_SCORE,
-    ) -> Row:
+    def _add_mismatch(
+        self, k: str, kind: str, draw: int, instead: str, drop: float | None, failed: Reason
+    ) -> None:
+        place = {"kind": kind, "draw": draw, "instead": instead}
         reason = failed if drop is None else Reason.OK
-        return self._row(k, kind=kind, draw=draw, instead=instead, drop=drop, reason=reason)
+        self._add(levels.MISMATCH_CONTROLS, k, **place, drop=drop, reason=reason)
 
-    def _specificity_row(self, k: str, random: Sequence[Row], others: Sequence[Row]) -> Row:
-        own, matching = self.context, self.drops[k, k]
-        drops = {t: d for t in own.mechanisms if t != k and (d := self.drops[k, t]) is not None}
-        best = max(drops, key=lambda t: drops[t]) if drops else None
-        best_drop = None if best is None else drops[best]
-        kind, mismatch = _hardest_mismatch(k, random, others)
-        return self._row(
+    def _add_specificity(self, k: str, random: Sequence[float], others: Sequence[float]) -> None:
+        """The matching drop against other targets, and against the harder mismatch.
+
+        Mismatches are random directions (mean) and other mechanisms (largest).
+        """
+        own, matching = self.own, self.drops[k, k]
+        targets = {t: d for t in own.mechanisms if t != k and (d := self.drops[k, t]) is not None}
+        best = max(targets, key=lambda t: targets[t]) if targets else None
+        best_drop = None if best is None else targets[best]
+        mismatches: dict[str, float] = {}
+        if random:
+            mismatches[RANDOM_DIRECTION] = float(np.mean(random))
+        if others:
+            mismatches[NONMATCHING] = max(others)
+        kind = max(mismatches, key=lambda name: mismatches[name]) if mismatches else None
+        mismatch = None if kind is None else mismatches[kind]
+        self._add(
+            levels.SPECIFICITY,
             k,
             matching_drop=matching,
             best_nonmatching_target=best,
             best_nonmatching_drop=best_drop,
-            margin=_minus(matching, best_drop),
+            margin=minus(matching, best_drop),
             mismatch_kind=kind,
             mismatch_drop=mismatch,
-            mismatch_margin=_minus(matching, mismatch),
+            mismatch_margin=minus(matching, mismatch),
             n_targets=len(own.targets.units),
-            confirmatory=own.confirmatory,
+            confirmatory=own.layer.confirmatory,
             reason=own.reason(matching, k, self.reasons[k]),
         )
-
-
-def _hardest_mismatch(
-    k: str, random: Sequence[Row], others: Sequence[Row]
-) -> tuple[str | None, float | None]:
-    """The larger of the two mismatches: random directions (mean) and other mechanisms (largest)."""
-
-    def drops(rows: Sequence[Row]) -> list[float]:
-        return [d for r in rows if r["stripped"] == k and isinstance(d := r["drop"], float)]
-
-    candidates: dict[str, float] = {}
-    if values := drops(random):
-        candidates[RANDOM_DIRECTION] = float(np.mean(values))
-    if values := drops(others):
-        candidates[NONMATCHING] = max(values)
-    if not candidates:
-        return None, None
-    kind = max(candidates, key=lambda name: candidates[name])
-    return kind, candidates[kind]
-
-
-def _finite(values: FloatArray) -> list[float | None]:
-    return [float(v) if math.isfinite(v) else None for v in values]
-
-
-def _minus(a: float | None, b: float | None) -> float | None:
-    return None if a is None or b is None else a - b

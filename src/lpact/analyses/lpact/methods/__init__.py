@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import polars as pl
 
 from lpact.analyses.explanation import MethodsPart
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.methods import decision, levels
-from lpact.analyses.lpact.methods.words import FRAMEWORK, MODES, Tables
+from lpact.analyses.lpact.methods import levels
+from lpact.analyses.lpact.methods.levels import MODES, Tables
 from lpact.analyses.lpact.tables.audit import (
     CONTROL_AVAILABILITY,
     EVIDENCE_FEASIBILITY,
@@ -22,7 +22,6 @@ from lpact.analyses.lpact.tables.audit import (
 )
 from lpact.codes import Reason
 from lpact.report.methods import (
-    amount,
     cite,
     listed,
     names,
@@ -31,6 +30,8 @@ from lpact.report.methods import (
     plain,
     spread,
 )
+from lpact.tables import RECORDING_KEY, Table
+from lpact.wording import counted
 
 _WHY = {reason.value: reason.explanation for reason in Reason}
 
@@ -45,9 +46,9 @@ def methods_parts(config: LPactConfig, tables: Tables) -> list[MethodsPart]:
         "Relational patterns": levels.relational(config),
         "Mechanism stripping": levels.stripping(config),
         "Brain–brain ceilings": levels.ceilings(config, tables),
-        "Decision by point rules": decision.point_rules(config, tables),
-        "Decision by tests": decision.tests(config),
-        "Positive controls": decision.positive_controls(config),
+        "Decision by point rules": levels.point_rules(config, tables),
+        "Decision by tests": levels.tests(config),
+        "Positive controls": levels.positive_controls(config),
         "What was not available": unavailable(tables),
         "Measures and stripping methods": _own_options(config),
     }
@@ -56,9 +57,9 @@ def methods_parts(config: LPactConfig, tables: Tables) -> list[MethodsPart]:
 
 def _evidence() -> list[str]:
     return [
-        f"Whether features of language models align with brain responses was asked with L-PACT{cite(*FRAMEWORK)}. Four "
-        "levels of evidence were measured (held-out prediction, relational patterns, mechanism stripping, brain–brain "
-        "ceilings), each compared with nuisance features and severe controls."
+        f"Whether features of language models align with brain responses was asked with L-PACT{cite('lpact_paper')}. "
+        "Four levels of evidence were measured (held-out prediction, relational patterns, mechanism stripping, "
+        "brain–brain ceilings), each compared with nuisance features and severe controls."
     ]
 
 
@@ -75,13 +76,17 @@ def _own_options(config: LPactConfig) -> list[str]:
 def _recordings_used(config: LPactConfig, tables: Tables) -> list[str]:
     """One sentence per dataset and model, with what the source audit found."""
     sentences = [_dataset(own.name, tables) for own in config.datasets]
-    sentences += [said for own in config.models for said in _columns(own.name, tables)]
+    for own in config.models:
+        offered = _rows(tables, MODEL_INVENTORY.name, model=own.name, included=True)
+        if offered is not None and offered.height:
+            n_columns = spread(offered["n_features"].explode(), "column")
+            sentences.append(f"Features of {plain(own.name)} have {n_columns}.")
     audit = config.audit
     required = listed([plain(name) for name in audit.required_controls]) or "none"
     sentences.append(
         f"A dataset could support confirmatory claims if its role was primary and its evidence chain complete: "
-        f"at least {amount(audit.min_subject_runs, 'usable subject-run')} with at least "
-        f"{amount(audit.min_brain_units, 'usable unit')}, words, model features, a reliability estimate, and the "
+        f"at least {counted(audit.min_subject_runs, 'usable subject-run')} with at least "
+        f"{counted(audit.min_brain_units, 'usable unit')}, words, model features, a reliability estimate, and the "
         f"required controls ({required})."
     )
     sentences.append(
@@ -111,8 +116,8 @@ def _dataset(name: str, tables: Tables) -> str:
     left_out = row["n_subject_runs_excluded"]
     n_events = int(used["n_events_excluded"].sum())
     return (
-        f"{name}: {role}; {amount(row['n_subjects'], 'subject')}, "
-        f"{amount(row['n_subject_runs'], 'recording')} of {_stimuli(row['n_stimuli'])}"
+        f"{name}: {role}; {counted(row['n_subjects'], 'subject')}, "
+        f"{counted(row['n_subject_runs'], 'recording')} of {counted(row['n_stimuli'], 'stimulus', 'stimuli')}"
         + (f" ({left_out} more left out)" if left_out else "")
         + f"; {spread(used['n_units_used'], 'unit')}, {spread(used['n_words'], 'word')} and "
         f"{spread(used['n_events'], 'event')} per recording"
@@ -129,17 +134,6 @@ def _rows(tables: Tables, name: str, **where: object) -> pl.DataFrame | None:
     return None if frame is None else frame.filter(**where)
 
 
-def _columns(model: str, tables: Tables) -> list[str]:
-    offered = _rows(tables, MODEL_INVENTORY.name, model=model, included=True)
-    if offered is None or offered.is_empty():
-        return []
-    return [f"Features of {plain(model)} have {spread(offered['n_features'].explode(), 'column')}."]
-
-
-def _stimuli(n: int) -> str:
-    return "1 stimulus" if n == 1 else f"{n} stimuli"
-
-
 def _sampling(used: pl.DataFrame) -> str:
     rates = used["sampling_rate_hz"].drop_nulls().unique().sort()
     if used.height and not len(rates):
@@ -147,102 +141,78 @@ def _sampling(used: pl.DataFrame) -> str:
     return f"; sampled at {numbers(rates.to_list(), 'Hz')}" if len(rates) else ""
 
 
+def _not_available(what: str, words: Mapping[str, str] | None = None) -> Callable[..., str]:
+    return lambda name, datasets, _: (
+        f"{what} {(words or {}).get(name, plain(name))} was not available for {names(datasets)}"
+    )
+
+
+_UNAVAILABLE: tuple[tuple[Table, pl.Expr, str, Callable[..., str]], ...] = (
+    (CONTROL_AVAILABILITY, ~pl.col("available"), "control", _not_available("Control")),
+    (
+        INGREDIENT_AVAILABILITY,
+        ~pl.col("available") & (pl.col("kind") == "nuisance"),
+        "name",
+        _not_available("Nuisance feature"),
+    ),
+    (
+        INGREDIENT_AVAILABILITY,
+        ~pl.col("available") & (pl.col("kind") == "mechanism"),
+        "name",
+        _not_available("Mechanism"),
+    ),
+    (RELIABILITY_MODES, ~pl.col("possible"), "mode", _not_available("Reliability", MODES)),
+    (MODEL_INVENTORY, ~pl.col("included"), "model", _not_available("Model")),
+    (
+        MEDIA_SUMMARY,
+        pl.col("n_stimuli_present") < pl.col("n_stimuli"),
+        "media",
+        lambda media, datasets, _: (
+            f"Stimulus media of the kind {plain(media).replace('_', ' ')} were missing or incomplete for "
+            f"{names(datasets)}"
+        ),
+    ),
+    (
+        UNIT_INVENTORY,
+        ~pl.col("used"),
+        "dataset",
+        lambda dataset, _, n: f"{counted(n, 'recording')} of {plain(dataset)} left out",
+    ),
+    (
+        FINDINGS,
+        pl.col("severity") == "excluded",
+        "dataset",
+        lambda dataset, _, n: (
+            f"In {plain(dataset)} parts of {counted(n, 'recording')} were left out"
+        ),
+    ),
+)
+"""Table, its rows about what is missing, the column that names it, and the sentence: name, datasets, recordings."""
+
+
 def unavailable(tables: Tables) -> list[str]:
     """Everything that the audit could not offer, with its reason; what is the same everywhere is said once."""
-    missing = [
-        *_missing(tables, CONTROL_AVAILABILITY.name, "available", "control", "Control"),
-        *_ingredients(tables),
-        *_missing(tables, RELIABILITY_MODES.name, "possible", "mode", "Reliability", MODES),
-        *_missing(tables, MODEL_INVENTORY.name, "included", "model", "Model"),
-        *_media(tables),
-        *_recordings(tables),
-        *_findings(tables),
-    ]
+    missing = []
+    for table, where, column, say in _UNAVAILABLE:
+        frame = tables.get(table.name)
+        if frame is None:
+            continue
+        recordings = [name for name in RECORDING_KEY if name in frame.columns]
+        gone = (
+            frame.filter(where)
+            .group_by(column, "reason")
+            .agg(_datasets=pl.col("dataset").unique().sort(), _n=pl.struct(recordings).n_unique())
+            .sort(column, "reason")
+        )
+        for name, reason, datasets, n in gone.iter_rows():
+            why = "." if reason == Reason.OK.value else f": {_why(reason)}"
+            missing.append(f"{say(name, datasets, n)}{why}")
     audited = (CONTROL_AVAILABILITY, INGREDIENT_AVAILABILITY, RELIABILITY_MODES)
     if not missing and not any(table.name in tables for table in audited):
         return ["The tables do not say what was unavailable."]
     return missing or ["Nothing that the study asked for was unavailable."]
 
 
-def _ingredients(tables: Tables) -> list[str]:
-    made = []
-    frame = tables.get(INGREDIENT_AVAILABILITY.name)
-    for kind in ("nuisance", "mechanism") if frame is not None else ():
-        part = {INGREDIENT_AVAILABILITY.name: frame.filter(kind=kind)} if frame is not None else {}
-        what = "Nuisance feature" if kind == "nuisance" else "Mechanism"
-        made += _missing(part, INGREDIENT_AVAILABILITY.name, "available", "name", what)
-    return made
-
-
-def _missing(
-    tables: Tables,
-    table: str,
-    there: str,
-    column: str,
-    what: str,
-    words: Mapping[str, str] | None = None,
-) -> list[str]:
-    frame = tables.get(table)
-    if frame is None:
-        return []
-    gone = (
-        frame.filter(~pl.col(there))
-        .group_by(column, "reason")
-        .agg(pl.col("dataset").unique().sort())
-        .sort(column, "reason")
-    )
-    return [
-        f"{what} {(words or {}).get(name, plain(name))} was not available for {names(datasets)}: {_why(reason)}"
-        for name, reason, datasets in gone.iter_rows()
-    ]
-
-
 def _why(code: str) -> str:
     said = _WHY.get(code, code)
     return f"{said[:1].lower()}{said[1:]}" if not said[:2].isupper() else said
-
-
-def _media(tables: Tables) -> list[str]:
-    frame = tables.get(MEDIA_SUMMARY.name)
-    if frame is None:
-        return []
-    gone = (
-        frame.filter(pl.col("n_stimuli_present") < pl.col("n_stimuli"))
-        .group_by("media", "reason")
-        .agg(pl.col("dataset").unique().sort())
-        .sort("media", "reason")
-    )
-    return [
-        f"Stimulus media of the kind {plain(media).replace('_', ' ')} were missing or incomplete for {names(datasets)}"
-        + ("." if reason == Reason.OK.value else f": {_why(reason)}")
-        for media, reason, datasets in gone.iter_rows()
-    ]
-
-
-def _recordings(tables: Tables) -> list[str]:
-    frame = tables.get(UNIT_INVENTORY.name)
-    if frame is None:
-        return []
-    gone = (
-        frame.filter(~pl.col("used")).group_by("dataset", "reason").len().sort("dataset", "reason")
-    )
-    return [
-        f"{amount(n, 'recording')} of {plain(dataset)} left out: {_why(reason)}"
-        for dataset, reason, n in gone.iter_rows()
-    ]
-
-
-def _findings(tables: Tables) -> list[str]:
-    frame = tables.get(FINDINGS.name)
-    if frame is None:
-        return []
-    gone = (
-        frame.filter(severity="excluded")
-        .group_by("dataset", "reason")
-        .agg(pl.struct("subject", "session", "run").n_unique())
-        .sort("dataset", "reason")
-    )
-    return [
-        f"In {plain(dataset)} parts of {amount(n, 'recording')} were left out: {_why(reason)}"
-        for dataset, reason, n in gone.iter_rows()
-    ]

@@ -1,4 +1,4 @@
-"""Methods: what the readout had to beat, relational patterns, stripping and ceilings."""
+"""Methods: what the readout had to beat, patterns, stripping and ceilings, and how numbers became labels."""
 
 from __future__ import annotations
 
@@ -8,35 +8,84 @@ from typing import Any
 import polars as pl
 
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.methods.words import (
-    CEILING,
-    CONTROLS,
-    LOCALISER,
-    MEASURE_KEYS,
-    MEASURES,
-    MECHANISMS,
-    MODES,
-    PATTERNS,
-    PROFILES,
-    SPLIT_HALF,
-    STRIPPINGS,
-    Tables,
-)
 from lpact.analyses.lpact.tables.audit import AUDIO_SOURCES, CONTROL_AVAILABILITY, RELIABILITY_MODES
+from lpact.analyses.lpact.tables.decisions import STUDY_OUTCOME
 from lpact.analyses.lpact.tables.levels import NORMALIZED_SCORES
 from lpact.report.methods import (
-    amount,
     cite,
     grouped,
     listed,
     meaning,
     number,
+    numbers,
     percent,
     plain,
     spread,
 )
 from lpact.report.references import CONTROLS as CONTROL_KEYS
 from lpact.report.references import WORD_LISTS, mechanism_keys, parser_keys
+from lpact.wording import counted
+
+Tables = Mapping[str, pl.DataFrame]
+
+MEASURE_KEYS: Mapping[str, tuple[str, ...]] = {
+    "rsa": ("kriegeskorte2008",),
+    "cka": ("kornblith2019",),
+    "cka_debiased": ("kornblith2019", "song2007"),
+    "cka_rbf": ("kornblith2019",),
+    "cka_rbf_debiased": ("kornblith2019", "song2007"),
+}
+CONTROLS: Mapping[str, str] = {
+    "random_matched_dim": "Gaussian features of the same size, mean and variance",
+    "random_matched_autocorr": "features with the phases of their spectra randomised within each story",
+    "circular_shift": "features rotated in time within the run",
+    "token_order_shuffle": "feature rows shuffled within each sentence",
+    "within_story_block_shuffle": "blocks of feature rows permuted within each story",
+    "layer_label_permutation": "features of another layer of the same model",
+    "sentence_reset_fresh": "features re-extracted with the context cut at the start of the sentence",
+    "reversed_context_fresh": "features re-extracted with the preceding words in reverse order",
+    "token_order_shuffle_fresh": "features re-extracted with the preceding words in random order",
+    "untrained_model_fresh": "features of the same architecture with random weights",
+    "static_embedding": "the model's own input embedding, without context",
+}
+MEASURES: Mapping[str, str] = {
+    "linear": "held-out correlation of the readout",
+    "rsa": "representational similarity analysis",
+    "cka": "linear centred kernel alignment",
+    "cka_debiased": "debiased linear centred kernel alignment",
+    "cka_rbf": "centred kernel alignment with Gaussian kernels",
+    "cka_rbf_debiased": "debiased centred kernel alignment with Gaussian kernels",
+    "event_response": "correlation of response magnitudes over events",
+    "pearson": "absolute correlation with the leading principal component",
+}
+PROFILES: Mapping[str, str] = {
+    "pearson": "Pearson correlation",
+    "spearman": "rank correlation",
+    "cosine": "cosine",
+}
+MECHANISMS: Mapping[str, str] = {
+    "surprisal": "surprisal",
+    "semantic_transition": "semantic distance to the preceding words",
+    "dependency_integration": "cost of integrating dependencies",
+    "syntactic_boundary": "number of phrases that close",
+    "discourse_boundary": "strength of a discourse boundary",
+    "context_update": "change of the model's state",
+}
+STRIPPINGS: Mapping[str, str] = {
+    "feature_zeroing": "columns most correlated with the mechanism set to their training mean",
+    "feature_residualization": "the mechanism regressed out of every column",
+    "mechanism_projection_removal": "the mechanism's direction projected out of feature space",
+    "layer_ablation": "the previous layer in the layer's place",
+    "context_reset": "sentence-reset features at events that engage the mechanism",
+    "reversed_context": "reversed-context features at events that engage the mechanism",
+}
+MODES: Mapping[str, str] = {
+    "subject_to_subject": "subject to subject",
+    "session_to_session": "session to session",
+    "run_to_run": "run to run",
+    "split_half": "split half",
+}
+"""Reliability modes, from strict to lenient."""
 
 
 def nuisance(config: LPactConfig, tables: Tables) -> list[str]:
@@ -54,7 +103,7 @@ def _nuisance(name: str, config: LPactConfig, tables: Tables) -> str:
     if name == "word_rate":
         return f"{shown} (over {number(chosen.rate_window_s)} s)"
     if name == "position_in_story":
-        return f"{shown} (with {amount(chosen.drift_cosines, 'slow cosine')} per story)"
+        return f"{shown} (with {counted(chosen.drift_cosines, 'slow cosine')} per story)"
     if name == "log_frequency" and chosen.language is not None:
         return f"{shown} (list for '{chosen.language}' of wordfreq{cite(*WORD_LISTS)} where words bring none)"
     if name == "acoustic_envelope":
@@ -109,7 +158,7 @@ def controls(config: LPactConfig, tables: Tables) -> list[str]:
     sentences = [
         "Severe controls went through the same readout, lags, penalties and measures as the real features: "
         f"{'; '.join(parts)}.",
-        f"Random controls had up to {amount(chosen.draws, 'draw')}; their score is the mean over draws, so that more "
+        f"Random controls had up to {counted(chosen.draws, 'draw')}; their score is the mean over draws, so that more "
         f"draws do not make a control stronger. For every recording {best}.",
     ]
     if available is not None:
@@ -144,7 +193,7 @@ def relational(config: LPactConfig) -> list[str]:
     }[chosen.brain_patterns_from]
     return [
         "A relational pattern holds the alignment of one representation with every unit"
-        f"{cite(*PATTERNS)}. Patterns of the model and of each brain unit, the unit's own entry left out, were "
+        f"{cite('hoefling2026')}. Patterns of the model and of each brain unit, the unit's own entry left out, were "
         f"made with {listed(measures)} and compared by {listed(profiles)}.",
         "The contrast of a unit is the similarity of the real pattern minus that of the best control. Brain patterns "
         f"came from {source}. The reliability of a unit's pattern is the correlation of its patterns in two halves, "
@@ -156,9 +205,11 @@ def relational(config: LPactConfig) -> list[str]:
 def stripping(config: LPactConfig) -> list[str]:
     """Level 3."""
     chosen, source = config.stripping, config.mechanisms
+    words = dict(MECHANISMS)
+    if source.options.get("context_update", {}).get("of") == "prediction":
+        words["context_update"] = "change of the model's prediction"
     mechanisms = [
-        meaning(m, _mechanism_words(config)) + cite(*mechanism_keys(m, source.options))
-        for m in source.include
+        meaning(m, words) + cite(*mechanism_keys(m, source.options)) for m in source.include
     ]
     methods = [meaning(m, STRIPPINGS) for m in chosen.methods]
     language = (
@@ -176,30 +227,23 @@ def stripping(config: LPactConfig) -> list[str]:
         f"them, they came from {language} and from {parser}.",
         "In every outer fold, a mechanism's target units were those with the largest partial correlation with it "
         f"given the other mechanisms ({percent(chosen.target_fraction)} of units), on training rows alone"
-        f"{cite(*LOCALISER)}. Each mechanism was stripped from the features in these ways, fitted anew on every "
-        f"training set: {'; '.join(methods)}. Held-out scores were then computed again; the drop is the score before "
-        "minus the score after.",
+        f"{cite('kriegeskorte2009')}. Each mechanism was stripped from the features in these ways, refitted on "
+        f"every training set: {'; '.join(methods)}. Held-out scores were then computed again; the drop is the score "
+        "before minus the score after.",
         "A drop counts as specific if it exceeds that of every other mechanism's targets and that of a mismatched "
         "strip of the same target. In every recording the mismatched strip is the harder of two: random directions "
-        f"that carry as much feature variance (mean over {amount(chosen.mismatch_draws, 'draw')} for each method and "
+        f"that carry as much feature variance (mean over {counted(chosen.mismatch_draws, 'draw')} for each method and "
         "mechanism), and other mechanisms, stripped in this one's place (largest drop).",
     ]
-
-
-def _mechanism_words(config: LPactConfig) -> dict[str, str]:
-    changed = config.mechanisms.options.get("context_update", {}).get("of") == "prediction"
-    return dict(MECHANISMS) | (
-        {"context_update": "change of the model's prediction"} if changed else {}
-    )
 
 
 def ceilings(config: LPactConfig, tables: Tables) -> list[str]:
     """Level 4, with the modes that were possible and those that bound."""
     sentences = [
-        f"Scores were compared with brain–brain reliability{cite(*CEILING)}: the similarity between a unit's patterns "
-        "in two recordings or halves, median over shared units, mean over partners. Of the possible modes the "
+        f"Scores were compared with brain–brain reliability{cite('feather2025')}: the similarity between a unit's "
+        "patterns in two recordings or halves, median over shared units, mean over partners. Of the possible modes the "
         f"strictest bounds the claim, in the order {listed(list(MODES.values()), 'or')}. Split-half reliabilities are "
-        f"also given with the Spearman–Brown correction{cite(*SPLIT_HALF)}, which no decision uses."
+        f"also given with the Spearman–Brown correction{cite('brown1910', 'spearman1910')}, which no decision uses."
     ]
     modes = tables.get(RELIABILITY_MODES.name)
     bounds = tables.get(NORMALIZED_SCORES.name)
@@ -216,3 +260,92 @@ def ceilings(config: LPactConfig, tables: Tables) -> list[str]:
         if said:
             sentences.append(f"{plain(dataset.name)}: {'; '.join(said)}.")
     return sentences
+
+
+# --- From numbers to labels --------------------------------------------------------------------------
+
+
+def point_rules(config: LPactConfig, tables: Tables) -> list[str]:
+    """The six gates as point rules."""
+    gates = config.gates
+    share = percent(gates.direction_fraction)
+    majority = percent(gates.summary_majority)
+    scope = {
+        "claimed_levels": "A claim of prediction alone needs the severe-control gate at the first level only.",
+        "all_levels": "Every label needs the severe-control gate at both levels, a claim of prediction alone included.",
+    }[gates.severe_scope]
+    made = never_agrees = ""
+    outcomes = tables.get(STUDY_OUTCOME.name)
+    if outcomes is not None and not outcomes.is_empty():
+        row = outcomes.sort("gate_profile", descending=True).row(0, named=True)
+        made = (
+            f"; the study makes {counted(row['n_claims'], 'claim')}, {row['n_confirmatory_claims']} of them about "
+            "confirmatory datasets"
+        )
+    methods = config.stripping.methods
+    if "layer_ablation" in methods:
+        never_agrees = (
+            " (layer_ablation takes out the same whatever the mechanism, so that it can never agree; it counts among "
+            f"the methods all the same: where all are possible, at most {len(methods) - 1} of {len(methods)} can)"
+        )
+    return [
+        f"A claim is a dataset, model, layer and mechanism{made}. It is integrated if it passes six gates, none of "
+        "which can make up for another. All differences must be greater than zero, and means are over subject-runs.",
+        "Predictive: the mean contrasts with nuisance and with the best control are positive. Severe control: the mean "
+        "contrast with every single control that counts is positive, and none of them reaches the model in more than "
+        f"{majority} of relational summaries. Relational: in more than {majority} of the summaries (alignment measure "
+        f"by profile similarity) the mean contrast is positive and at least {share} of units have a positive contrast "
+        f"and a reliability of at least {number(gates.min_reliability)}.",
+        "Mechanism: more than one mechanism has target units, and at least "
+        f"{percent(gates.method_majority)} of stripping methods show a positive median drop that exceeds the drops of "
+        f"other targets and of the mismatched strip{never_agrees}. Ceiling: mean reliability is at least "
+        f"{number(gates.min_reliability)}, the normalised contrast is positive, and mean and median fraction of the "
+        f"ceiling are at least {number(gates.min_ceiling_fraction)}. Replication: at least "
+        f"{counted(gates.min_subject_runs, 'subject-run')}, of which at least {share} have both contrasts positive.",
+        scope,
+    ]
+
+
+def tests(config: LPactConfig) -> list[str]:
+    """The same gates as tests."""
+    gates = config.gates
+    return [
+        f"The same six questions were also asked as tests at the level {number(gates.alpha)}. A gate passes if all "
+        f"of its tests reject, so that its p-value is the largest of theirs{cite('berger1982')}.",
+        "Against controls that know nothing of the stimulus, the real score was ranked among the draws, which "
+        "recordings of one stimulus share; beyond the last draw the tail follows from their mean and spread"
+        f"{cite('phipson2010', 'winkler2016')}. Against nuisance and all other controls, contrasts in outer blocks "
+        f"were tested by sign flips{cite('nichols2002')} and, averaged over the subject-runs of a stimulus, by "
+        "Student's t; the larger p-value counts.",
+        f"Relational patterns were compared with {counted(config.relational.permutations, 'shuffled unit order')} and "
+        "as many random exchanges of units with a rival's pattern. Drops were tested against those of other targets "
+        "and of random directions, and again with nuisance features beside the stripped ones. The fraction of the "
+        f"ceiling was tested with a bootstrap over subject-runs and units, widened for few "
+        f"subject-runs{cite('hesterberg2015')}. Replication is the partial conjunction of the subject-runs' own "
+        f"p-values{cite('benjamini2008')}.",
+        f"Labels were corrected one by one at a false discovery rate of {number(gates.fdr)}{cite('benjamini1995')}: "
+        "those that name a mechanism (mechanism_specific_candidate, integrated_candidate) over the confirmatory "
+        "claims, the others (predictive_only, relational_candidate) over the confirmatory layers, since they do not "
+        "depend on a mechanism.",
+    ]
+
+
+def positive_controls(config: LPactConfig) -> list[str]:
+    """What shows that a negative verdict means something."""
+    chosen = config.assay
+    if not chosen.enabled:
+        return [
+            "Positive controls were switched off for this run: it does not show what the assay could have detected."
+        ]
+    windows = listed([f"{number(a)} to {number(b)} ms" for a, b in chosen.onset_windows_ms])
+    return [
+        "Positive controls show what the assay can detect, and change no verdict: a small simulated study with a "
+        f"planted signal (signal-to-noise ratio {number(chosen.implant_snr)}) and a sham without it, through the same "
+        "gates; brain–brain reliability; another recording in the model's place, compared with "
+        f"{counted(chosen.unit_permutations, 'shuffled unit order')}{cite('mantel1967')}; and patterns in the right "
+        "and in shuffled order.",
+        f"Responses to word onset and word rate were looked for {windows} after onset, and to the acoustic envelope at "
+        f"lags of {numbers(chosen.envelope_lags_ms, 'ms')}, with signal and envelope at up to "
+        f"{number(chosen.envelope_rate_hz)} Hz; both were compared with {counted(chosen.shifts, 'circular shift')} of "
+        f"the stimulus. The level of these tests is {number(chosen.alpha)}.",
+    ]

@@ -2,42 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.gates import NEEDED
-from lpact.analyses.lpact.gates.claims import list_claims, list_layers
+from lpact.analyses.lpact.gates.verdict import list_claims, list_layers
 from lpact.analyses.lpact.robustness.changes import (
     DIRECTIONS,
     FRACTIONS,
     RELIABILITIES,
+    Finding,
+    findings,
+    integrated_counts,
     leave_one_dataset_out,
     leave_one_subject_run_out_decisions,
     threshold_sensitivity,
 )
 from lpact.analyses.lpact.robustness.controls import Ablation, control_names
 from lpact.analyses.lpact.robustness.deciding import DECIDED, DecidedRun, Decider
-from lpact.analyses.lpact.robustness.summaries import (
-    Finding,
-    conventional_contrast,
-    findings,
-    integrated_counts,
-    model_summary,
-)
 from lpact.analyses.lpact.robustness.uncertainty import (
-    BrainAsModel,
+    brain_as_model_quantities,
     leave_one_subject_run_out,
     level_quantities,
     mechanism_quantities,
-    read_brain_as_model,
     uncertainty_by_level,
     uncertainty_by_mechanism,
 )
 from lpact.analyses.lpact.tables.assay import BRAIN_AS_MODEL
 from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY, MODEL_INVENTORY
-from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, CONTROL_DELTAS, SPECIFICITY
+from lpact.analyses.lpact.tables.levels import (
+    BRAIN_CEILING,
+    CONTROL_DELTAS,
+    DISSOCIATIONS,
+    NORMALIZED_SCORES,
+    PROFILE_DELTAS,
+    SPECIFICITY,
+    STRIPPING_DELTAS,
+)
 from lpact.analyses.lpact.tables.robustness import (
     CAUSAL_UNCERTAINTY,
     CONTROL_ABLATION,
@@ -50,9 +54,10 @@ from lpact.analyses.lpact.tables.robustness import (
     THRESHOLD_SENSITIVITY,
     UNCERTAINTY,
 )
+from lpact.codes import Reason
 from lpact.errors import TableError, did_you_mean
-from lpact.store import validate
-from lpact.tables import RECORDING_KEY, Table
+from lpact.store import frame, validate
+from lpact.tables import CLAIM_KEY, RECORDING_KEY, Table
 
 __all__ = [
     "READS",
@@ -64,19 +69,18 @@ __all__ = [
     "n_claim_decisions",
     "robustness",
     "tables_for_report",
-    "uncertainty_tables",
 ]
 
 READS: tuple[Table, ...] = (*NEEDED, BRAIN_CEILING, CONTROL_AVAILABILITY, MODEL_INVENTORY)
 """Tables that `robustness` needs."""
 READS_DECIDED: tuple[Table, ...] = (*DECIDED, CONTROL_AVAILABILITY, MODEL_INVENTORY)
-"""Tables that `uncertainty_tables` needs."""
+"""Tables that `robustness` needs if it decides nothing again."""
 READS_IF_THERE: tuple[Table, ...] = (BRAIN_AS_MODEL,)
 """Tables that are used if a run has them."""
 MAX_CLAIM_DECISIONS = 20_000
 """Claims that a report decides again at most; a thousand take about a second."""
 _OTHER_CHOICES = 3
-"""Choices of controls beside leaving one out: the other rule, temporal ones only, nuisance only."""
+"""Choices of controls besides leaving one out: the other rule, temporal ones only, nuisance only."""
 
 
 def robustness(
@@ -86,60 +90,16 @@ def robustness(
     primary_metric: str,
     seed: int,
     tell: Callable[[str], None] = lambda _: None,
+    decide_again: bool = True,
 ) -> dict[str, pl.DataFrame]:
     """What the verdicts of a run depend on; nothing is fitted again.
 
     ``tables`` are those of `READS`, and of `READS_IF_THERE` if the run has them; ``gates``, ``primary_metric`` and
     ``seed`` are the run's. Returns the tables of `lpact.analyses.lpact.tables.robustness` by full name. ``tell`` is
-    called with the name of each step.
+    called with the name of each step. Without ``decide_again`` the run's own decision is taken as stored, ``tables``
+    are those of `READS_DECIDED`, and only tables that need no other decision are returned.
     """
-    decider = Decider(_needed(tables, READS), gates, primary_metric, tell)
-    brains = read_brain_as_model(tables)
-    made = _of_decision(decider, brains, seed)
-    ablation = Ablation(decider)
-    made |= {
-        THRESHOLD_SENSITIVITY.name: threshold_sensitivity(
-            decider, ablation, made[UNCERTAINTY.name], brains
-        ),
-        CONTROL_ABLATION.name: ablation.table(),
-        LEAVE_DATASET_OUT.name: leave_one_dataset_out(decider),
-        SUBJECT_RUN_DECISIONS.name: leave_one_subject_run_out_decisions(decider),
-    }
-    return {table.name: made[table.name] for table in TABLES}
-
-
-def uncertainty_tables(
-    tables: Mapping[str, pl.DataFrame], *, gates: GatesConfig, primary_metric: str, seed: int
-) -> dict[str, pl.DataFrame]:
-    """The tables of `robustness` that need no other decision than the run's own, which is taken as stored.
-
-    ``tables`` are those of `READS_DECIDED`, and of `READS_IF_THERE` if the run has them. Returns, by full name: what
-    weaker rules call positive, intervals by level and by mechanism, means without each subject-run, and the models.
-    """
-    mine = _needed(tables, READS_DECIDED)
-    base = {table.name: validate(mine[table.name], table) for table in DECIDED}
-    run = DecidedRun(mine, base, gates, primary_metric)
-    return _of_decision(run, read_brain_as_model(tables), seed)
-
-
-def _of_decision(
-    run: DecidedRun, brains: BrainAsModel | None, seed: int
-) -> dict[str, pl.DataFrame]:
-    """Tables that decide nothing again."""
-    quantities = level_quantities(run)
-    shown = [*quantities, *(brains.quantities() if brains is not None else [])]
-    mechanisms = mechanism_quantities(run.base)
-    return {
-        CONVENTIONAL_CONTRAST.name: conventional_contrast(run),
-        UNCERTAINTY.name: uncertainty_by_level(shown, run.datasets, seed=seed),
-        CAUSAL_UNCERTAINTY.name: uncertainty_by_mechanism(mechanisms, seed=seed),
-        LEAVE_SUBJECT_RUN_OUT.name: leave_one_subject_run_out(quantities, run.datasets),
-        MODEL_SUMMARY.name: model_summary(run),
-    }
-
-
-def _needed(tables: Mapping[str, pl.DataFrame], reads: Iterable[Table]) -> dict[str, pl.DataFrame]:
-    for table in reads:
+    for table in READS if decide_again else READS_DECIDED:
         if table.name not in tables:
             raise TableError(
                 f"the robustness analyses need the table '{table.name}'",
@@ -148,7 +108,30 @@ def _needed(tables: Mapping[str, pl.DataFrame], reads: Iterable[Table]) -> dict[
                 expected=table.name,
                 remedy=f"pass all tables of a run; {did_you_mean(table.name, tables)}",
             )
-    return {table.name: tables[table.name] for table in reads}
+    if decide_again:
+        run: DecidedRun = Decider(tables, gates, primary_metric, tell)
+    else:
+        base = {table.name: validate(tables[table.name], table) for table in DECIDED}
+        run = DecidedRun(tables, base, gates, primary_metric)
+    quantities, mechanisms = level_quantities(run), mechanism_quantities(run.base)
+    shown = [*quantities, *brain_as_model_quantities(tables)]
+    made = {
+        CONVENTIONAL_CONTRAST.name: conventional_contrast(run),
+        UNCERTAINTY.name: uncertainty_by_level(shown, run.datasets, seed=seed),
+        CAUSAL_UNCERTAINTY.name: uncertainty_by_mechanism(mechanisms, seed=seed),
+        LEAVE_SUBJECT_RUN_OUT.name: leave_one_subject_run_out(quantities, run.datasets),
+        MODEL_SUMMARY.name: model_summary(run),
+    }
+    if isinstance(run, Decider):
+        ablation = Ablation(run)
+        uncertainty = made[UNCERTAINTY.name]
+        made |= {
+            THRESHOLD_SENSITIVITY.name: threshold_sensitivity(run, ablation, uncertainty),
+            CONTROL_ABLATION.name: ablation.table(),
+            LEAVE_DATASET_OUT.name: leave_one_dataset_out(run),
+            SUBJECT_RUN_DECISIONS.name: leave_one_subject_run_out_decisions(run),
+        }
+    return {table.name: made[table.name] for table in TABLES if table.name in made}
 
 
 def n_claim_decisions(tables: Mapping[str, pl.DataFrame]) -> int:
@@ -171,8 +154,145 @@ def tables_for_report(
     """Uncertainty of the verdicts; and, unless that takes minutes, the verdicts under other thresholds and data."""
     again = n_claim_decisions(tables) <= MAX_CLAIM_DECISIONS
     reads = [*(READS if again else READS_DECIDED), *READS_IF_THERE]
-    read = {table.name: tables[table.name] for table in reads if table.name in tables}
-    metric, seed = config.readout.primary_metric, config.seed
-    if again:
-        return robustness(read, gates=config.gates, primary_metric=metric, seed=seed, tell=tell)
-    return uncertainty_tables(read, gates=config.gates, primary_metric=metric, seed=seed)
+    return robustness(
+        {table.name: tables[table.name] for table in reads if table.name in tables},
+        gates=config.gates,
+        primary_metric=config.readout.primary_metric,
+        seed=config.seed,
+        tell=tell,
+        decide_again=again,
+    )
+
+
+# --- What weaker rules call positive, and which models enter the decisions -------------------------
+
+
+def conventional_contrast(run: DecidedRun) -> pl.DataFrame:
+    """Seven weaker rules.
+
+    Six count rows of the stored tables, with or without a number and whatever the dataset's role. The last counts
+    claims with any raw positive.
+    """
+    rows = []
+    for profile in run.profiles:
+        decisions = run.decisions.filter(gate_profile=profile)
+        integrated = (
+            "integrated_decision",
+            "a raw positive at any level",
+            decisions["raw_positive"],
+            decisions["integrated"],
+            "integrated",
+            "a claim must pass every gate; nothing compensates",
+        )
+        for analysis, rule, positive, passed, gate, meaning in [*_weaker_rules(run), integrated]:
+            rows.append(
+                {
+                    "analysis": analysis,
+                    "gate_profile": profile,
+                    "rule": rule,
+                    "counted": "claims" if gate == "integrated" else "rows",
+                    "n_positive": int(positive.sum()),
+                    "n_total": len(positive),
+                    "n_lpact_pass": int(passed.sum()),
+                    "n_claims": decisions.height,
+                    "n_claims_pass": int(decisions[gate].sum()),
+                    "gate": gate,
+                    "interpretation": meaning,
+                }
+            )
+    return validate(frame(CONVENTIONAL_CONTRAST, rows), CONVENTIONAL_CONTRAST)
+
+
+def _weaker_rules(run: DecidedRun) -> list[tuple[str, str, pl.Series, pl.Series, str, str]]:
+    """Rules on rows: name, rule, which rows it calls positive, which pass, the gate that requires more, and why.
+
+    A double dissociation is a diagnostic that enters no gate, so that none passes.
+    """
+    base, minimum = run.base, run.gates.min_ceiling_fraction
+    level1, level2 = base[CONTROL_DELTAS.name], base[PROFILE_DELTAS.name]
+    drops, pairs = base[STRIPPING_DELTAS.name], base[DISSOCIATIONS.name]
+    pearson, ceiling = level1.filter(metric="pearson"), base[NORMALIZED_SCORES.name]
+    return [
+        (
+            "raw_predictive_pearson",
+            "real_score > 0, metric pearson",
+            pearson["real_score"] > 0,
+            pearson["gate_pass"],
+            "predictive",
+            "a positive score can be nuisance or autocorrelation",
+        ),
+        (
+            "nuisance_only_improvement",
+            "delta_nuisance > 0, all metrics",
+            level1["delta_nuisance"] > 0,
+            level1["gate_pass"],
+            "severe_control_level1",
+            "beating nuisance is not beating the severe controls",
+        ),
+        (
+            "raw_relational_similarity",
+            "real_similarity > 0",
+            level2["real_similarity"] > 0,
+            level2["gate_pass"],
+            "relational",
+            "control patterns resemble the brain's as well",
+        ),
+        (
+            "raw_stripping_drop",
+            "drop > 0, all targets",
+            drops["drop"] > 0,
+            drops["gate_pass"],
+            "mechanism_specific",
+            "any strip can cost score; it must cost the matching target most",
+        ),
+        (
+            "pairwise_double_dissociation",
+            "both matching drops positive and above the crossed ones",
+            pairs["double_dissociation"],
+            pairs["double_dissociation"] & False,
+            "mechanism_specific",
+            "diagnostic only; it enters no gate",
+        ),
+        (
+            "raw_ceiling_fraction",
+            f"fraction_of_ceiling >= {minimum:g}",
+            ceiling["fraction_of_ceiling"] >= minimum,
+            ceiling["gate_pass"],
+            "ceiling",
+            "the fraction must survive the contrast with the best control",
+        ),
+    ]
+
+
+def model_summary(run: DecidedRun) -> pl.DataFrame:
+    """One row per model of the study file, from the audit's inventory and the claims."""
+    inventory = run.tables[MODEL_INVENTORY.name].sort(MODEL_INVENTORY.key)
+    all_claims = run.decisions.select(CLAIM_KEY).unique()
+    rows: list[dict[str, Any]] = []
+    for (model,), offers in inventory.group_by(["model"], maintain_order=True):
+        claims = all_claims.filter(model=model)
+        controls = run.tables[CONTROL_AVAILABILITY.name].filter(model=model)
+        datasets = claims["dataset"].unique().sort().to_list()
+        available = set(controls.filter("available")["control"])
+        why, status = Reason.OK, f"included: {claims.height} claims"
+        if not claims.height:
+            missing = offers.filter(~pl.col("included"))["reason"]
+            codes = sorted(code for code in missing if code != Reason.OK.value)
+            why = Reason(codes[0]) if codes else Reason.NOTHING_MEASURED
+            status = f"not included: {why.explanation}"
+        rows.append(
+            {
+                "model": model,
+                "source": offers["source"][0],
+                "layers": claims["layer"].unique().sort().to_list(),
+                "datasets": datasets,
+                "datasets_without": [d for d in offers["dataset"] if d not in datasets],
+                "controls_available": sorted(available),
+                "controls_missing": sorted(set(controls["control"]) - available),
+                "n_claims": claims.height,
+                "included": claims.height > 0,
+                "status": status,
+                "reason": why.value,
+            }
+        )
+    return validate(frame(MODEL_SUMMARY, rows), MODEL_SUMMARY)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -11,10 +11,12 @@ import polars as pl
 from lpact.analyses.lpact.gates.rows import label_ceiling
 from lpact.analyses.lpact.robustness.controls import Ablation
 from lpact.analyses.lpact.robustness.deciding import GATES, Counts, Decider, Tables
-from lpact.analyses.lpact.robustness.uncertainty import BrainAsModel
+from lpact.analyses.lpact.robustness.uncertainty import brain_as_model_passing
 from lpact.analyses.lpact.tables.decisions import STUDY_OUTCOME
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, CONTROL_DELTAS, NORMALIZED_SCORES
 from lpact.analyses.lpact.tables.robustness import (
+    CONTROL_ABLATION,
+    CONVENTIONAL_CONTRAST,
     LEAVE_DATASET_OUT,
     SUBJECT_RUN_DECISIONS,
     THRESHOLD_SENSITIVITY,
@@ -24,6 +26,8 @@ from lpact.store import frame, validate
 from lpact.tables import RECORDING_KEY
 
 Row = dict[str, Any]
+Passed = pl.Series | tuple[int, int]
+"""Flags, or the number of passes and of all."""
 
 RELIABILITIES = (0.05, 0.1, 0.2)
 FRACTIONS = (0.1, 0.25, 0.5, 0.75)
@@ -50,10 +54,7 @@ _MEANINGS = {
 
 
 def threshold_sensitivity(
-    decider: Decider,
-    ablation: Ablation,
-    uncertainty: pl.DataFrame,
-    brain_as_model: BrainAsModel | None,
+    decider: Decider, ablation: Ablation, uncertainty: pl.DataFrame
 ) -> pl.DataFrame:
     """Counts if one threshold had another value; the run's own value is always among those tried."""
     gates = decider.gates
@@ -61,72 +62,69 @@ def threshold_sensitivity(
     measured = decider.base[NORMALIZED_SCORES.name].drop("label", "gate_pass")
     summaries = uncertainty.filter(unit="subject_run").drop_nulls("positive_rate")
     rows: list[Row] = []
-    own = gates.min_reliability
-    for value in sorted({*RELIABILITIES, own}):
-        counts = _counts(decider, ("relational", "ceiling"), min_reliability=value)
+
+    def add(
+        family: str, value: float | str, own: float | str | None, counts: Counts, **passed: Passed
+    ) -> None:
+        """Rows of one value: what passes by name of what is counted, and the claims of each gate profile."""
+        found = [(name, "all", flags) for name, flags in passed.items()]
+        for profile, c in counts.items():
+            found.append((f"{INTEGRATED}{family}", profile, (c["n_integrated"], c["n_claims"])))
+        for name, profile, flags in found:
+            n_pass, n = (flags.sum(), len(flags)) if isinstance(flags, pl.Series) else flags
+            rows.append(
+                {
+                    "family": name,
+                    "rule": value if isinstance(value, str) else f"{value:g}",
+                    "gate_profile": profile,
+                    "configured": value == own,
+                    "n_pass": int(n_pass),
+                    "n_eligible": n,
+                    "interpretation": _MEANINGS[name],
+                }
+            )
+
+    def counts(touched: Sequence[str], **changed: float) -> Counts:
+        return decider.counts(touched, gates=gates.model_copy(update=changed))
+
+    for value in sorted({*RELIABILITIES, gates.min_reliability}):
+        made = counts(("relational", "ceiling"), min_reliability=value)
         passed = ceilings["reliability"] >= value
-        rows += [_row("brain_reliability_minimum", value, own, passed)]
-        rows += _claims("reliability_minimum", value, own, counts)
-    own = gates.min_ceiling_fraction
-    for value in sorted({*FRACTIONS, own}):
-        counts = _counts(decider, ("ceiling",), min_ceiling_fraction=value)
+        own = gates.min_reliability
+        add("reliability_minimum", value, own, made, brain_reliability_minimum=passed)
+    for value in sorted({*FRACTIONS, gates.min_ceiling_fraction}):
+        made = counts(("ceiling",), min_ceiling_fraction=value)
         scores = label_ceiling(measured, gates.model_copy(update={"min_ceiling_fraction": value}))
-        surviving = "control_surviving_fraction_of_ceiling"
-        raw = scores["fraction_of_ceiling"] >= value
-        rows += [_row("raw_fraction_of_ceiling", value, own, raw)]
-        rows += [_row(surviving, value, own, scores["gate_pass"])]
-        rows += _claims("fraction_of_ceiling", value, own, counts)
-    own = gates.direction_fraction
-    for value in sorted({*DIRECTIONS, own}):
-        counts = _counts(decider, ("relational", "replication"), direction_fraction=value)
+        add(
+            "fraction_of_ceiling",
+            value,
+            gates.min_ceiling_fraction,
+            made,
+            raw_fraction_of_ceiling=scores["fraction_of_ceiling"] >= value,
+            control_surviving_fraction_of_ceiling=scores["gate_pass"],
+        )
+    for value in sorted({*DIRECTIONS, gates.direction_fraction}):
+        made = counts(("relational", "replication"), direction_fraction=value)
         positive = summaries["positive_rate"] >= value
         qualified = positive & (summaries["n_gate_rows"] > 0)
-        rows += [_row("direction_only", value, own, positive)]
-        rows += [_row("direction_gate_qualified", value, own, qualified)]
-        rows += _claims("direction", value, own, counts)
-    for rule, scenario in ablation.by_rule.items():
-        for stage, labelled in scenario.rows.items():
-            rows += [_row(f"{stage}_best_control_rule", rule, ablation.rule, labelled["gate_pass"])]
-        rows += _claims("best_control_rule", rule, ablation.rule, scenario.counts)
-    if brain_as_model is not None:
-        for value in PASS_FRACTIONS:
-            n_pass = brain_as_model.passing(value)
-            rows += [_row("brain_as_model_pass_fraction", value, None, n_pass)]
-    return validate(frame(THRESHOLD_SENSITIVITY, rows), THRESHOLD_SENSITIVITY)
-
-
-def _counts(decider: Decider, touched: tuple[str, ...], **changed: float) -> Counts:
-    return decider.counts(touched, gates=decider.gates.model_copy(update=changed))
-
-
-def _row(
-    family: str,
-    value: float | str,
-    configured: float | str | None,
-    passed: pl.Series | tuple[int, int],
-    gate_profile: str = "all",
-) -> Row:
-    """One value of a threshold; ``passed`` are flags, or the number of passes and of all."""
-    if isinstance(passed, pl.Series):
-        passed = (int(passed.sum()), len(passed))
-    return {
-        "family": family,
-        "rule": value if isinstance(value, str) else f"{value:g}",
-        "gate_profile": gate_profile,
-        "configured": value == configured,
-        "n_pass": passed[0],
-        "n_eligible": passed[1],
-        "interpretation": _MEANINGS[family],
-    }
-
-
-def _claims(family: str, value: float | str, configured: float | str, counts: Counts) -> list[Row]:
-    return [
-        _row(
-            f"{INTEGRATED}{family}", value, configured, (c["n_integrated"], c["n_claims"]), profile
+        add(
+            "direction",
+            value,
+            gates.direction_fraction,
+            made,
+            direction_only=positive,
+            direction_gate_qualified=qualified,
         )
-        for profile, c in counts.items()
-    ]
+    for rule, scenario in ablation.by_rule.items():
+        by_stage = {
+            f"{stage}_best_control_rule": labelled["gate_pass"]
+            for stage, labelled in scenario.rows.items()
+        }
+        add("best_control_rule", rule, ablation.rule, scenario.counts, **by_stage)
+    for value in PASS_FRACTIONS:
+        if (found := brain_as_model_passing(decider.tables, value)) is not None:
+            add("", value, None, {}, brain_as_model_pass_fraction=found)
+    return validate(frame(THRESHOLD_SENSITIVITY, rows), THRESHOLD_SENSITIVITY)
 
 
 def leave_one_dataset_out(decider: Decider) -> pl.DataFrame:
@@ -135,14 +133,17 @@ def leave_one_dataset_out(decider: Decider) -> pl.DataFrame:
     All rows of the dataset are removed and the rest is decided anew, so that corrections over the claims of a study, if
     a gate profile has them, cover those that are left.
     """
-    whole = _outcomes(decider.base[STUDY_OUTCOME.name])
+
+    def outcomes(table: pl.DataFrame) -> dict[str, str]:
+        return dict(table.select("gate_profile", "outcome").iter_rows())
+
+    whole = outcomes(decider.base[STUDY_OUTCOME.name])
     counted = {f"n_{gate.removesuffix('_specific')}": gate for gate in (*GATES, "integrated")}
     rows = []
     for omitted in decider.datasets:
         decider.tell(f"deciding without {omitted}")
         decided, outcome = decider.without_dataset(omitted)
-        outcomes = _outcomes(outcome)
-        for profile in decider.profiles:
+        for profile, left in outcomes(outcome).items():
             claims = decided.filter(gate_profile=profile)
             explained = claims["label"] == FinalLabel.CONTROL_EXPLAINED.value
             rows.append(
@@ -153,15 +154,11 @@ def leave_one_dataset_out(decider: Decider) -> pl.DataFrame:
                     "n_claims": claims.height,
                     **{name: int(claims[gate].sum()) for name, gate in counted.items()},
                     "n_control_explained": int(explained.sum()),
-                    "outcome": outcomes[profile],
+                    "outcome": left,
                     "outcome_of_run": whole[profile],
                 }
             )
     return validate(frame(LEAVE_DATASET_OUT, rows), LEAVE_DATASET_OUT)
-
-
-def _outcomes(table: pl.DataFrame) -> dict[str, str]:
-    return dict(table.select("gate_profile", "outcome").iter_rows())
 
 
 def leave_one_subject_run_out_decisions(decider: Decider) -> pl.DataFrame:
@@ -172,26 +169,105 @@ def leave_one_subject_run_out_decisions(decider: Decider) -> pl.DataFrame:
     """
     runs = decider.tables[CONTROL_DELTAS.name].select(RECORDING_KEY).unique().sort(RECORDING_KEY)
     rows = []
-    for number, recording in enumerate(runs.iter_rows(), start=1):
+    for number, recording in enumerate(runs.iter_rows(named=True), start=1):
         decider.tell(f"deciding without subject-run {number} of {runs.height}")
-        place = dict(zip(RECORDING_KEY, recording, strict=True))
         counts = counts_without(decider, recording)
-        rows += [{**place, "gate_profile": p, **counted} for p, counted in counts.items()]
+        rows += [{**recording, "gate_profile": p, **counted} for p, counted in counts.items()]
     return validate(frame(SUBJECT_RUN_DECISIONS, rows), SUBJECT_RUN_DECISIONS)
 
 
-def counts_without(decider: Decider, recording: Sequence[str]) -> Counts:
+def counts_without(decider: Decider, recording: Mapping[str, str]) -> Counts:
     """Counts without one subject-run (values of `RECORDING_KEY`); all gates of its dataset may change."""
-    return decider.counts(GATES, change=partial(_without, recording), dataset=recording[0])
+    same = pl.all_horizontal(*(pl.col(name) == value for name, value in recording.items()))
+
+    def without(tables: Tables) -> dict[str, pl.DataFrame]:
+        return {
+            name: table.filter(~same)
+            for name, table in tables.items()
+            if set(RECORDING_KEY) <= set(table.columns)
+        }
+
+    return decider.counts(GATES, change=without, dataset=recording["dataset"])
 
 
-def _without(recording: Sequence[str], tables: Tables) -> dict[str, pl.DataFrame]:
-    """The tables without the rows of one subject-run."""
-    same = pl.all_horizontal(
-        *(pl.col(name) == value for name, value in zip(RECORDING_KEY, recording, strict=True))
+# --- Findings --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One kind of change under one gate profile.
+
+    ``changes`` describes every change that alters the result; ``tried`` counts all changes of the kind.
+    """
+
+    gate_profile: str
+    kind: str
+    tried: int
+    changes: tuple[str, ...]
+
+    @property
+    def stable(self) -> bool:
+        """Whether none of the changes alters anything."""
+        return not self.changes
+
+
+def integrated_counts(tables: Tables) -> dict[str, tuple[int, int]]:
+    """Integrated claims and all claims of the run, by gate profile."""
+    rows = tables[CONVENTIONAL_CONTRAST.name].filter(analysis="integrated_decision")
+    counts = rows.select("gate_profile", "n_claims_pass", "n_claims")
+    return {profile: (n, total) for profile, n, total in counts.iter_rows()}
+
+
+def findings(tables: Tables) -> list[Finding]:
+    """Which single change alters a count of integrated claims or the outcome, by gate profile and kind of change."""
+    thresholds = tables[THRESHOLD_SENSITIVITY.name].filter(
+        pl.col("family").str.starts_with(INTEGRATED) & ~pl.col("configured")
     )
-    return {
-        name: table.filter(~same)
-        for name, table in tables.items()
-        if set(RECORDING_KEY) <= set(table.columns)
+    # One decision per choice of controls, shown once for each stage.
+    choices = tables[CONTROL_ABLATION.name].unique(
+        ["scenario", "gate_profile"], keep="first", maintain_order=True
+    )
+    # A study of one dataset has no outcome without it.
+    datasets = tables[LEAVE_DATASET_OUT.name].filter(pl.col("remaining").list.len() > 0)
+    kinds = {
+        "thresholds and rules": (thresholds, _other_threshold),
+        "choices of controls": (choices, lambda row, _: _moved(row["scenario"], row)),
+        "omitted datasets (outcome)": (datasets, _other_outcome),
+        "omitted subject-runs": (
+            tables[SUBJECT_RUN_DECISIONS.name],
+            lambda row, _: _moved("without " + "/".join(row[k] for k in RECORDING_KEY), row),
+        ),
     }
+    found = []
+    for profile, counts in integrated_counts(tables).items():
+        for kind, (rows, describe) in kinds.items():
+            own = rows.filter(gate_profile=profile)
+            changes = (describe(row, counts) for row in own.iter_rows(named=True))
+            found.append(Finding(profile, kind, own.height, tuple(filter(None, changes))))
+    return found
+
+
+def _other_threshold(row: Row, counts: tuple[int, int]) -> str:
+    n, total = counts
+    if row["n_pass"] == n:
+        return ""
+    family = row["family"].removeprefix(INTEGRATED)
+    return f"{family} {row['rule']}: {row['n_pass']} of {total} integrated instead of {n}"
+
+
+def _other_outcome(row: Row, _: tuple[int, int]) -> str:
+    before, after = row["outcome_of_run"], row["outcome"]
+    return (
+        "" if before == after else f"without {row['omitted']}: outcome {after} instead of {before}"
+    )
+
+
+def _moved(change: str, row: Row) -> str:
+    """Integrated claims after a change that alters some; empty for one that does not."""
+    gained, lost, short = row["n_gained"], row["n_lost"], row.get("n_lost_coverage")
+    if not (gained or lost):
+        return ""
+    why = f"; {short} for too few subject-runs" if short else ""
+    return (
+        f"{change}: {row['n_integrated']} of {row['n_claims']} integrated (+{gained}, -{lost}){why}"
+    )

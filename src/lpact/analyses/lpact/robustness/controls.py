@@ -8,10 +8,9 @@ stored, and the decision reads them like any others.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from operator import ne
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -43,7 +42,7 @@ NUISANCE = "nuisance"
 MAX_DIFFERENCE = 1e-9
 """Contrasts that differ by less are the same; those of a stored run are equal to the last bit."""
 NOT_CONTROLS = frozenset({"real", NUISANCE, "nuisance_plus_model", "unit_order"})
-"""Conditions and comparisons that are no severe control; every choice of controls keeps them."""
+"""Conditions and comparisons that are not severe controls; every choice of controls keeps them."""
 TEMPORAL_CONTROLS = frozenset(
     {"circular_shift", "token_order_shuffle", "within_story_block_shuffle"}
 )
@@ -57,8 +56,7 @@ _BY_CONTROLS = (*_BY_BEST_CONTROL, "severe_control")
 _BY_LEVEL1 = ("predictive", "severe_control", "replication")
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(NamedTuple):
     """Where a level stores its contrasts with the best control, and the scores of all controls."""
 
     deltas: Table
@@ -221,32 +219,6 @@ def altered(tables: Tables, rivals: AllRivals, keep: Keep, rule: str) -> dict[st
     return dropped | _followed(tables, predictive, relational)
 
 
-def only_nuisance(tables: Tables, deltas: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Level 1 as if the nuisance features were the only rival; level 2, which has no such rival, stays the same.
-
-    ``deltas`` are the contrasts of `nuisance_contrasts`.
-    """
-    nuisance: dict[str, pl.Expr] = {
-        "control": pl.lit(NUISANCE),
-        "counted": pl.lit(True),
-        "n_draws": pl.lit(1),
-        "control_score": pl.col("nuisance_score"),
-        "delta": pl.col("delta_nuisance"),
-    }
-    nulls = deltas.select(
-        pl.col(name)
-        if name in (*_LEVEL1_KEY, "reason")
-        else nuisance.get(name, pl.lit(False if dtype == pl.Boolean else None))
-        .cast(dtype)
-        .alias(name)
-        for name, dtype in tables[CONTROL_NULLS.name].schema.items()
-    )
-    return {
-        CONTROL_NULLS.name: nulls,
-        **_followed(tables, deltas, tables[PROFILE_DELTAS.name]),
-    }
-
-
 def nuisance_contrasts(deltas: pl.DataFrame) -> pl.DataFrame:
     """Level-1 contrasts with nuisance in place of the best control."""
     known = pl.col("nuisance_score").is_not_null()
@@ -256,6 +228,27 @@ def nuisance_contrasts(deltas: pl.DataFrame) -> pl.DataFrame:
         delta_control=pl.col("delta_nuisance"),
         n_controls=known.cast(pl.Int64),
     )
+
+
+def only_nuisance(tables: Tables) -> dict[str, pl.DataFrame]:
+    """Level 1 as if the nuisance features were the only rival; level 2, which has no such rival, stays the same."""
+    deltas = nuisance_contrasts(tables[CONTROL_DELTAS.name])
+    values = {
+        **dict.fromkeys(tables[CONTROL_NULLS.name].columns, pl.lit(None)),
+        **{name: pl.col(name) for name in (*_LEVEL1_KEY, "reason")},
+        **dict.fromkeys(("random", "surrogate"), pl.lit(False)),
+        "control": pl.lit(NUISANCE),
+        "counted": pl.lit(True),
+        "n_draws": pl.lit(1),
+        "control_score": pl.col("nuisance_score"),
+        "delta": pl.col("delta_nuisance"),
+    }
+    schema = tables[CONTROL_NULLS.name].schema
+    nulls = deltas.select(values[name].cast(dtype).alias(name) for name, dtype in schema.items())
+    return {
+        CONTROL_NULLS.name: nulls,
+        **_followed(tables, deltas, tables[PROFILE_DELTAS.name]),
+    }
 
 
 def _followed(
@@ -288,8 +281,7 @@ def _followed(
     }
 
 
-@dataclass(frozen=True)
-class Scenario:
+class Scenario(NamedTuple):
     """A choice of controls: its labelled rows by stage, and the claims decided with it.
 
     ``n_controls`` counts the controls that are left, by stage; a stage that the choice does not affect is absent.
@@ -349,12 +341,7 @@ class Ablation:
     def _nuisance(self) -> Scenario:
         """Point rules only: without surrogates, tests have nothing to draw from."""
         deltas = nuisance_contrasts(self._rivals[PREDICTIVE].deltas)
-        counts = self._decider.counts(
-            _BY_LEVEL1,
-            change=lambda tables: only_nuisance(
-                tables, nuisance_contrasts(tables[CONTROL_DELTAS.name])
-            ),
-        )
+        counts = self._decider.counts(_BY_LEVEL1, change=only_nuisance)
         rows = self._labelled(deltas, self._rivals[RELATIONAL].deltas)
         paper = {profile: count for profile, count in counts.items() if profile == PAPER}
         return Scenario(ONLY_NUISANCE, NUISANCE, {PREDICTIVE: 0}, rows, paper)
@@ -371,35 +358,31 @@ class Ablation:
 
     def table(self) -> pl.DataFrame:
         """Rows, passes and integrated claims of every choice."""
-        rows = [
-            {
-                "scenario": scenario.name,
-                "stage": stage,
-                "gate_profile": profile,
-                "rule": scenario.rule,
-                "n_controls": n_controls,
-                **_stage_counts(scenario, stage, self._decider.primary_metric),
-                **{k: v for k, v in counts.items() if k != "n_lost_coverage"},
-            }
-            for scenario in self.scenarios()
-            for profile, counts in scenario.counts.items()
-            for stage, n_controls in scenario.n_controls.items()
-        ]
+        rows: list[dict[str, Any]] = []
+        for scenario in self.scenarios():
+            for stage, n_controls in scenario.n_controls.items():
+                labelled, contrast = scenario.rows[stage], STAGES[stage].contrast
+                primary = labelled
+                if stage == PREDICTIVE:
+                    primary = labelled.filter(metric=self._decider.primary_metric)
+                median, reason = primary[contrast].median(), Reason.OK
+                if median is None:
+                    left = n_controls or scenario.name == ONLY_NUISANCE
+                    reason = Reason.NOTHING_MEASURED if left else Reason.NO_CONTROL_LEFT
+                rows += [
+                    {
+                        "scenario": scenario.name,
+                        "stage": stage,
+                        "gate_profile": profile,
+                        "rule": scenario.rule,
+                        "n_controls": n_controls,
+                        "n_rows": labelled.height,
+                        "n_positive": int((labelled[contrast] > 0).sum()),
+                        "n_stage_pass": int(labelled["gate_pass"].sum()),
+                        "median_delta": median,
+                        **{k: v for k, v in counts.items() if k != "n_lost_coverage"},
+                        "reason": reason,
+                    }
+                    for profile, counts in scenario.counts.items()
+                ]
         return validate(frame(CONTROL_ABLATION, rows), CONTROL_ABLATION)
-
-
-def _stage_counts(scenario: Scenario, stage: str, primary_metric: str) -> dict[str, Any]:
-    rows, contrast = scenario.rows[stage], STAGES[stage].contrast
-    primary = rows.filter(metric=primary_metric) if stage == PREDICTIVE else rows
-    median = primary[contrast].median()
-    reason = Reason.OK
-    if median is None:
-        left = scenario.n_controls[stage] or scenario.name == ONLY_NUISANCE
-        reason = Reason.NOTHING_MEASURED if left else Reason.NO_CONTROL_LEFT
-    return {
-        "n_rows": rows.height,
-        "n_positive": int((rows[contrast] > 0).sum()),
-        "n_stage_pass": int(rows["gate_pass"].sum()),
-        "median_delta": median,
-        "reason": reason,
-    }

@@ -100,7 +100,7 @@ class Decider(DecidedRun):
         tell("deciding the run")
         measured = read_all(tables)
         self._found = gather(measured, gates=gates, primary_metric=primary_metric)
-        base = decide_gathered(measured, self._found)
+        base = decide_gathered(self._found)
         super().__init__({**tables, **measured}, base, gates, primary_metric)
         self.tell = tell
         self._claims = StudyClaims(self.decisions)

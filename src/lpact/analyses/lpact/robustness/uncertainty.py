@@ -7,8 +7,7 @@ every resample is that unit: the interval is a point and says nothing about prec
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -31,7 +30,7 @@ from lpact.codes import Reason, RowLabel
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
 from lpact.stats import bootstrap_interval
-from lpact.store import frame, validate
+from lpact.store import empty, frame, validate
 
 LEVEL = 0.95
 DRAWS = 2000
@@ -44,19 +43,13 @@ _OK = pl.col("reason") == Reason.OK.value
 # --- Intervals -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """Mean over units with its interval; None without units."""
 
     mean: float | None
     low: float | None
     high: float | None
     reason: Reason
-
-    @property
-    def degenerate(self) -> bool:
-        """Whether it rests on one unit."""
-        return self.reason is Reason.SINGLE_AGGREGATION_UNIT
 
 
 def bootstrap_mean(
@@ -79,8 +72,7 @@ def bootstrap_mean(
 # --- Quantities ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Quantity:
+class Quantity(NamedTuple):
     """Rows of one contrast: ``dataset``, the columns of ``unit``, and
 
     ``value`` (null if the row has no usable number), ``passed`` (the row rule) and ``best_control`` (or null).
@@ -135,47 +127,39 @@ def _quantity(
     return Quantity(name, rows)
 
 
-class BrainAsModel:
-    """Rows of the positive control that puts a brain in a model's place."""
-
-    def __init__(self, rows: pl.DataFrame) -> None:
-        self._rows = rows.sort(BRAIN_AS_MODEL.key).with_columns(value=pl.when(_OK).then("delta"))
-
-    def quantities(self) -> list[Quantity]:
-        """The contrast with shuffled unit orders, one for each kind of pair; pairs are the aggregation units."""
-        return [
-            Quantity(
-                f"brain_as_model_{comparison}",
-                rows.select(
-                    "dataset",
-                    *_PAIR,
-                    "value",
-                    passed=pl.col("gate_pass"),
-                    best_control=pl.lit(None, pl.String),
-                ),
-                _PAIR,
-            )
-            for (comparison,), rows in self._rows.group_by(["comparison"], maintain_order=True)
-        ]
-
-    def passing(self, fraction: float) -> tuple[int, int]:
-        """Summaries with a positive mean contrast whose share of passing rows reaches ``fraction``, and all of them.
-
-        Means are over the units of a pair first, then over pairs; rows without a contrast are left out.
-        """
-        known = self._rows.drop_nulls("value")
-        shares = known.group_by(_SUMMARY, maintain_order=True).agg(share=pl.col("gate_pass").mean())
-        pairs = known.group_by(*_SUMMARY, *_PAIR, maintain_order=True).agg(pl.col("value").mean())
-        means = pairs.group_by(_SUMMARY, maintain_order=True).agg(pl.col("value").mean())
-        both = shares.join(means, on=_SUMMARY)
-        passes = both.filter((pl.col("share") >= fraction) & (pl.col("value") > 0))
-        return passes.height, both.height
+def _brain_as_model(tables: Tables) -> pl.DataFrame:
+    """Rows of the positive control that puts a brain in a model's place; none if the run did not make it."""
+    rows = tables.get(BRAIN_AS_MODEL.name, empty(BRAIN_AS_MODEL))
+    return rows.sort(BRAIN_AS_MODEL.key).with_columns(value=pl.when(_OK).then("delta"))
 
 
-def read_brain_as_model(tables: Tables) -> BrainAsModel | None:
-    """The positive control, if the run made it and found pairs."""
-    rows = tables.get(BRAIN_AS_MODEL.name)
-    return BrainAsModel(rows) if rows is not None and rows.height else None
+def brain_as_model_quantities(tables: Tables) -> list[Quantity]:
+    """The contrast with shuffled unit orders, one for each kind of pair; pairs are the aggregation units."""
+    columns = ["dataset", *_PAIR, "value", "passed", "best_control"]
+    rows = _brain_as_model(tables).with_columns(
+        passed="gate_pass", best_control=pl.lit(None, pl.String)
+    )
+    return [
+        Quantity(f"brain_as_model_{comparison}", own.select(columns), _PAIR)
+        for (comparison,), own in rows.group_by(["comparison"], maintain_order=True)
+    ]
+
+
+def brain_as_model_passing(tables: Tables, fraction: float) -> tuple[int, int] | None:
+    """Summaries with a positive mean contrast whose share of passing rows reaches ``fraction``, and all of them.
+
+    Means are over the units of a pair first, then over pairs; rows without a contrast are left out. None: no pairs.
+    """
+    rows = _brain_as_model(tables)
+    if rows.is_empty():
+        return None
+    known = rows.drop_nulls("value")
+    shares = known.group_by(_SUMMARY, maintain_order=True).agg(share=pl.col("gate_pass").mean())
+    pairs = known.group_by(*_SUMMARY, *_PAIR, maintain_order=True).agg(pl.col("value").mean())
+    means = pairs.group_by(_SUMMARY, maintain_order=True).agg(pl.col("value").mean())
+    both = shares.join(means, on=_SUMMARY)
+    passes = both.filter((pl.col("share") >= fraction) & (pl.col("value") > 0))
+    return passes.height, both.height
 
 
 def _unit_means(rows: pl.DataFrame, unit: tuple[str, ...]) -> tuple[list[str], FloatArray]:
@@ -241,15 +225,11 @@ def _summary(
         "ci_low": interval.low,
         "ci_high": interval.high,
         "n_draws": DRAWS,
-        "degenerate": interval.degenerate,
-        "positive_rate": _positive_rate(means),
+        "degenerate": interval.reason is Reason.SINGLE_AGGREGATION_UNIT,
+        "positive_rate": float((means > 0).mean()) if means.size else None,
         "n_gate_rows": int(rows["passed"].sum()),
         "reason": interval.reason,
     }
-
-
-def _positive_rate(means: FloatArray) -> float | None:
-    return float((means > 0).mean()) if means.size else None
 
 
 def _most_frequent(rows: pl.DataFrame) -> str:
@@ -284,7 +264,7 @@ def _leave_one(names: Sequence[str], means: FloatArray) -> dict[str, Any]:
         "leave_one_min": None,
         "leave_one_max": None,
         "sign_flip": False,
-        "positive_rate": _positive_rate(means),
+        "positive_rate": float((means > 0).mean()) if means.size else None,
         "most_influential": "",
         "reason": Reason.SINGLE_AGGREGATION_UNIT if n else Reason.NOTHING_MEASURED,
     }

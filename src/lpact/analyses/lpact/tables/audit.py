@@ -28,7 +28,7 @@ EVIDENCE_FEASIBILITY = _VOCABULARY.table("""
     n_subjects               int   Usable subjects.
     n_runs                   int   Distinct (session, run) labels among usable recordings.
     n_stimuli                int   Distinct stimuli.
-    n_subject_runs           int   Usable subject-run units.
+    n_subject_runs           int   Usable subject-runs.
     n_subject_runs_excluded  int   Recordings that the audit excluded.
     n_brain_units            int   Usable brain units: the largest count of one recording.
     n_models                 int   Models of the study with features for this dataset.

@@ -117,7 +117,7 @@ STUDY_DESIGN = _VOCABULARY.table("""
     role                      str     Role after the audit.
     confirmatory              bool    Whether rows of this dataset can pass a gate.
     n_subjects                int     Usable subjects.
-    n_subject_runs            int     Usable subject-run units.
+    n_subject_runs            int     Usable subject-runs.
     n_measured                int     Subject-runs whose autocorrelation was measured.
     n_events                  float?  Events of a subject-run, median.
     n_units                   float?  Brain units of a subject-run, median.
@@ -173,7 +173,7 @@ MINIMUM_DETECTABLE_EFFECT = _VOCABULARY.table("""
 
 LAYER_DETECTABILITY = _VOCABULARY.table("""
     controls/layer_detectability
-    One row per dataset, model, layer, gate profile and gate of a run: what was observed beside what could have been
+    One row per dataset, model, layer, gate profile and gate of a run: what was observed and what could have been
     found. Gates beyond level 1 have rows where studies of the design were simulated.
     key: dataset model layer gate_profile gate
 

@@ -34,7 +34,7 @@ _VOCABULARY = SHARED.add(
 
 PREDICTIVE_SCORES = _VOCABULARY.table("""
     predictive/predictive_scores
-    One row per context, condition, draw and metric: held-out score, summarised over units.
+    One row per recording, layer, condition, draw and metric: held-out score, summarised over units.
     key: context condition draw metric
 
     condition       str     `real`, `nuisance`, `nuisance_plus_model` or a control.
@@ -50,7 +50,7 @@ PREDICTIVE_SCORES = _VOCABULARY.table("""
 
 UNIT_SCORES = _VOCABULARY.table("""
     predictive/predictive_unit_scores
-    One row per context, condition, draw and metric: held-out score of every unit, in canonical unit order.
+    One row per recording, layer, condition, draw and metric: held-out score of every unit, in canonical unit order.
     key: context condition draw metric
 
     condition  str          `real`, `nuisance`, `nuisance_plus_model` or a control.
@@ -60,7 +60,7 @@ UNIT_SCORES = _VOCABULARY.table("""
 
 CONTROL_DELTAS = _VOCABULARY.table("""
     predictive/predictive_control_deltas
-    One row per context and metric: the real score compared with nuisance and the best severe control.
+    One row per recording, layer and metric: the real score compared with nuisance and the best severe control.
     key: context metric
 
     real_score
@@ -77,7 +77,7 @@ CONTROL_DELTAS = _VOCABULARY.table("""
 
 CONTROL_NULLS = _VOCABULARY.table("""
     predictive/predictive_control_nulls
-    One row per context, metric and control: its mean over draws and the null distribution of its draws.
+    One row per recording, layer, metric and control: its mean over draws and the null distribution of its draws.
     key: context metric control
 
     control        str     Severe control.
@@ -95,7 +95,7 @@ CONTROL_NULLS = _VOCABULARY.table("""
 
 BLOCK_SCORES = _VOCABULARY.table("""
     predictive/predictive_block_scores
-    One row per context and condition: the held-out score in every outer block, at the primary metric.
+    One row per recording, layer and condition: the held-out score in every outer block, at the primary metric.
     key: context condition
 
     stimulus condition metric
@@ -104,7 +104,7 @@ BLOCK_SCORES = _VOCABULARY.table("""
 
 SUBJECT_RUN_SUMMARY = _VOCABULARY.table("""
     predictive/predictive_subject_run_summary
-    One row per context and metric: both contrasts and the direction that replication counts.
+    One row per recording, layer and metric: both contrasts and the direction that replication counts.
     key: context metric
 
     real_score delta_nuisance delta_control
@@ -159,7 +159,7 @@ HALF_PATTERNS = _VOCABULARY.table("""
 
 MODEL_PATTERNS = _VOCABULARY.table("""
     relational/model_alignment_patterns
-    One row per context, measure, condition and draw: the model's alignment with every unit.
+    One row per recording, layer, measure, condition and draw: the model's alignment with every unit.
     key: context alignment condition draw
 
     unit_order_hash
@@ -168,7 +168,7 @@ MODEL_PATTERNS = _VOCABULARY.table("""
 
 PROFILE_SCORES = _VOCABULARY.table("""
     relational/profile_similarity_scores
-    One row per context, unit, measure, profile similarity and condition (mean over draws).
+    One row per recording, layer, unit, measure, profile similarity and condition (mean over draws).
     key: context unit alignment profile condition
 
     counted     bool    Whether the `paper` gate profile counts it (true for `real`).
@@ -178,7 +178,7 @@ PROFILE_SCORES = _VOCABULARY.table("""
 
 PROFILE_DELTAS = _VOCABULARY.table("""
     relational/profile_similarity_deltas
-    One row per context, unit, measure and profile similarity: the real pattern compared with the best control's.
+    One row per recording, layer, unit, measure and profile similarity: the real pattern against the best control's.
     key: context unit alignment profile
 
     brain_patterns_from      str     same_run, other_run or other_subject.
@@ -193,7 +193,7 @@ PROFILE_DELTAS = _VOCABULARY.table("""
 
 RELATIONAL_NULLS = _VOCABULARY.table("""
     relational/relational_null_draws
-    One row per context, measure, profile similarity, test and rival: the relational statistic, and its draws.
+    One row per recording, layer, measure, profile similarity, test and rival: the relational statistic, and its draws.
     key: context alignment profile test against
 
     test       str          `surrogate`: draws of a surrogate control. `unit_order`: the real pattern in shuffled \
@@ -208,7 +208,7 @@ RELATIONAL_NULLS = _VOCABULARY.table("""
 
 RELATIONAL_SUMMARY = _VOCABULARY.table("""
     relational/relational_subject_run_summary
-    One row per context, measure and profile similarity, over units.
+    One row per recording, layer, measure and profile similarity, over units.
     key: context alignment profile
 
     n_units               int      Unit rows.
@@ -220,11 +220,11 @@ RELATIONAL_SUMMARY = _VOCABULARY.table("""
 
 STRIPPING_FEATURES = _VOCABULARY.table("""
     causal/causal_stripping_features
-    One row per context, method and mechanism: what was stripped, and that it was fitted on training rows.
+    One row per recording, layer, method and mechanism: what was stripped, and that it was fitted on training rows.
     key: context method stripped
 
     n_features        int     Columns before and after: stripping keeps the dimensionality.
-    n_fits            int     Training sets on which the strip was fitted anew.
+    n_fits            int     Training sets on which the strip was fitted again.
     fitted_on         str     `training_rows`, or `nothing` where the method has no parameters.
     variance_removed  float?  Mean share of feature variance removed on training rows.
     reason
@@ -232,7 +232,7 @@ STRIPPING_FEATURES = _VOCABULARY.table("""
 
 STRIPPING_SCORES = _VOCABULARY.table("""
     causal/causal_stripping_scores
-    One row per context, method, stripped and target mechanism, and state: the target's held-out score.
+    One row per recording, layer, method, stripped and target mechanism, and state: the target's held-out score.
     key: context method stripped target state
 
     state           str     `real` or `stripped`.
@@ -243,7 +243,7 @@ STRIPPING_SCORES = _VOCABULARY.table("""
 
 STRIPPING_DELTAS = _VOCABULARY.table("""
     causal/causal_stripping_deltas
-    One row per context, method, stripped and target mechanism: the held-out drop.
+    One row per recording, layer, method, stripped and target mechanism: the held-out drop.
     key: context method stripped target
 
     matching        bool    Whether the target is the stripped mechanism.
@@ -257,7 +257,7 @@ STRIPPING_DELTAS = _VOCABULARY.table("""
 
 BLOCK_DROPS = _VOCABULARY.table("""
     causal/causal_block_drops
-    One row per context, method, stripped and target mechanism with a drop: the drop in every outer block.
+    One row per recording, layer, method, stripped and target mechanism with a drop: the drop in every outer block.
     key: context method stripped target beside
 
     stimulus method
@@ -271,7 +271,7 @@ BLOCK_DROPS = _VOCABULARY.table("""
 
 MISMATCH_CONTROLS = _VOCABULARY.table("""
     causal/causal_mismatch_controls
-    One row per context, method, mechanism, kind and draw: a mismatched strip, scored on the mechanism's own target.
+    One row per recording, layer, method, mechanism, kind and draw: a mismatched strip, scored on its own target.
     key: context method stripped kind draw
 
     kind     str     `random_direction` or `nonmatching_mechanism`.
@@ -283,7 +283,7 @@ MISMATCH_CONTROLS = _VOCABULARY.table("""
 
 SPECIFICITY = _VOCABULARY.table("""
     causal/mechanism_specificity_summary
-    One row per context, method and mechanism: matching drop compared with other targets and mismatched strips.
+    One row per recording, layer, method and mechanism: matching drop compared with other targets and mismatched strips.
     key: context method stripped
 
     matching_drop            float?  Drop of the matching target.
@@ -301,7 +301,7 @@ SPECIFICITY = _VOCABULARY.table("""
 
 DISSOCIATIONS = _VOCABULARY.table("""
     causal/double_dissociation_tests
-    One row per context and pair of mechanisms (median drops over methods); diagnostic only.
+    One row per recording, layer and pair of mechanisms (median drops over methods); diagnostic only.
     key: context mechanism_a mechanism_b
 
     mechanism_a          str     First mechanism.
@@ -316,7 +316,7 @@ DISSOCIATIONS = _VOCABULARY.table("""
 
 TARGETS = _VOCABULARY.table("""
     causal/causal_targets
-    One row per context, mechanism and outer fold: the units that the train-only localiser picked.
+    One row per recording, layer, mechanism and outer fold: the units that the train-only localiser picked.
     key: context target fold
 
     fold                  int          Outer fold, from 0.
@@ -347,7 +347,7 @@ BRAIN_CEILING = _VOCABULARY.table("""
 
 NORMALIZED_SCORES = _VOCABULARY.table("""
     ceilings/ceiling_normalized_scores
-    One row per context, unit, measure and profile similarity, against the strictest valid mode.
+    One row per recording, layer, unit, measure and profile similarity, against the strictest valid mode.
     key: context unit alignment profile
 
     mode                 str?    Strictest valid reliability mode.
@@ -361,7 +361,7 @@ NORMALIZED_SCORES = _VOCABULARY.table("""
 
 NORMALIZED_PREDICTIVE = _VOCABULARY.table("""
     ceilings/ceiling_normalized_predictive
-    One row per context and reliability mode: the encoding score over response reliability; shown, not gated.
+    One row per recording, layer and reliability mode: the encoding score over response reliability; shown, not gated.
     key: context mode
 
     mode                 str     Reliability mode.

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from lpact.datasets.simulated.prose import lexicon as lex
-from lpact.datasets.simulated.prose.lexicon import Place, Verb
-from lpact.datasets.simulated.prose.state import (
+from lpact.datasets.simulated.prose.lexicon import (
+    Place,
     State,
     Subject,
+    Verb,
     destinations,
     new_things,
     people,
@@ -19,7 +20,7 @@ from lpact.datasets.simulated.prose.state import (
     weathers,
     whereabouts,
 )
-from lpact.datasets.simulated.prose.writer import Chooser, Phrase, Token, Word, Writer
+from lpact.datasets.simulated.prose.writer import Chooser, Phrase, Token, Writer, words
 
 CONSTRUCTIONS: dict[str, tuple[float, dict[str, Verb]]] = {
     "alone": (0.2, lex.ALONE),
@@ -68,7 +69,7 @@ class Narrator(Writer):
         """Write the next sentence of the story."""
         self.depth = 0
         if not self.tokens:
-            self._setting()
+            self._setting().attach(None, "root")
         else:
             age = self._since_paragraph
             turn = 0.0 if age < 3 else 1.0 if age >= 7 else 0.12 * (age - 1)
@@ -82,64 +83,64 @@ class Narrator(Writer):
                     "there": 0.1 * (1.0 - turn),
                 }
             )
-            getattr(self, f"_{how}_sentence")()
+            getattr(self, f"_{how}_sentence")().attach(None, "root")
         self._since_paragraph += 1
         self.end_sentence()
 
-    def _setting(self) -> None:
+    def _setting(self) -> Token:
         """``A young girl named Mira lived in a small village near the sea.``"""
         noun, _ = self._subject(subjects(self.state, new=1.0))
         self.state.tense = self.choose({"past": 0.6, "present": 0.4})
         root = self.word(self._form(lex.LIVE, plural=False), "VERB")
-        root.attach(None, "root")
         noun.attach(root, "nsubj")
         head, _ = self.phrase(settings())
         head.attach(root, "obl")
         self.mark({".": 1.0})
+        return root
 
-    def _paragraph_sentence(self) -> None:
+    def _paragraph_sentence(self) -> Token:
         """``Later, Mira walked to the mill.``"""
         self.paragraph += 1
         self._since_paragraph = 0
-        opener, _ = self.phrase([Phrase(1.0, _opener(words), None) for words in lex.OPENERS])
+        opener, _ = self.phrase([Phrase(1.0, words(text), None) for text in lex.OPENERS])
         self.mark({",": 1.0})
         root = self._clause(Frame(), moving=6.0, new=0.5)
-        root.attach(None, "root")
         opener.attach(root, "advmod" if opener.upos == "ADV" else "obl")
+        return root
 
-    def _clause_sentence(self) -> None:
-        self._clause(Frame(), new=0.15, weather=0.3).attach(None, "root")
+    def _clause_sentence(self) -> Token:
+        return self._clause(Frame(), new=0.15, weather=0.3)
 
-    def _place_sentence(self) -> None:
+    def _place_sentence(self) -> Token:
         """``In the garden, Mira sang.``"""
         head = self._whereabouts()
         self.mark({",": 1.0})
         root = self._clause(Frame(placed=True))
-        root.attach(None, "root")
         head.attach(root, "obl")
+        return root
 
-    def _subordinate_sentence(self) -> None:
+    def _subordinate_sentence(self) -> Token:
         """``When it rained, Mira ran home.``"""
         inner = self._embedded(Frame("front"))
         root = self._clause(Frame(coordinated=True))
-        root.attach(None, "root")
         inner.attach(root, "advcl")
+        return root
 
-    def _weather_sentence(self) -> None:
+    def _weather_sentence(self) -> Token:
         """``It rained all day.``"""
-        self._impersonal(Frame()).attach(None, "root")
+        return self._impersonal(Frame())
 
-    def _there_sentence(self) -> None:
+    def _there_sentence(self) -> Token:
         """``There was a rusty key on the bench.``"""
         there = self.word("there", "PRON")
         root = self.word(lex.BE[self.state.tense][0], "VERB")
-        root.attach(None, "root")
         there.attach(root, "expl")
         head, mention = self.phrase(new_things(self.state))
         head.attach(root, "nsubj")
         self.state.mention_thing(mention, self.sentence)
         self._whereabouts().attach(root, "obl")
         self.mark({".": 1.0})
+        return root
 
     # Clauses
 
@@ -216,16 +217,14 @@ class Narrator(Writer):
         """Write ``it rained`` or ``it was foggy``; return the root."""
         options: list[Phrase[lex.Weather]] = []
         for kind, probability in weathers(self.state).items():
-            be = Word(lex.BE[self.state.tense][0], "AUX", "cop")
-            it = Word("it", "PRON", "expl")
-            adjective = Word(_weather_adjective(kind.noun), "ADJ")
-            words = (it, be, adjective)
-            share = 1.0
+            adjective = {"sun": "sunny", "fog": "foggy"}.get(kind.noun, f"{kind.noun}y")
+            be, share = lex.BE[self.state.tense][0], 1.0
             if kind.impersonal is not None:
-                verb = Word(self._form(kind.impersonal, plural=False), "VERB")
-                options.append(Phrase(0.6 * probability, (it, verb), kind))
+                verb = self._form(kind.impersonal, plural=False)
+                options.append(Phrase(0.6 * probability, words(f"it/PRON/expl {verb}/VERB"), kind))
                 share = 0.4
-            options.append(Phrase(share * probability, words, kind))
+            text = words(f"it/PRON/expl {be}/AUX/cop {adjective}/ADJ")
+            options.append(Phrase(share * probability, text, kind))
         root, kind = self.phrase(options)
         self.state.weather = kind
         frame.subject, frame.root = Subject(weather=kind), root
@@ -315,7 +314,7 @@ class Narrator(Writer):
             head.attach(root, "obl")
         elif how == "time":
             frame.timed = True
-            head, _ = self.phrase([Phrase(1.0, _time(words), None) for words in lex.TIMES])
+            head, _ = self.phrase([Phrase(1.0, words(text), None) for text in lex.TIMES])
             head.attach(root, "advmod" if head.upos == "ADV" else "obl")
         elif how == "manner":
             frame.manner = True
@@ -379,7 +378,12 @@ class Narrator(Writer):
             return self._be(frame), False
         helpers: list[Token] = []
         if kind in ("do", "can"):
-            helpers = self._helpers(kind, subject.plural)
+            tense = self.state.tense
+            if kind == "can":
+                helpers = [self.word(lex.CAN[tense], "AUX")]
+            else:
+                did = self.word(lex.DO[tense][subject.plural], "AUX")
+                helpers = [did, self.word("not", "PART")]
             kind, base = self.choose(self._verbs(frame, INFINITIVES, moving))
             form = base
         else:
@@ -410,13 +414,6 @@ class Narrator(Writer):
                 weights[(kind, base)] = weight * (moving if kind == "motion" else 1.0)
         return weights
 
-    def _helpers(self, kind: str, plural: bool) -> list[Token]:
-        """Write ``did not`` or ``could``."""
-        tense = self.state.tense
-        if kind == "can":
-            return [self.word(lex.CAN[tense], "AUX")]
-        return [self.word(lex.DO[tense][plural], "AUX"), self.word("not", "PART")]
-
     def _be(self, frame: Frame) -> Token:
         """Write ``was tired`` or ``was in the garden``; return the root."""
         who = frame.subject.people
@@ -426,7 +423,7 @@ class Narrator(Writer):
             weight = 8.0 if self.state.moods.get(who) == mood else 1.0
             if self.state.weather is not None and mood in self.state.weather.moods:
                 weight *= 3.0
-            options.append(Phrase(weight, (Word(mood, "ADJ"),), mood))
+            options.append(Phrase(weight, words(f"{mood}/ADJ"), mood))
         total = sum(option.weight for option in options)
         at = whereabouts(self.state)
         share = 0.25 * total / sum(option.weight for option in at)
@@ -512,26 +509,3 @@ class Narrator(Writer):
     def _mention(self, who: tuple[lex.Person, ...]) -> None:
         self.state.mention(who)
         self.person = self.tokens[-1].person = who[0].name
-
-
-def _time(words: tuple[str, ...]) -> tuple[Word, ...]:
-    if len(words) == 1:
-        return (Word(words[0], "ADV"),)
-    if words[0] == "once":
-        return (Word("once", "ADV", "advmod"), Word("more", "ADV"))
-    first = Word("all", "DET", "det") if words[0] == "all" else Word("for", "ADP", "case")
-    return (first, Word(words[1], "NOUN"))
-
-
-def _weather_adjective(noun: str) -> str:
-    return {"sun": "sunny", "fog": "foggy"}.get(noun, f"{noun}y")
-
-
-def _opener(words: tuple[str, ...]) -> tuple[Word, ...]:
-    if words == ("soon", "after"):
-        return (Word("soon", "ADV", "advmod"), Word("after", "ADV"))
-    if len(words) == 1:
-        return (Word(words[0], "ADV"),)
-    one = words[0] == "one"
-    first = Word(words[0], "NUM", "nummod") if one else Word(words[0], "DET", "det")
-    return (first, Word(words[1], "NOUN"))

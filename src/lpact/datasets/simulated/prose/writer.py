@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -78,6 +79,17 @@ class Word(NamedTuple):
     upos: str
     deprel: str = ""
     head: int = HEAD
+
+
+@cache
+def words(text: str) -> tuple[Word, ...]:
+    """Parse ``form/upos/deprel/head`` words: ``the/DET/det key/NOUN``; the one without a deprel is the head."""
+    parsed = []
+    for word in text.split(" "):
+        form, upos, *more = word.split("/")
+        head = int(more[1]) if len(more) > 1 else HEAD
+        parsed.append(Word(form, upos, more[0] if more else "", head))
+    return tuple(parsed)
 
 
 @dataclass(frozen=True)

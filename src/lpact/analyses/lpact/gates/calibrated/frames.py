@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lpact.analyses.lpact.gates._frames import LAYER_KEY, SUBJECT_RUN_KEY, Layer
-from lpact.analyses.lpact.gates.rows import OK
+from lpact.analyses.lpact.gates.rows import LAYER_KEY, OK, SUBJECT_RUN_KEY, Layer
+from lpact.math.columns import mean_of_finite
 from lpact.math.types import FloatArray
 from lpact.stats import draw_p_value, one_sample_p_value, sign_flip_p_value
 
@@ -164,16 +164,13 @@ def draw_p(observed: float, draws: FloatArray) -> float:
 
 def mean_over_runs(by_run: Mapping[SubjectRun, FloatArray]) -> FloatArray:
     """Mean over subject-runs, draw by draw, over the draws that all of them have."""
-    n_draws = min((len(values) for values in by_run.values()), default=0)
-    stacked = np.stack([by_run[run][:n_draws] for run in sorted(by_run)])
-    mean: FloatArray = stacked.mean(axis=0)
+    mean: FloatArray = _cut([by_run[run] for run in sorted(by_run)]).mean(axis=0)
     return mean
 
 
 def typical(stacked: Sequence[FloatArray]) -> FloatArray:
     """Median over the first axis, entry by entry, of finite values; NaN where there is none."""
-    length = min(len(values) for values in stacked)
-    table = np.stack([values[:length] for values in stacked])
+    table = _cut(stacked)
     finite = np.isfinite(table)
     if finite.all():
         return np.asarray(np.median(table, axis=0))
@@ -210,12 +207,9 @@ def means_by_stimulus(
     by_stimulus: dict[str, list[FloatArray]] = {}
     for run in sorted(contrasts):
         by_stimulus.setdefault(stimulus[run], []).append(contrasts[run])
-    return np.concatenate([_mean_of_finite(parts) for parts in by_stimulus.values()])
+    return np.concatenate([mean_of_finite(_cut(parts)) for parts in by_stimulus.values()])
 
 
-def _mean_of_finite(parts: Sequence[FloatArray]) -> FloatArray:
-    length = min(len(values) for values in parts)
-    table = np.stack([values[:length] for values in parts])
-    finite = np.isfinite(table)
-    total, count = np.where(finite, table, 0.0).sum(axis=0), finite.sum(axis=0)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+def _cut(parts: Sequence[FloatArray]) -> FloatArray:
+    """Arrays stacked as far as the shortest goes."""
+    return np.stack([values[: min(map(len, parts))] for values in parts])

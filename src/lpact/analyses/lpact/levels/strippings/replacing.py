@@ -13,7 +13,7 @@ from lpact.analyses.lpact.levels.strip import (
     StrippingMethod,
 )
 from lpact.codes import Reason
-from lpact.features.availability import Missing
+from lpact.features.mechanisms import Missing
 from lpact.features.models import FULL, REVERSED, SENTENCE_RESET
 from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.registry import PluginOptions

@@ -1,0 +1,355 @@
+"""Numbers behind gates R and T, and behind S at level 2: similarities of patterns, their draws, and ceilings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from lpact.analyses.explanation import Distribution
+from lpact.analyses.lpact.explain.material import (
+    BEHIND,
+    BOOTSTRAP,
+    MEAN,
+    MEDIAN,
+    RANK,
+    SHARE_ABOVE,
+    SHARE_AT_LEAST,
+    SMALLEST,
+    Made,
+    Material,
+    among_draws,
+    by_run,
+    distribution,
+    place,
+    places,
+    pooled_over,
+)
+from lpact.analyses.lpact.gates.calibrated.tests import (
+    NUISANCE,
+    SURROGATE,
+    SWAP,
+    UNIT_ORDER,
+    Pooled,
+    pool,
+)
+from lpact.analyses.lpact.gates.rows import (
+    OK,
+    SUBJECT_RUN_KEY,
+    advantages_by_summary,
+    by_summary,
+    mean_over_subject_runs,
+)
+from lpact.analyses.lpact.tables.levels import (
+    BRAIN_CEILING,
+    CONTROL_NULLS,
+    PROFILE_SCORES,
+    RELATIONAL_NULLS,
+)
+from lpact.wording import counted, number
+
+STATISTIC = "mean similarity × spread of the pattern"
+OVER_RUNS = "mean over units, then over subject-runs"
+OVER_SUMMARIES = "mean over units and summaries, by subject-run"
+DIFFERENCE, FRACTION = "difference in profile similarity", "fraction of the ceiling"
+
+
+def _names(frame: pl.DataFrame) -> list[str]:
+    """The alignment × profile summaries of a frame's rows in words."""
+    return [f"{a} × {p}" for a, p in frame.select("alignment", "profile").iter_rows()]
+
+
+def _by_summary(
+    title: str, unit: str, frame: pl.DataFrame, values: pl.Expr | str, gives: str, **more: Any
+) -> Distribution:
+    """One number per row of a frame, each row a summary."""
+    numbers = frame.select(values).to_series()
+    return distribution(title, unit, numbers, _names(frame), "summary", gives, **more)
+
+
+def summaries(material: Material) -> pl.DataFrame:
+    """One row per summary: ``name``, ``pass_share``, ``delta_rel``, ``real_similarity``."""
+    found = by_summary(material.unit_rows.filter("has_contrast"))
+    return found.with_columns(name=pl.Series(_names(found), dtype=pl.String))
+
+
+def pass_shares(material: Material) -> Made:
+    """Share of unit rows that pass in every summary."""
+    more = {"bound": material.gates.direction_fraction, "where": "unit rows of all subject-runs"}
+    title = "Share of unit rows that pass, by summary"
+    found = summaries(material)
+    return (_by_summary(title, "share of unit rows", found, "pass_share", MEDIAN, **more),)
+
+
+def contrasts(material: Material, control: str) -> Made:
+    """Mean contrast with the best control in every summary."""
+    more = {"bound": 0.0, "compared_with": control, "where": OVER_RUNS}
+    title = "Real similarity minus that of the best control of each unit row, by summary"
+    return (_by_summary(title, DIFFERENCE, summaries(material), "delta_rel", MEDIAN, **more),)
+
+
+def summaries_passing(material: Material, control: str) -> Made:
+    """What a summary needs to pass, for all summaries; and the draws of level 2, which the point rule does not use."""
+    both = (pl.col("pass_share") >= material.gates.direction_fraction) & (pl.col("delta_rel") > 0)
+    votes = _by_summary(
+        "Summaries that pass (1) or do not (0)",
+        "vote",
+        summaries(material),
+        both.fill_null(value=False).cast(pl.Float64),
+        MEAN,
+        bound=material.gates.summary_majority,
+        where="all summaries",
+        note="A summary passes if enough of its unit rows do and its mean contrast is above 0.",
+    )
+    beside = [_pooled(test, decides=False) for test in draw_tests(material)]
+    return (votes, *pass_shares(material), *contrasts(material, control), *beside)
+
+
+def votes_by_control(material: Material) -> pl.DataFrame:
+    """In how many summaries the model is ahead of every control, the worst first.
+
+    Columns ``condition``, ``n``, ``n_ahead``, ``share`` (as the decision computes it) and ``advantage``.
+    """
+    return (
+        advantages_by_summary(material.rows(PROFILE_SCORES), material.unit_rows)
+        .group_by("condition", maintain_order=True)
+        .agg(
+            n=pl.len().cast(pl.Int64),
+            n_ahead=(pl.col("advantage") > 0).sum().cast(pl.Int64),
+            share=1 - (pl.col("advantage") <= 0).sum() / pl.len(),
+            advantage=pl.col("advantage").mean(),
+        )
+        .sort("share", "advantage", "condition")
+    )
+
+
+def not_reached(material: Material, control: str) -> Made:
+    """Advantage over the strongest control in every summary, and the share of summaries that each control leaves."""
+    found = advantages_by_summary(material.rows(PROFILE_SCORES), material.unit_rows)
+    own = found.filter(condition=control)
+    unreached = votes_by_control(material)
+    if not own.height:
+        return ()
+    title = f"Real similarity minus that of {control}, by summary"
+    more = {"bound": 0.0, "compared_with": control, "where": OVER_RUNS}
+    return (
+        _by_summary(title, DIFFERENCE, own, "advantage", SHARE_ABOVE, **more),
+        distribution(
+            "Share of summaries in which the model is ahead, by control",
+            "share of summaries",
+            unreached["share"],
+            unreached["condition"],
+            "control",
+            SMALLEST,
+            bound=1 - material.gates.summary_majority,
+            compared_with=control,
+            where="every counted control",
+        ),
+    )
+
+
+def reliable_units(material: Material) -> Made:
+    """Split-half reliability of every unit row with a contrast."""
+    rows = material.unit_rows.filter("has_contrast")
+    own = rows.filter("same_order")
+    wrong = rows.height - own.height
+    names = zip(places(own), own["unit"], _names(own), strict=True)
+    return (
+        distribution(
+            "Split-half reliability of the brain's pattern, by unit row",
+            "correlation of the two halves' patterns",
+            own["split_half_reliability"],
+            [f"{where}, unit {unit}, {summary}" for where, unit, summary in names],
+            "unit row",
+            SHARE_AT_LEAST,
+            bound=material.gates.min_reliability,
+            where="unit rows of all subject-runs",
+            n_missing=wrong,
+            note=f"{counted(wrong, 'row')} in another unit order." if wrong else "",
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class DrawTest:
+    """One test of level 2 with the rows behind it."""
+
+    test: str
+    against: str
+    rows: pl.DataFrame
+    pooled: Pooled
+
+
+def draw_tests(
+    material: Material,
+    kinds: Iterable[str] = (SURROGATE, SWAP, UNIT_ORDER),
+    *,
+    nuisance: bool = True,
+    rival: str = "",
+) -> list[DrawTest]:
+    """Tests of level 2 of the given kinds; with a ``rival``, its own first and then the hardest."""
+    allowed = {*material.rows(CONTROL_NULLS)["control"], UNIT_ORDER}
+    allowed = allowed | {NUISANCE} if nuisance else allowed - {NUISANCE}
+    rows = material.rows(RELATIONAL_NULLS).filter(
+        OK & pl.col("against").is_in(sorted(allowed)) & pl.col("test").is_in(sorted(kinds))
+    )
+    found = [
+        DrawTest(str(test), str(against), part, pool(part))
+        for (test, against), part in rows.group_by("test", "against", maintain_order=True)
+    ]
+
+    def hardest(own: DrawTest) -> tuple[Any, ...]:
+        if not rival:
+            return own.test, own.against
+        return own.against != rival, -own.pooled.p_value, own.pooled.advantage, own.against
+
+    return sorted(found, key=hardest)
+
+
+def tests(chosen: list[DrawTest]) -> Made:
+    """Tests of level 2 in their order: pooled, then by subject-run for the first one alone."""
+    found = []
+    for position, test in enumerate(chosen):
+        found.append(_pooled(test, decides=True))
+        if position == 0:
+            parts = test.rows.group_by(SUBJECT_RUN_KEY, maintain_order=True)
+            found += [_of_test(test, pool(part), place(key), decides=False) for key, part in parts]
+    return tuple(found)
+
+
+def _pooled(test: DrawTest, *, decides: bool) -> Distribution:
+    n = test.rows.select(SUBJECT_RUN_KEY).n_unique()
+    return _of_test(test, test.pooled, pooled_over(n), decides=decides)
+
+
+def _of_test(test: DrawTest, pooled: Pooled, where: str, *, decides: bool) -> Distribution:
+    titles = {
+        SURROGATE: f"Relational statistic and draws of {test.against}",
+        UNIT_ORDER: "Relational statistic and the same pattern in shuffled unit orders",
+        SWAP: f"Advantage over {test.against} and exchanges of the two patterns at random units",
+    }
+    ahead = pooled.advantage > 0
+    behind = ", and so p = 1 whatever the draws" if decides and not ahead else ""
+    return among_draws(
+        titles[test.test],
+        STATISTIC if test.test != SWAP else f"{STATISTIC}, real minus {test.against}",
+        pooled.observed,
+        pooled.draws,
+        compared_with="shuffled unit orders" if test.test == UNIT_ORDER else test.against,
+        where=f"{where}, median over summaries",
+        gives="" if not decides else RANK if ahead else BEHIND,
+        p_value=pooled.p_value if decides else None,
+        note=f"Mean advantage in similarity {number(pooled.advantage)}{behind}.",
+    )
+
+
+def _ceiling_by_run(
+    material: Material, title: str, unit: str, column: str, bound: float, rival: str
+) -> Made:
+    """Mean of a column in every subject-run of level 4; subject-runs without one are missing."""
+    rows = material.bounded
+    if column == "reliability":
+        rows = material.ceiling_rows.drop_nulls(column)
+    found = rows.group_by(SUBJECT_RUN_KEY, maintain_order=True).agg(pl.col(column).mean())
+    more: dict[str, Any] = {"bound": bound, "compared_with": rival, "where": OVER_SUMMARIES}
+    n_missing = _n_runs(material) - found.height
+    own = by_run(title, unit, found, column, MEAN, n_missing=n_missing, **more)
+    return (own,) if found.height else ()
+
+
+def _n_runs(material: Material) -> int:
+    return material.ceiling_rows.select(SUBJECT_RUN_KEY).n_unique()
+
+
+def reliability(material: Material, mode: str) -> Made:
+    """Reliability that bounds each subject-run, and all reliabilities of the dataset, by mode."""
+    bound = material.gates.min_reliability
+    title = "Brain–brain reliability that bounds each subject-run"
+    first = _ceiling_by_run(material, title, "reliability", "reliability", bound, mode)
+    by_mode = []
+    profiles = material.rows(BRAIN_CEILING).filter(kind="profile")
+    for (name,), own in profiles.group_by("mode", maintain_order=True):
+        why = own.filter(~pl.col("valid"))["reason"].unique().sort().to_list()
+        names = zip(places(own), _names(own), strict=True)
+        by_mode.append(
+            distribution(
+                f"Brain–brain reliability of relational patterns, {name}",
+                "reliability",
+                own.select(pl.when("valid").then("reliability")).to_series(),
+                [f"{where}, {summary}" for where, summary in names],
+                "recording",
+                bound=bound,
+                compared_with=str(name),
+                where="every recording and summary",
+                note=f"Not valid elsewhere ({', '.join(why)})." if why else "",
+            )
+        )
+    by_mode.sort(key=lambda d: (d.compared_with != mode, d.compared_with))
+    return (*first, *by_mode)
+
+
+def contrast_fraction(material: Material, rival: str) -> Made:
+    """Mean contrast in units of the ceiling, by subject-run."""
+    title = "(Real similarity − best control) / reliability, by subject-run"
+    unit = "difference in fractions of the ceiling"
+    return _ceiling_by_run(material, title, unit, "delta_fraction", 0.0, rival)
+
+
+def fraction(material: Material, mode: str) -> Made:
+    """Mean fraction of the ceiling, by subject-run."""
+    title = "Real similarity / reliability, by subject-run"
+    bound = material.gates.min_ceiling_fraction
+    return _ceiling_by_run(material, title, FRACTION, "fraction_of_ceiling", bound, mode)
+
+
+def median_fraction(material: Material, mode: str) -> Made:
+    """Mean fraction of the ceiling, by summary."""
+    column = "fraction_of_ceiling"
+    found = mean_over_subject_runs(material.bounded, ["alignment", "profile"], [column])
+    bound = material.gates.min_ceiling_fraction
+    more = {"bound": bound, "compared_with": mode, "where": OVER_RUNS}
+    title = "Real similarity / reliability, by summary"
+    own = _by_summary(title, FRACTION, found, column, MEDIAN, **more)
+    return (own,) if found.height else ()
+
+
+def unit_fractions(material: Material) -> dict[str, list[float]]:
+    """Fractions of the units of each subject-run: the median over summaries of each unit."""
+    units = (
+        material.bounded.drop_nulls("fraction_of_ceiling")
+        .group_by([*SUBJECT_RUN_KEY, "unit"], maintain_order=True)
+        .agg(pl.col("fraction_of_ceiling").median())
+    )
+    return {
+        place(key): part["fraction_of_ceiling"].to_list()
+        for key, part in units.group_by(SUBJECT_RUN_KEY, maintain_order=True)
+    }
+
+
+def bootstrapped(material: Material, mode: str, p_value: float | None) -> Made:
+    """Mean fraction of the ceiling by subject-run, as the bootstrap draws it."""
+    groups = unit_fractions(material)
+    if not groups:
+        return ()
+    means = [float(np.mean(values)) for values in groups.values()]
+    return (
+        distribution(
+            "Real similarity / reliability in the median summary, by subject-run",
+            FRACTION,
+            means,
+            groups,
+            "subject-run",
+            BOOTSTRAP,
+            observed=float(np.mean(means)),
+            bound=material.gates.min_ceiling_fraction,
+            compared_with=mode,
+            where="mean over units, by subject-run",
+            note="Subject-runs and their units are drawn with replacement; that the mean is above the threshold: "
+            f"p = {number(p_value)}.",
+            p_value=p_value,
+            n_missing=_n_runs(material) - len(groups),
+        ),
+    )

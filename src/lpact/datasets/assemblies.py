@@ -1,0 +1,451 @@
+"""Assemblies of the sentence and word literature: Pereira et al. 2018, Blank et al. 2014, Fedorenko et al. 2016."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from itertools import accumulate, pairwise
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from lpact.codes import Reason
+from lpact.datasets._assemblies import (
+    STIMULUS_ID,
+    TEXT,
+    AssemblyDataset,
+    AssemblyOptions,
+    AssemblyReader,
+    download,
+    group,
+    sentence_words,
+)
+from lpact.datasets._files.sentences import sentences_by_punctuation
+from lpact.datasets._files.strict import invalid, typed_column
+from lpact.datasets._finding import Findings
+from lpact.datasets._folder_dataset import UNKNOWN, check_known, no_audio, words_table
+from lpact.datasets.base import WORD_COLUMNS, Epochs, RecordingId, Stimulus, TimeSeries
+from lpact.errors import StimulusError
+from lpact.math.types import FloatArray
+
+SHOWN_S, PAUSE_S, PASSAGE_PAUSE_S = 4.0, 4.0, 4.0
+PASSAGE = ("passage_category", "passage_label", "passage_index")
+TR_S = 2.0
+SPOKEN_S = 0.5
+"""Nominal time over which the words of a TR are spread."""
+
+SENTENCE_PAUSE_S = 1.0
+WORD = ("word", "stimulus", "stimuli")
+
+
+class Pereira2018Options(AssemblyOptions):
+    """Which voxels are read, and what a region and a passage are."""
+
+    atlases: tuple[str, ...] = Field(
+        (),
+        description="Networks whose neuroids are read, by the coordinate `atlas` (language, MD, DMN, …). Empty: all.",
+    )
+    rois: tuple[str, ...] = Field(
+        (), description="Regions whose neuroids are read, by the coordinate `roi`. Empty: all."
+    )
+    region: Literal["roi", "atlas"] = Field(
+        "roi",
+        description="Coordinate that names a unit's region: `roi` or `atlas`. Where it is empty or absent, the other.",
+    )
+    without_passages: bool = Field(
+        False,
+        description="Accept an assembly that does not say which passage a sentence is from: every sentence is then a "
+        "separate story, and folds cannot keep passages together.",
+    )
+
+
+class Pereira2018Dataset(AssemblyDataset[Pereira2018Options]):
+    """Pereira et al. (2018): people read passages, sentence by sentence; one fMRI response per sentence and voxel.
+
+    ::
+
+        assy_Pereira2018_language.nc    presentation × neuroid (627 × voxels of 10 subjects)
+        stimulus*.csv                   optional: stimulus_id, and what the assembly does not say of a sentence
+
+    Presentations have ``stimulus_id``, ``stimulus`` (the sentence), ``experiment`` (384 and 243 sentences), and
+    ``passage_index``, ``passage_label``, ``passage_category``; neuroids have ``neuroid_id``, ``subject``, ``atlas``
+    and ``roi``, and may have ``x``, ``y`` and ``z`` (mm). A subject that did not take part in an experiment has NaN.
+
+    A run is an experiment, an epoch a sentence (``events = "sentences"``), a story a passage. Rows of a passage are
+    put side by side, in the order of the number that ends their ``stimulus_id``. Times are nominal, from the paper: a
+    sentence is shown for 4 s, the next one 4 s later, and 4 s more pass between passages.
+    """
+
+    title = "Pereira et al. 2018"
+
+    def _arrange(self) -> None:
+        self._text = self.presentations.first(*TEXT, what="the sentences")
+        self._passages = self._read_passages()
+        self.rows = self._sorted_rows()
+        subjects = self.neuroids.first("subject", "subject_UID", what="the subjects")
+        columns = self._select(subjects)
+        ids = self.neuroids.first("neuroid_id", "neuroid", "roi", what="the names of the neuroids")
+        self.unit_ids = [_without_subject(i, s) for i, s in zip(ids, subjects, strict=True)]
+        # A voxel's number means another place in every subject, a region's name the same.
+        self.comparable = not {"neuroid_id", "neuroid"} & self.neuroids.keys()
+        recordings = []
+        self._absent: dict[str, list[str]] = {run: [] for run in self.rows}
+        for run, rows in self.rows.items():
+            for subject, own in group(subjects, columns).items():
+                if np.isnan(self.values[np.ix_(rows, own)]).all():
+                    self._absent[run].append(subject)
+                else:
+                    recordings.append((RecordingId(subject, "1", run, run), own))
+        self._set_recordings(recordings)
+
+    def _signal(self, values: FloatArray) -> Epochs:
+        return Epochs(values[None], lags_ms=(0.0,), physical_unit="a.u.")
+
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
+        rows = self.rows[stimulus_id]
+        passages = [self._passages[row] for row in rows]
+        number = np.cumsum([0, *(a != b for a, b in pairwise(passages))])
+        onset_s = (SHOWN_S + PAUSE_S) * np.arange(len(rows)) + PASSAGE_PAUSE_S * number
+        columns = {"experiment": [stimulus_id] * len(rows)} | {
+            name: [values[row] for row in rows]
+            for name, values in self.presentations.items()
+            if name not in (*TEXT, "presentation", "experiment", "sentence_id", "story")
+        }
+        where = f"{self.where}, experiment {stimulus_id}"
+        return Stimulus(
+            id=stimulus_id,
+            words=sentence_words(
+                [self._text[row] for row in rows],
+                passages,
+                onset_s.tolist(),
+                shown_s=SHOWN_S,
+                where=where,
+                columns=columns,
+            ),
+            where=where,
+            findings=tuple(self._stimulus_findings(stimulus_id, where)),
+            **no_audio(Reason.MEDIA_NOT_OFFERED, "sentences were read, not heard"),
+        )
+
+    def _stimulus_findings(self, run: str, where: str) -> Findings:
+        findings = Findings(where)
+        self.note_moved(self.rows[run], findings)
+        for subject in sorted(self._absent[run]):
+            findings.excluded(
+                f"subject {subject}",
+                Reason.RECORDING_NOT_READ,
+                "no value but NaN in this experiment",
+                "responses of a subject that took part",
+                "nothing to do: not every subject took part in both experiments",
+            )
+        if not any(name in self.presentations for name in PASSAGE):
+            findings.note(
+                "story_id",
+                Reason.SENTENCES_BY_RULE,
+                "no passages; every sentence is a story",
+                "the passage of every sentence",
+                "give passages, or do not read scores as those of held-out passages",
+            )
+        return findings
+
+    def _read_passages(self) -> list[str]:
+        """Return the passage of every sentence: category, label and index, as far as they are known."""
+        known = [self.presentations[name] for name in PASSAGE if name in self.presentations]
+        if known:
+            return [" / ".join(filter(None, parts)) for parts in zip(*known, strict=True)]
+        if not self.options.without_passages:
+            raise StimulusError(
+                "the assembly does not state which passage a sentence is from",
+                where=f"{self.path}, coordinates of 'presentation'",
+                got="coordinates " + ", ".join(self.presentations),
+                expected="one of " + ", ".join(PASSAGE),
+                remedy="put a table of stimuli with passages beside it, or accept that folds split "
+                "passages: without_passages = true",
+            )
+        return [f"sentence_{row:03d}" for row in range(len(self._text))]
+
+    def _sorted_rows(self) -> dict[str, list[int]]:
+        """Return the presentations of every experiment, passages together, in the order of reading."""
+        runs = group(self.presentations.get("experiment", ["all"] * len(self._text)))
+        ids = self.presentations.get(STIMULUS_ID)
+        for run, rows in runs.items():
+            if ids is not None:
+                self.check_repetitions([ids[row] for row in rows])
+                ends = {row: re.search(r"[0-9]{1,9}$", ids[row]) for row in rows}
+                numbers = {row: int(match[0]) for row, match in ends.items() if match}
+                if len(set(numbers.values())) == len(rows):
+                    rows = sorted(rows, key=numbers.__getitem__)
+            runs[run] = [row for own in group(self._passages, rows).values() for row in own]
+        return dict(sorted(runs.items()))
+
+    def _select(self, subjects: list[str]) -> list[int]:
+        """Set the region of every neuroid, and return the neuroids that the options choose."""
+        atlas = self.neuroids.get("atlas", [""] * len(subjects))
+        roi = self.neuroids.get("roi", [""] * len(subjects))
+        roi = [_without_subject(r, s) for r, s in zip(roi, subjects, strict=True)]
+        first, second = (roi, atlas) if self.options.region == "roi" else (atlas, roi)
+        self.regions = [a or b or UNKNOWN for a, b in zip(first, second, strict=True)]
+        atlases, rois = self.options.atlases, self.options.rois
+        check_known(atlases, atlas, option="atlases", folder=self.folder)
+        check_known(rois, roi, option="rois", folder=self.folder)
+        return [
+            index
+            for index in range(len(subjects))
+            if (not atlases or atlas[index] in atlases) and (not rois or roi[index] in rois)
+        ]
+
+
+def _without_subject(name: str, subject: str) -> str:
+    """Return a neuroid's name without the subject that some assemblies put before it."""
+    return name.removeprefix(f"{subject}_").removeprefix(f"{subject}.")
+
+
+class Pereira2018(AssemblyReader):
+    """Sentence-level fMRI of Pereira et al. (2018); its dataset class describes the layout."""
+
+    name = "pereira2018"
+    summary = "Pereira et al. 2018: fMRI while reading passages, one response per sentence (netCDF assembly)"
+    Options = Pereira2018Options
+    dataset = Pereira2018Dataset
+    download = download(
+        "Pereira2018.language",
+        "Pereira, F. et al. (2018). Toward a universal decoder of linguistic meaning from brain activation. "
+        "Nature Communications 9, 963.",
+    )
+
+
+class Blank2014Options(AssemblyOptions):
+    """What to believe where an assembly contradicts itself."""
+
+    trust: Literal["stimulus_id", "coordinates"] = Field(
+        "stimulus_id",
+        description="Where `stimulus_id` and the other coordinates of a presentation name different places in the "
+        "stories: which of them its responses belong to.",
+    )
+
+
+class Blank2014Dataset(AssemblyDataset[Blank2014Options]):
+    """Blank et al. (2014): people heard stories; one fMRI response per TR of 2 s and functional region.
+
+    ::
+
+        assy_Blank2014_fROI.nc    presentation × neuroid (1317 TRs of 8 stories × 60: 12 regions of 5 subjects)
+        stimulus*.csv             optional: stimulus_id, and what the assembly does not say of a TR
+
+    Presentations have ``stimulus_id`` (``<story>.<sentence>.<part>``), ``stimulus`` (what was heard in the TR; spaces
+    at its ends count), ``story``, ``sentence_number_in_story`` and ``part_number_in_sentence``; neuroids have
+    ``subject_id`` and ``fROI_area``. The text of a presentation is that of 4 s before: the delay of the response is in
+    the assembly.
+
+    A recording is a time series with one sample per presentation, stories one after the other; an event is a TR
+    (``events = "trs"``, ``lags_ms = [0]``). TRs without words are not in the assembly. Times are nominal: presentation
+    k is at 2 k seconds, and its words lie in the first half second, so that they belong to that sample in any
+    rounding.
+
+    The texts of a story joined are the story. A word belongs to the presentation that holds its first letter or digit:
+    quotes before a word, and hyphens inside one, may lie in the presentation before.
+    """
+
+    title = "Blank et al. 2014"
+    comparable = True
+
+    def _arrange(self) -> None:
+        story = self.presentations.first("story", what="the story of each TR")
+        sentence = self.presentations.integers("sentence_number_in_story")
+        part = self.presentations.integers("part_number_in_sentence")
+        places = list(zip(story, sentence, part, strict=True))
+        names = [".".join(map(str, place)) for place in places]
+        self.check_repetitions(names, "story, sentence_number_in_story and part_number_in_sentence")
+        text = self.presentations.first(*TEXT[:-1], what="the text of each TR")
+        self._findings = Findings(self.where)
+        trusted = self._trusted(names)
+        place_of = dict(zip(names, places, strict=True))
+        text_of = dict(zip(names, text, strict=True))
+        rows = sorted(range(len(names)), key=lambda row: place_of[trusted[row]])
+        self._texts = [text_of[trusted[row]] for row in rows]
+        self._stories = [place_of[trusted[row]][0] for row in rows]
+        self.rows = {"stories": rows}
+        self.unit_ids = self.regions = self.neuroids.first("fROI_area", "roi", what="the regions")
+        self._set_recordings(self.subjects("subject_id", "subject_UID", "subject", run="stories"))
+        self._findings.sentences_by_rule(
+            "TRs that hold the end of one sentence and the start of the next",
+            "the sentence of every word",
+            "nothing to do: a sentence ends with its punctuation, as in the stories' source",
+        )
+        self.note_moved(rows, self._findings)
+
+    def _trusted(self, names: list[str]) -> list[str]:
+        """Return the place that each response belongs to, and note where the file contradicts itself."""
+        ids, trust = self.presentations.get(STIMULUS_ID, names), self.options.trust
+        self.check_repetitions(ids)
+        wrong = [row for row, name in enumerate(ids) if name != names[row]]
+        if not wrong or not set(ids) <= set(names):
+            return names
+        by_id, row = trust == "stimulus_id", wrong[0]
+        self._findings.note(
+            STIMULUS_ID,
+            Reason.SOURCE_ROWS_MENDED if by_id else Reason.SIDECAR_DISAGREES,
+            f"{len(wrong)} presentations; first: row {row} is '{ids[row]}' by its id, '{names[row]}' by its "
+            "coordinates",
+            "the same place in both",
+            f"responses belong to the {trust}; the option 'trust' chooses",
+        )
+        return ids if by_id else names
+
+    def _signal(self, values: FloatArray) -> TimeSeries:
+        return TimeSeries(values, sampling_rate_hz=1.0 / TR_S, physical_unit="a.u.")
+
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
+        pieces = [
+            words
+            for rows in group(self._stories).values()
+            for words in split_words([self._texts[row] for row in rows])
+        ]
+        words = [word for own in pieces for word in own]
+        times = [
+            (TR_S * sample + SPOKEN_S / len(own) * i, TR_S * sample + SPOKEN_S / len(own) * (i + 1))
+            for sample, own in enumerate(pieces)
+            for i in range(len(own))
+        ]
+        onset_s, offset_s = np.array(times).reshape(-1, 2).T
+        stories = [s for s, own in zip(self._stories, pieces, strict=True) for _ in own]
+        sentences = sentences_by_punctuation(words, stories)
+        no_sound = "the assembly holds no sound; its times are nominal, so none could be aligned"
+        return Stimulus(
+            id=stimulus_id,
+            words=words_table(words, onset_s, offset_s, sentences, stories),
+            where=self.where,
+            findings=tuple(self._findings),
+            **no_audio(Reason.MEDIA_NOT_RELEASED, no_sound),
+        )
+
+
+def split_words(pieces: list[str]) -> list[list[str]]:
+    """Return the words of a text that comes in pieces, each in the piece that holds its first letter or digit.
+
+    Words are separated by white space in the joined text. A word without letters and digits goes with its first sign.
+    """
+    words: list[list[str]] = [[] for _ in pieces]
+    ends = list(accumulate(len(text) for text in pieces))
+    for match in re.finditer(r"\S+", "".join(pieces)):
+        inner = re.search(r"\w", match.group())
+        place = match.start() + (inner.start() if inner else 0)
+        words[bisect_right(ends, place)].append(match.group())
+    return words
+
+
+class Blank2014(AssemblyReader):
+    """TR-level fMRI of Blank et al. (2014); its dataset class describes the layout."""
+
+    name = "blank2014"
+    summary = "Blank et al. 2014: fMRI while listening to stories, one response per TR and region (netCDF assembly)"
+    Options = Blank2014Options
+    dataset = Blank2014Dataset
+    download = download(
+        "Blank2014.fROI",
+        "Blank, I., Kanwisher, N. and Fedorenko, E. (2014). A functional dissociation between language and "
+        "multiple-demand systems revealed in patterns of BOLD signal fluctuations. J. Neurophysiol. 112, 1105-1118.",
+    )
+
+
+class Fedorenko2016Options(AssemblyOptions):
+    """How words are shown to a model."""
+
+    word_s: float = Field(
+        0.45,
+        gt=0,
+        description="Nominal time of a word, in seconds; it was 0.45 or 0.7 s, and the assembly does not say which.",
+    )
+    lowercase: bool = Field(
+        False,
+        description="Read words in lower case. They were shown in capitals, which language models hardly know.",
+    )
+
+
+class Fedorenko2016Dataset(AssemblyDataset[Fedorenko2016Options]):
+    """Fedorenko et al. (2016): people read sentences word by word; one ECoG response per word and electrode.
+
+    ::
+
+        assy_Fedorenko2016_language.nc    presentation × neuroid (416 words × 97 electrodes of 5 subjects)
+        stimulus*.csv                     optional: stimulus_id, and what the assembly does not say of a word
+
+    Presentations have ``stimulus_id``, ``word`` (or ``stimulus``), ``word_num`` (0 to 7) and ``sentence_id`` (0 to
+    51); neuroids have ``neuroid_id``, ``electrode`` and ``subject_UID``, and may have ``x``, ``y`` and ``z`` (mm).
+    Responses are z-scored high-gamma envelopes, averaged over the time that a word is shown.
+
+    An epoch is a word (``events = "words"``). Sentences are unrelated: each is a separate story, so a model reads no
+    other sentence before it. Words are put in order of ``sentence_id`` and ``word_num``. Times are nominal.
+    """
+
+    title = "Fedorenko et al. 2016"
+
+    def _arrange(self) -> None:
+        self._words = self.presentations.first(*WORD, what="the words")
+        places = list(
+            zip(
+                self.presentations.integers("sentence_id"),
+                self.presentations.integers("word_num"),
+                strict=True,
+            )
+        )
+        rows = sorted(range(len(places)), key=places.__getitem__)
+        self._places = [places[row] for row in rows]
+        for before, (sentence, position) in pairwise(self._places):
+            if before[0] == sentence and position != before[1] + 1:
+                where = f"{self.path}, coordinates 'sentence_id' and 'word_num'"
+                found = f"in sentence {sentence}, word {position} after word {before[1]}"
+                remedy = "fix the coordinates, or average over repetitions"
+                raise invalid(where, found, "every word of a sentence once", StimulusError, remedy)
+        self.rows = {"sentences": rows}
+        electrodes = self.neuroids.first("electrode", "neuroid_id", what="the electrodes")
+        self.unit_ids = [f"electrode_{name}" for name in electrodes]
+        regions = [self.neuroids[n] for n in ("roi", "region", "atlas") if n in self.neuroids]
+        self.regions = regions[0] if regions else [UNKNOWN] * len(electrodes)
+        self._set_recordings(self.subjects("subject_UID", "subject", "subject_id", run="sentences"))
+
+    def _signal(self, values: FloatArray) -> Epochs:
+        return Epochs(values[None], lags_ms=(0.0,), physical_unit="z")
+
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
+        rows, word_s = self.rows["sentences"], self.options.word_s
+        words = [self._words[row] for row in rows]
+        sentence = np.array([number for number, _ in self._places])
+        n_before = np.cumsum(np.diff(sentence, prepend=sentence[:1]) != 0)
+        onset_s = word_s * np.arange(len(rows)) + SENTENCE_PAUSE_S * n_before
+        columns = {
+            name: typed_column([values[row] for row in rows])
+            for name, values in self.presentations.items()
+            if name not in (*WORD, *WORD_COLUMNS, "presentation")
+        }
+        findings = Findings(self.where)
+        self.note_moved(rows, findings)
+        return Stimulus(
+            id=stimulus_id,
+            words=words_table(
+                [word.lower() for word in words] if self.options.lowercase else words,
+                onset_s,
+                onset_s + word_s,
+                sentence,
+                [f"sentence_{number:02d}" for number in sentence],
+                columns,
+            ),
+            where=self.where,
+            findings=tuple(findings),
+            **no_audio(Reason.MEDIA_NOT_OFFERED, "words were read, not heard"),
+        )
+
+
+class Fedorenko2016(AssemblyReader):
+    """Word-level ECoG of Fedorenko et al. (2016); its dataset class describes the layout."""
+
+    name = "fedorenko2016"
+    summary = "Fedorenko et al. 2016: ECoG while reading sentences, one response per word (netCDF assembly)"
+    Options = Fedorenko2016Options
+    dataset = Fedorenko2016Dataset
+    download = download(
+        "Fedorenko2016.language",
+        "Fedorenko, E. et al. (2016). Neural correlate of the construction of sentence meaning. "
+        "PNAS 113, E6256-E6262.",
+    )
