@@ -223,24 +223,34 @@ class Engine:
         grid, n_columns = self.grid, loaded.responses.n_columns
         shape = (len(self.tests), len(grid.components), len(grid.alphas), n_columns)
         total, count = np.zeros(shape), np.zeros(shape, dtype=np.int64)
+        spread = np.zeros((shape[0], 1, 1, n_columns))  # around the training means, for pooled R²
         for held, parts in self.validation.items():
             if not parts:
                 continue
             trained = self.trained(held)
+            projected = trained.axes.project(loaded.responses)
             found = validation_scores(
                 self.be,
                 grid,
                 trained.settings,
-                trained.axes.project(loaded.responses),
+                projected,
                 [block for _, block in trained.blocks],
                 loaded.responses,
                 self.tile_bytes,
             )
-            for (outer, _), scores in zip(trained.blocks, found, strict=True):
+            for (outer, block), scores in zip(trained.blocks, found, strict=True):
                 finite = np.isfinite(scores)
                 total[outer] += np.where(finite, scores, 0.0)
                 count[outer] += finite
-        by_lag = mean_scores(total, count).reshape(*shape[:3], self.n_lags, loaded.n_targets)
+                if grid.metric == "pooled_r2":
+                    _, mean, squares = loaded.responses.block(block.held.rows)
+                    shift = mean - self.be.host(projected.mean)
+                    size = n_rows(block.held.rows)
+                    spread[outer] += np.nan_to_num(squares) + size * shift**2
+        scores = mean_scores(total, count)
+        if grid.metric == "pooled_r2":
+            scores = 1.0 - total / np.where(spread > 0.0, spread, np.nan)
+        by_lag = scores.reshape(*shape[:3], self.n_lags, loaded.n_targets)
         return by_lag.transpose(0, 3, 1, 2, 4)
 
     def chosen(self) -> Iterator[tuple[Loaded, IntArray, FloatArray]]:
@@ -291,6 +301,24 @@ class Engine:
         own = np.arange(loaded.n_targets)
         return [self.fit(self.trained(held).axes, loaded, own, *choice[:, outer])]
 
+    def deviations(self, fitted: Fitted, rows: slice) -> Array:
+        """Predictions of held-out rows minus the training mean, [q, r], in scaled units."""
+        scores, nuisance = fitted.axes.scores(rows)
+        deviation = fitted.coefficients @ scores.T
+        if nuisance is not None:
+            deviation = deviation + fitted.projected.nuisance @ nuisance.T
+        return deviation
+
+    def in_raw_units(
+        self, loaded: Loaded, fitted: Fitted, rows: slice, deviation: Array
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Responses [r, q], training means [q] and predictions [r, q] of held-out rows."""
+        be, columns, responses = self.be, fitted.columns, loaded.responses
+        factor = responses.factor[columns]
+        mean = responses.offset[columns] + be.host(fitted.projected.mean) / factor
+        observed = be.host(be.take(be.wide(loaded.raw[rows]), columns, 1))
+        return observed, mean, mean + be.host(deviation).T / factor
+
     def raw_weights(self, loaded: Loaded, fitted: Fitted) -> tuple[Array, Array, Array]:
         """Weights [q, p], unpenalised weights [q, m] and intercept [q] for raw responses."""
         be, columns, responses = self.be, fitted.columns, loaded.responses
@@ -329,10 +357,7 @@ class HeldOutResults:
         for held, (rows,) in engine.tests.items():
             (block,) = held
             for fitted in fits(block, held):
-                scores, nuisance = fitted.axes.scores(rows)
-                deviation = fitted.coefficients @ scores.T
-                if nuisance is not None:
-                    deviation = deviation + fitted.projected.nuisance @ nuisance.T
+                deviation = engine.deviations(fitted, rows)
                 own = be.take(loaded.responses.rows[:, rows], fitted.columns, 0)
                 place = be.index(fitted.own)
                 observed[:, rows][place] = own - fitted.projected.mean[:, None]
@@ -349,15 +374,12 @@ class HeldOutResults:
     def _keep(
         self, loaded: Loaded, fitted: Fitted, block: int, rows: slice, deviation: Array
     ) -> None:
-        be, columns = self.engine.be, fitted.columns
+        be = self.engine.be
         targets = loaded.targets.start + fitted.own
         if "predicted" in self.kept:
-            factor = loaded.responses.factor[columns]
-            mean = loaded.responses.offset[columns] + be.host(fitted.projected.mean) / factor
-            raw = be.take(be.wide(loaded.raw[rows]), columns, 1)
-            self.kept["observed"][rows, targets] = be.host(raw)
-            self.kept["baseline"][rows, targets] = mean
-            self.kept["predicted"][rows, targets] = mean + be.host(deviation).T / factor
+            raw = self.engine.in_raw_units(loaded, fitted, rows, deviation)
+            for name, values in zip(("observed", "baseline", "predicted"), raw, strict=True):
+                self.kept[name][rows, targets] = values
         if "weights" in self.kept:
             names = ("weights", "nuisance_weights", "intercept")
             found = self.engine.raw_weights(loaded, fitted)

@@ -111,6 +111,8 @@ def validation_scores(
 ) -> list[FloatArray]:
     """Score of every setting on each block of held-out rows, [K, A, q] each; NaN where the response is constant.
 
+    For ``pooled_r2`` these are sums of squared errors, which the caller adds up.
+
     Blocks share the coefficients, which are computed for as many columns at a time as fit into ``tile_bytes``.
     """
     n_alphas = len(grid.alphas)
@@ -179,6 +181,8 @@ class _HeldResponses:
         else:
             power, linear = self._power(coefficients), self._linear(self.in_axes, part)
         total, scale = self.total[part], self.chosen.scale[:, None]
+        if metric == "pooled_r2":
+            total = np.nan_to_num(total)  # a constant block has an error, and no score of its own
         power, linear = power * scale**2, linear * scale
         if self.base is not None:
             with_base = self._linear(self.base_in_axes, part) * scale
@@ -190,7 +194,7 @@ class _HeldResponses:
                 return np.where(power > 0.0, linear / spread, np.nan)
             bias = self.shift[part] - self._mean(coefficients) * scale
             error = total + power - 2.0 * linear + self.n_rows * bias**2
-            return np.asarray(1.0 - error / total)
+            return np.asarray(error if metric == "pooled_r2" else 1.0 - error / total)
 
     def _mean(self, coefficients: Coefficients) -> FloatArray:
         """Mean prediction minus the training mean, on these rows."""

@@ -25,6 +25,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lpact.math.ridge._arrays import Held, Kept, n_rows
 from lpact.math.ridge._axes import Axes, KernelAxes, Moments, StandardRows
@@ -123,7 +124,11 @@ def banded_candidates(n_spaces: int, grid: BandedGrid) -> Candidates:
     return Candidates(np.array([*first, *draws]), len(first))
 
 
-def _given_candidates(gamma: FloatArray, n_spaces: int) -> Candidates:
+def _candidates(engine: SpacesEngine, grid: BandedGrid, gamma: FloatArray | None) -> Candidates:
+    """The weights that are given, or those of the grid."""
+    n_spaces = len(engine.slices)
+    if gamma is None:
+        return banded_candidates(n_spaces, grid)
     gamma = np.asarray(gamma, dtype=np.float64)
     if gamma.ndim != 2 or gamma.shape[1] != n_spaces or len(gamma) == 0:
         raise ValueError(
@@ -152,6 +157,8 @@ class BandedReadout(Readout):
         How many of them come before the draws.
     tried
         [F]: how many of them every outer block tried.
+    validation
+        [F, t]: the best validation score; NaN where undefined.
     search
         [F, c]: mean over targets of the best validation score so far; NaN after a search has stopped.
     spaces
@@ -163,6 +170,7 @@ class BandedReadout(Readout):
     candidates: FloatArray
     n_first: int
     tried: IntArray
+    validation: FloatArray
     search: FloatArray
     spaces: tuple[slice, ...]
 
@@ -224,7 +232,7 @@ def nested_banded_ridge(
         compute=compute,
     )
     results = HeldOutResults(engine, metrics, keep)
-    search = _Search(engine, grid, candidates)
+    search = _Search(engine, grid, _candidates(engine, grid, candidates))
     for loaded in engine.loaded():
         results.add(loaded, partial(search.fits, loaded))
     return BandedReadout(
@@ -240,6 +248,7 @@ def nested_banded_ridge(
         candidates=search.gamma[: search.tried.max()],
         n_first=search.n_first,
         tried=search.tried,
+        validation=search.validation,
         search=search.curve[:, : search.tried.max()],
         spaces=engine.slices,
     )
@@ -270,13 +279,13 @@ def cross_validated_banded_ridge(
         form=form,
         compute=compute,
     )
-    search = _Search(engine, grid, candidates)
+    search = _Search(engine, grid, _candidates(engine, grid, candidates))
     fits = ((loaded, search.fits(loaded, 0, frozenset())) for loaded in engine.loaded())
     return BandedFit(
         search.lag[0],
         search.alpha[0],
         np.zeros_like(search.alpha[0]),
-        np.where(np.isfinite(search.best[0]), search.best[0], np.nan),
+        search.validation[0],
         *fit_all_rows(engine, fits),
         gamma=search.gamma[search.candidate[0]].T,
         candidate=search.candidate[0],
@@ -287,6 +296,19 @@ def cross_validated_banded_ridge(
     )
 
 
+@dataclass(frozen=True)
+class _Scores:
+    """The best scores of one candidate [outer, t], and their index in lags × penalties."""
+
+    scores: FloatArray
+    place: npt.NDArray[np.int32]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays."""
+        return self.scores.nbytes + self.place.nbytes
+
+
 class _Search:
     """The best settings so far of every target for every outer block, after a search over candidates.
 
@@ -295,13 +317,16 @@ class _Search:
     """
 
     def __init__(
-        self, engine: SpacesEngine, grid: BandedGrid, candidates: FloatArray | None
+        self,
+        engine: SpacesEngine,
+        grid: BandedGrid,
+        tried: Candidates,
+        scored: Kept | None = None,
+        outer: BoolArray | None = None,
     ) -> None:
-        n_spaces = len(engine.slices)
-        given = None if candidates is None else _given_candidates(candidates, n_spaces)
-        tried = given or banded_candidates(n_spaces, grid)
         self.engine, self.grid = engine, grid
         self.gamma, self.n_first = tried.gamma, tried.n_first
+        self._scored = Kept(0) if scored is None else scored
         self.tolerance = engine.compute.tie_tolerance
         n_outer = len(engine.tests)
         shape = (n_outer, engine.n_targets)
@@ -309,7 +334,7 @@ class _Search:
         self.candidate, self.lag, self.alpha = (np.zeros(shape, dtype=np.int64) for _ in range(3))
         self.curve = np.full((n_outer, len(self.gamma)), np.nan)
         self.tried = np.zeros(n_outer, dtype=np.int64)
-        self._live = np.ones(n_outer, dtype=np.bool_)
+        self._live = np.ones(n_outer, dtype=np.bool_) if outer is None else outer.copy()
         self._level = np.full(n_outer, -np.inf)
         self._stale = np.zeros(n_outer, dtype=np.int64)
         step = engine.n_at_once
@@ -318,25 +343,31 @@ class _Search:
                 self._try(start, self.gamma[start : start + step])
 
     def _try(self, start: int, gamma: FloatArray) -> None:
-        """Score some candidates on all targets."""
-        engine = self.engine
+        """Score some candidates on all targets; those that always come first may have scores already."""
+        engine, keys = self.engine, [own.tobytes() for own in gamma]
+        found: dict[bytes, _Scores] = {k: self._scored[k] for k in keys if k in self._scored}
+        new = {k: own for k, own in zip(keys, gamma, strict=True) if k not in found}
         keep_bytes = engine.decomposition_bytes // engine.n_at_once
-        views = [engine.weighted(own, self._live, keep_bytes) for own in gamma]
-        scores = np.empty((len(views), *self.best.shape))
-        place = np.empty(scores.shape, dtype=np.int64)
-        for loaded in engine.loaded():
-            for i, view in enumerate(views):
+        views = {k: engine.weighted(own, self._live, keep_bytes) for k, own in new.items()}
+        for k in new:
+            place = np.empty(self.best.shape, dtype=np.int32)
+            found[k] = _Scores(np.full(self.best.shape, np.nan), place)
+        for loaded in engine.loaded() if new else ():
+            for k, view in views.items():
                 own = view.inner_scores(loaded)  # [outer, lags, 1, alphas, targets]
                 for outer, settings in enumerate(own.reshape(len(own), -1, own.shape[-1])):
                     first = first_best(settings, self.tolerance)
-                    place[i, outer, loaded.targets] = first
-                    scores[i, outer, loaded.targets] = settings[first, np.arange(len(first))]
-        for i in range(len(views)):
-            self._update(start + i, scores[i], place[i])
+                    found[k].place[outer, loaded.targets] = first
+                    best = settings[first, np.arange(len(first))]
+                    found[k].scores[outer, loaded.targets] = best
+        for index, k in enumerate(keys, start):
+            if index < self.n_first:
+                self._scored.made(k, partial(found.__getitem__, k))
+            self._update(index, found[k])
 
-    def _update(self, index: int, scores: FloatArray, place: IntArray) -> None:
-        """Add candidate ``index``: its best scores [outer, t] and their index in lags × penalties."""
-        live = self._live.copy()
+    def _update(self, index: int, found: _Scores) -> None:
+        """Add candidate ``index``."""
+        live, scores, place = self._live.copy(), found.scores, found.place
         with np.errstate(invalid="ignore"):
             better = live[:, None] & (scores > self.best + self.tolerance)
         lag, alpha = np.divmod(place, len(self.grid.alphas))
@@ -358,6 +389,11 @@ class _Search:
         self._stale = np.where(gained, 0, self._stale + 1)
         self._live &= self._stale < self.grid.patience
 
+    @property
+    def validation(self) -> FloatArray:
+        """Best validation score of every outer block and target, [F, t]; NaN where undefined."""
+        return np.where(np.isfinite(self.best), self.best, np.nan)
+
     def fits(self, loaded: Loaded, outer: int, held: Held) -> Iterator[Fitted]:
         """Fits on one training set, one for every choice of weights among the targets of a chunk."""
         engine, rows = self.engine, self.engine.tests[held]
@@ -368,6 +404,102 @@ class _Search:
             own = np.flatnonzero(candidate == index)
             axes = engine.fitted_axes(held, rows, self.gamma[index])
             yield engine.fit(axes, loaded, own, lag[own], np.zeros_like(own), alpha[own])
+
+
+class BandedSubsets:
+    """Nested banded ridges on many subsets of the same feature spaces.
+
+    Each subset is searched as `nested_banded_ridge` searches its spaces alone. What subsets share is computed once:
+    one kernel (or Gram matrix) per feature space and training set, and the candidates that drop spaces, which are
+    candidates of every larger subset as well.
+
+    Parameters
+    ----------
+    spaces
+        Feature spaces, [n, p_g] each.
+    subsets
+        Indices of the spaces of every subset, ascending.
+    outer
+        [F] outer blocks to predict. None: all.
+    responses, folds, grid, compute
+        As in `nested_banded_ridge`; a single lag.
+
+    Attributes
+    ----------
+    validation
+        [S, F, t]: best validation score of every subset; NaN for other outer blocks, and where undefined.
+    tried
+        [S, F]: number of candidates that were tried.
+    """
+
+    def __init__(
+        self,
+        spaces: Sequence[Array],
+        responses: Array,
+        folds: BlockedFolds,
+        grid: BandedGrid,
+        subsets: Sequence[Sequence[int]],
+        *,
+        outer: BoolArray | None = None,
+        compute: Compute | None = None,
+    ) -> None:
+        self.engine = SpacesEngine(
+            spaces,
+            responses,
+            folds,
+            RidgeGrid(grid.alphas, metric=grid.metric),
+            nested=True,
+            unpenalised=None,
+            form="auto",
+            compute=compute,
+        )
+        if self.engine.n_lags != 1:
+            raise ValueError(f"subsets are compared at one lag, got {self.engine.n_lags}")
+        self.outer = np.ones(folds.n_blocks, dtype=np.bool_) if outer is None else outer
+        scored = Kept(self.engine.compute.memory_bytes // 8)
+        self._searches = [
+            _Search(self.engine, grid, _within(subset, len(spaces), grid), scored, self.outer)
+            for subset in subsets
+        ]
+        self.validation = np.stack([search.validation for search in self._searches])
+        self.tried = np.stack([search.tried for search in self._searches])
+
+    def predictions(self) -> Iterator[tuple[slice, FloatArray, FloatArray, FloatArray]]:
+        """Yield targets, responses [n, t], training means [n, t] and predictions [S, n, t], chunk by chunk.
+
+        Rows of outer blocks that are not predicted are NaN.
+        """
+        engine, n = self.engine, self.engine.folds.n_rows
+        per_target = 8 * n * (len(self._searches) + 2)
+        step = max(1, min(engine.n_targets, engine.compute.memory_bytes // 8 // per_target))
+        for start in range(0, engine.n_targets, step):
+            part = slice(start, min(start + step, engine.n_targets))
+            loaded = engine.load(part)
+            observed, baseline = (np.full((n, n_rows(part)), np.nan) for _ in range(2))
+            predicted = np.full((len(self._searches), n, n_rows(part)), np.nan)
+            for held, (rows,) in engine.tests.items():
+                (block,) = held
+                if not self.outer[block]:
+                    continue
+                for own, search in zip(predicted, self._searches, strict=True):
+                    for fitted in search.fits(loaded, block, held):
+                        deviation = engine.deviations(fitted, rows)
+                        raw = engine.in_raw_units(loaded, fitted, rows, deviation)
+                        for into, values in zip((observed, baseline, own), raw, strict=True):
+                            into[rows, fitted.own] = values
+            yield part, observed, baseline, predicted
+
+
+def _within(subset: Sequence[int], n_spaces: int, grid: BandedGrid) -> Candidates:
+    """Candidates of a subset, with weight 0 for all other spaces."""
+    if not subset or list(subset) != sorted({*subset} & {*range(n_spaces)}):
+        raise ValueError(
+            f"a subset must be ascending indices of {n_spaces} feature spaces, got {tuple(subset)}"
+        )
+    own = banded_candidates(len(subset), grid)
+    gamma = np.zeros((len(own.gamma), n_spaces))
+    gamma[:, list(subset)] = own.gamma
+    return Candidates(gamma, own.n_first)
 
 
 # --- training sets of weighted feature spaces -------------------------------------------------------------------------

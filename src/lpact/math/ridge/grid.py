@@ -17,9 +17,11 @@ from lpact.math.splits import BlockedFolds
 from lpact.math.types import FloatArray, IntArray
 
 Level: TypeAlias = Literal["target", "group", "shared"]
-Metric: TypeAlias = Literal["r2", "pearson", "spearman"]
+Metric: TypeAlias = Literal["r2", "pearson", "spearman", "pooled_r2"]
 
 METRICS = ("pearson", "spearman", "r2")
+VALIDATION_METRICS = (*METRICS, "pooled_r2")
+"""Scores that settings are chosen by: a mean over validation blocks, or R² over the rows of all blocks together."""
 LEVELS: tuple[Level, ...] = ("shared", "group", "target")
 """From the coarsest pool of targets to the finest."""
 
@@ -84,7 +86,8 @@ class RidgeGrid:
     components
         Numbers of principal components, 0 for all features.
     metric
-        Validation score by which settings are chosen.
+        Validation score by which settings are chosen: the mean over blocks of ``r2`` (around each block's own mean),
+        ``pearson`` or ``spearman``; or ``pooled_r2`` = 1 − SSE / SST over all blocks, SST around the training means.
     selection
         For whom they are chosen.
     """
@@ -107,7 +110,7 @@ class RidgeGrid:
         object.__setattr__(self, "components", tuple(int(k) for k in components))
         if not isinstance(self.selection, Selection):
             raise ValueError(f"selection must be a Selection, got {self.selection!r}")
-        check_known("metric", [self.metric], METRICS)
+        check_known("metric", [self.metric], VALIDATION_METRICS)
 
 
 def _listed(values: Any, name: str) -> tuple[Any, ...]:

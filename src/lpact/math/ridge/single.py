@@ -93,7 +93,7 @@ def single_column_readouts(
     check_inputs(y, folds, nested=True)
     check_known("metric", [metric], METRICS)
     left = np.zeros(scores.shape[0], dtype=np.bool_)
-    if "spearman" in (metric, grid.metric):
+    if "spearman" in (metric, grid.metric) or grid.metric == "pooled_r2":
         left[:] = True
     else:
         plan = _Plan(folds)

@@ -362,7 +362,7 @@ class SmallRidge:
             isinstance(responses, np.ndarray)
             and (compute.device, compute.precision) == ("cpu", "float64")
             and grid.components == (0,)
-            and grid.metric != "spearman"
+            and grid.metric in ("r2", "pearson")
             and n_alphas <= _MAX_ALPHAS
             and max(grid.alphas) <= _LARGEST_ALPHA
             and max(folds.test_sizes()) <= LONGEST
