@@ -270,8 +270,8 @@ def balanced(groups: npt.ArrayLike, categories: npt.ArrayLike, *, parts: int = 2
     """Hold out one group of every category of a share of the categories.
 
     Categories, sorted by name, are cut into ``parts``. Fold ``k · parts + j`` tests the k-th group of every category of
-    part j, in the order in which the groups appear. With passages as groups and their 24 topics as categories, these are
-    the usual folds for Pereira et al. (2018): 8 for 4 passages per topic, 6 for 3.
+    part j, in the order in which the groups appear. With passages as groups and their 24 topics as categories, these
+    are the usual folds for Pereira et al. (2018): 8 for 4 passages per topic, 6 for 3.
 
     Parameters
     ----------

@@ -1,6 +1,9 @@
 """Analyses: each asks one question of a study. `lpact.analyses.base` is what they share."""
 
-BUILT_IN = {"lpact": "lpact.analysis:LPact"}
+BUILT_IN = {
+    "lpact": "lpact.analysis:LPact",
+    "deconstruct": "deconstruct.analysis:Deconstruct",
+}
 
 COMMANDS = {
     "lpact": {
@@ -11,5 +14,6 @@ COMMANDS = {
         "calibrate": "lpact.analyses.lpact.cli.calibrate:command",
         "claims": "lpact.analyses.lpact.cli.claims:app",
     },
+    "deconstruct": {},
 }
 """Commands of the built-in analyses, listed here so that `lpact --help` imports none of them."""

@@ -18,4 +18,5 @@ BUILT_IN = {
     "podcast_ecog": "podcast_ecog:PodcastEcog",
     "sentence_table": "sentence_table:SentenceTable",
     "simulated": "simulated.dataset:Simulated",
+    "simulated_passages": "simulated_passages:SimulatedPassages",
 }

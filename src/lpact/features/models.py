@@ -15,7 +15,7 @@ from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
 from lpact.datasets.fetch import Progress
 from lpact.errors import FeatureError
 from lpact.features.mechanisms import NO_LANGUAGE, Missing, WordValues
-from lpact.math.types import FloatArray
+from lpact.math.types import FloatArray, IntArray
 from lpact.registry import Plugin, Registry
 
 FULL = "full"
@@ -85,6 +85,15 @@ class ModelSource(Plugin, ABC):
     """Whether `words` gives surprisal and states."""
 
     place: ModelPlace = ModelPlace()
+
+    @property
+    def token_pooling(self) -> str | None:
+        """How the tokens of a word became its row; None where words are not read as tokens."""
+        return None
+
+    def token_counts(self, model: str, stimulus: Stimulus) -> IntArray:  # noqa: ARG002
+        """Return the number of tokens of every word, [n_words]; 1 where words are not read as tokens."""
+        return np.ones(stimulus.words.height, dtype=np.int64)
 
     def at(self, place: ModelPlace) -> None:
         """Set the folders of model and features."""

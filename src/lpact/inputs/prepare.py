@@ -411,11 +411,15 @@ class ModelOnGrid:
         """Features on the event grid, [n_events, n_delays · columns]."""
         return self._cached(FeatureKey(self.model, layer, context, draw))
 
-    def _load(self, key: FeatureKey) -> FloatArray:
-        stimulus = self._prepared.stimulus
+    def words(self, layer: int, context: str = FULL, draw: int = 0) -> FloatArray:
+        """Features of every word, [n_words, columns]."""
+        key, stimulus = FeatureKey(self.model, layer, context, draw), self._prepared.stimulus
         values = self._source.load(key, stimulus)
         check_features(values, key, stimulus, where=f"model source '{self._source.name}'")
-        return self._prepared.grid.pool(values)
+        return values
+
+    def _load(self, key: FeatureKey) -> FloatArray:
+        return self._prepared.grid.pool(self.words(key.layer, key.context, key.draw))
 
     def require_layer(self, layer: int) -> None:
         """Raise `FeatureError` unless the model offers ``layer``."""

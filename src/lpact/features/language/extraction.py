@@ -233,6 +233,7 @@ class Extraction:
         return {
             "room_tokens": limits.room,
             "stride_of_room": limits.stride,
+            "tokens_per_word": reader.tokens_per_word(),
             "n_unknown_words": len(rows),
             "unknown_words": list(dict.fromkeys(words[row] for row in rows))[:SHOWN_WORDS],
             "n_skipped_stretches": n_skipped,

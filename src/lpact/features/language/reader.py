@@ -105,6 +105,11 @@ class StoryReader:
             for first, stop in stretches(context, story)
         )
 
+    def tokens_per_word(self) -> list[int]:
+        """Number of tokens of every word."""
+        own = [self._tokens(story) for story in self.stories]
+        return [n for tokens in own for n in (tokens.last - tokens.first + 1).tolist()]
+
     def unknown_words(self) -> list[int]:
         """Rows of the words table with characters that the tokenizer does not know."""
         unknown = self.model.tokenizer.unk_token_id

@@ -16,6 +16,7 @@ from lpact.codes import Reason
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
 from lpact.datasets.fetch import Progress
+from lpact.errors import FeatureError
 from lpact.features.language.extraction import Extraction, PlannedSet, Shelf, surely_causal
 from lpact.features.language.feature_set import FeatureSet
 from lpact.features.language.folder import Checksums, ModelFolder, find_model, missing_here
@@ -30,7 +31,7 @@ from lpact.features.models import (
     StoredSet,
     check_features,
 )
-from lpact.math.types import FloatArray
+from lpact.math.types import FloatArray, IntArray
 
 
 class TransformersOptions(ReadingOptions):
@@ -62,6 +63,25 @@ class Transformers(ModelSource):
     def reading(self) -> TransformersOptions:
         """The validated options."""
         return cast(TransformersOptions, self.options)
+
+    @property
+    def token_pooling(self) -> str:
+        """How the tokens of a word become its row."""
+        return self.reading.pooling
+
+    def token_counts(self, model: str, stimulus: Stimulus) -> IntArray:
+        """Return the number of tokens of every word, as noted when the full context was extracted."""
+        extraction = self._extraction(model, stimulus, (FULL,))
+        found = extraction.open(extraction.sets[0])
+        if "tokens_per_word" not in found.about:
+            raise FeatureError(
+                "the feature set does not say how many tokens words have",
+                where=str(found.path),
+                got="a set of an earlier version",
+                expected="a set with 'tokens_per_word'",
+                remedy="remove the folder, and extract the features again",
+            )
+        return np.asarray(found.about["tokens_per_word"], dtype=np.int64)
 
     def offers(self, model: str, stimulus: Stimulus) -> Sequence[FeatureKey]:
         """Return every layer in every context, and the static vectors."""

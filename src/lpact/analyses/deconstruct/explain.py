@@ -1,0 +1,305 @@
+"""What deconstruct concludes, in words and as data, from tables alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from lpact.analyses.base import Material, Rows
+from lpact.analyses.deconstruct import summaries, tables
+from lpact.analyses.deconstruct.config import (
+    ACCOUNTED_FOR,
+    ADDS,
+    LABELS,
+    NOTHING,
+    UNKNOWN,
+    DeconstructSection,
+    options_of,
+)
+from lpact.analyses.deconstruct.fits import NONE, OPTIMISTIC
+from lpact.analyses.deconstruct.jobs import BEYOND_SIMPLE, UNTRAINED
+from lpact.analyses.deconstruct.rows import CONTIGUOUS, events_of
+from lpact.analyses.deconstruct.spaces import described, ladder_of
+from lpact.analyses.explanation import (
+    Block,
+    Conclusion,
+    Criterion,
+    Distribution,
+    Explanation,
+    Gate,
+    MethodsPart,
+    Outcome,
+)
+from lpact.config import StudyConfig
+from lpact.report.methods import cite
+from lpact.wording import counted, fixed
+
+CODES = {ADDS: "A", ACCOUNTED_FOR: "S", NOTHING: "N", UNKNOWN: "U"}
+MEANINGS = {
+    "A": "At least one model adds to simple features.",
+    "S": "Simple features account for every model that predicts.",
+    "N": "No model predicts held-out responses.",
+    "U": "Nothing could be compared.",
+}
+CAVEATS = (
+    "Fitting large feature spaces to few noisy responses makes the model's own share uncertain, and the search grows "
+    "with the number of spaces.",
+    "Adding features can lower a held-out score; which sub-model stands for a step is a choice "
+    "(deconstruct.correction), and all choices are stored.",
+    "Cross-validated blocks share training data, so that p-values over blocks are approximate.",
+)
+
+
+def in_words(spaces: list[str]) -> str:
+    """Feature spaces as a list in a sentence."""
+    names = [described(space) for space in spaces]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def simple_words(study: StudyConfig) -> str:
+    """The simple features of the study's first dataset, in words."""
+    options = options_of(study)
+    steps = ladder_of(options, events_of(study, study.datasets[0].name))
+    steps = steps[: options.simple_steps or len(steps)]
+    return in_words([space for step in steps for space in step])
+
+
+def conclusion(material: Material) -> Conclusion:
+    """The verdicts in one sentence, and each of them."""
+    claims = material.table(tables.CLAIMS.name)
+    labels = claims["label"].to_list()
+    code = next((CODES[own] for own in (ADDS, ACCOUNTED_FOR, NOTHING) if own in labels), "U")
+    said = {
+        f"{row['dataset']}/{row['stimulus']}/{row['model']}": row["reason"]
+        for row in claims.iter_rows(named=True)
+    }
+    if len(said) == 1:
+        headline = next(iter(said.values()))
+    else:
+        n = {own: labels.count(own) for own in LABELS}
+        headline = (
+            f"Of {counted(len(labels), 'claim')}, {n[ADDS]} add to simple features, {n[ACCOUNTED_FOR]} are accounted "
+            f"for by them, {n[NOTHING]} predict nothing."
+        )
+    why = [f"{claim}: {reason}" for claim, reason in said.items()] if len(said) > 1 else []
+    why += _warnings(material, options_of(material.config))
+    return Conclusion("deconstruct", headline, tuple(why), (Outcome(code, MEANINGS[code]),))
+
+
+def _warnings(material: Material, options: DeconstructSection) -> list[str]:
+    """What makes the numbers optimistic, and what shuffled splits do."""
+    made = []
+    if options.correction in OPTIMISTIC:
+        made.append(
+            f"Sub-models are chosen by test scores ({options.correction}): scores are optimistic."
+        )
+    if options.layer_choice != "nested":
+        made.append("Layers are chosen by test scores: scores are optimistic.")
+    for row in (
+        material.table(tables.SPLIT_CONTRAST.name).filter(context="full").iter_rows(named=True)
+    ):
+        if row["oasm_shuffled_r2"] is not None and row["shuffled_r2"] is not None:
+            made.append(
+                f"{row['dataset']}/{row['stimulus']}, shuffled splits: {row['model']} reaches R² "
+                f"{fixed(row['shuffled_r2'])}, and OASM, which knows nothing but time, "
+                f"{fixed(row['oasm_shuffled_r2'])}; contiguous: {fixed(row['contiguous_r2'])} and "
+                f"{fixed(row['oasm_contiguous_r2'])}."
+            )
+    return made
+
+
+def result_blocks(material: Material) -> list[Block]:
+    """The ladder under the correction that decides, mean over participants; then the limits of the method."""
+    options = options_of(material.config)
+    network = summaries.deciding_network(options)
+    found = material.table(tables.LADDER.name).filter(
+        network=network, correction=options.correction
+    )
+    by = ["dataset", "stimulus", "model", "step", "step_name"]
+    within = found.group_by([*by, "subject"]).agg(
+        pl.col("r2").mean(), pl.col("share_of_model").mean()
+    )
+    means = within.group_by(by).agg(pl.col("r2").mean(), pl.col("share_of_model").mean()).sort(by)
+    rows = tuple(
+        (row["dataset"], row["stimulus"], row["model"], row["step_name"], fixed(row["r2"]),
+         "" if row["share_of_model"] is None else f"{row['share_of_model']:.0f} %")
+        for row in means.iter_rows(named=True)
+    )  # fmt: skip
+    columns = ("dataset", "stimulus", "model", "features up to this step", "R²", "of the model")
+    title = f"Ladder, contiguous splits, correction '{options.correction}'"
+    ladder = Block(title, (), columns, rows, frozenset({"R²", "of the model"}))
+    return [ladder, Block("Limits", CAVEATS)]
+
+
+# --- one claim --------------------------------------------------------------------------------------
+
+
+def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> Explanation:
+    """Scores, shares and both gates of one claim."""
+    options = options_of(config)
+    row = rows(tables.CLAIMS.name, **claim).row(0, named=True)
+    facts = {
+        "score of the model (R²)": row["model_r2"],
+        "score of the simple features": row["simple_r2"],
+        "score of both": row["both_r2"],
+        "accounted for by simple features (%)": row["accounted_for"],
+        "the model's own (%)": row["own"],
+        "layers chosen": row["layer"],
+        "participants": row["n_subjects"],
+        "units": row["n_units"],
+        "score of the model, shuffled splits": row["shuffled_r2"],
+        "score of OASM, shuffled splits": row["oasm_r2"],
+    }
+    untrained = rows(tables.SCORES.name, family=UNTRAINED, correction=NONE, **claim)
+    if untrained.height:
+        alone = untrained.filter(pl.col("features") == pl.col("model"))
+        facts["score of the untrained model"] = alone["r2"].mean()
+    gates: tuple[Gate, ...] = ()
+    if row["label"] != UNKNOWN:
+        nothing, simple = summaries.gains(
+            rows(tables.TESTS.name, **claim), {}, options.correction, config.seed
+        )
+        words = simple_words(config)
+        gates = (
+            _gate("predicts", "P", "The model predicts held-out responses.", nothing, options,
+                  "the training mean", row["predicts"]),
+            _gate("adds", "O", f"The model adds to {words}.", simple, options, words, row["adds"]),
+        )  # fmt: skip
+    return Explanation(
+        "deconstruct",
+        claim,
+        "",
+        row["label"],
+        LABELS[row["label"]],
+        row["reason"],
+        facts=tuple(facts.items()),
+        gates=gates,
+        what_would_change=_what_would_change(row, options),
+        rows=(
+            (tables.CLAIMS.name, claim),
+            (tables.ACCOUNTED.name, claim),
+            (tables.LADDER.name, claim),
+            (tables.TESTS.name, {**claim, "comparison": BEYOND_SIMPLE, "split": CONTIGUOUS}),
+        ),
+    )
+
+
+def _gate(
+    name: str,
+    letter: str,
+    meaning: str,
+    gain: summaries.Gain,
+    options: DeconstructSection,
+    against: str,
+    passed: bool,
+) -> Gate:
+    alpha = options.alpha
+    blocks = Distribution(
+        "Held-out blocks", "gain in R²", tuple(gain.of_blocks.tolist()), kind="held-out block",
+        bound=0.0, compared_with=against, gives="sign-flip p-value", p_value=gain.p_blocks,
+        note="Mean over units and participants within each block.",
+    )  # fmt: skip
+    subjects = Distribution(
+        "Participants", "gain in R²", tuple(gain.of_subjects.tolist()), gain.subjects,
+        kind="participant", bound=0.0, compared_with=against, gives="one-sample t-test",
+        p_value=gain.p_subjects, note="Mean over units and blocks of each participant.",
+    )  # fmt: skip
+    several = len(gain.subjects) >= summaries.FEWEST_SUBJECTS
+    few = "" if several else f"; not decisive with {counted(len(gain.subjects), 'participant')}"
+    criteria = (
+        Criterion(
+            "gain_over_blocks", f"Gain over {against} in held-out blocks (sign flips).",
+            gain.p_blocks, "<=", alpha, gain.p_blocks <= alpha, len(gain.of_blocks), against,
+            distributions=(blocks,),
+        ),
+        Criterion(
+            "gain_over_participants", f"Gain over {against} in participants (t-test){few}.",
+            gain.p_subjects, "<=", alpha, gain.p_subjects <= alpha, len(gain.subjects), against,
+            decisive=several, distributions=(subjects,),
+        ),
+    )  # fmt: skip
+    return Gate(name, letter, meaning, passed, criteria)
+
+
+def _what_would_change(row: Mapping[str, Any], options: DeconstructSection) -> tuple[str, ...]:
+    if row["label"] == UNKNOWN:
+        return ("The sources would have to offer every feature space of the ladder.",)
+    if row["label"] == NOTHING:
+        return (
+            f"The model would have to predict held-out blocks: p ≤ {options.alpha:g}, now {row['p_predicts']:.3g}.",
+        )
+    if row["label"] == ACCOUNTED_FOR:
+        return (
+            f"The model would have to add to simple features: p ≤ {options.alpha:g}, now {row['p_own']:.3g}.",
+        )
+    return (f"Nearest to failing: the gain over simple features, p = {row['p_own']:.3g}.",)
+
+
+# --- Methods ----------------------------------------------------------------------------------------
+
+
+def methods_parts(study: StudyConfig) -> list[MethodsPart]:
+    """Splits, feature spaces, banded ridge, corrections and tests."""
+    options = options_of(study)
+    events = events_of(study, study.datasets[0].name)
+    ladder = ladder_of(options, events)
+    steps = "; ".join(in_words(list(step)) for step in ladder)
+    oasm = options.oasm_sigmas
+    score = (
+        "of all validation rows together"
+        if options.selection_score == "pooled"
+        else "averaged over folds"
+    )
+    nested = "the validation score within each outer fold"
+    by = {"nested": nested, "best_on_test": "the test score, which is optimistic"}
+    how = {
+        "none": "all features of a step",
+        "validation": "for each unit and outer fold the sub-model with the best validation score",
+        "best_of_network": "the sub-model with the best mean test score over units, which is optimistic",
+        "best_of_unit": "for each unit the sub-model with the best test score, which is optimistic",
+    }[options.correction]
+    groups = (
+        f"one group of each category ({options.category})"
+        if options.category
+        else "whole groups of events"
+    )
+    parts = [
+        (
+            "Splits",
+            f"Every outer fold tests {groups} that its training rows do not contain; all other folds served as "
+            "validation folds in turn."
+            + (" Shuffled splits of the same sizes were computed as a diagnostic." if options.shuffled else ""),
+            f"Scores are out-of-sample R², 1 − MSE / MSE of the training mean, from predictions pooled over outer folds"
+            f"{cite('hawinkel2024')}; units below 0 count as 0 in means, and unclipped scores are kept.",
+        ),
+        (
+            "Feature spaces",
+            f"From simple to complex: {steps}; then the model."
+            + (f" Orthogonal autocorrelated sequences were identity matrices, smoothed within groups by Gaussians of "
+               f"{counted(len(oasm), 'width')} from {min(oasm):g} to {max(oasm):g} events; the width was chosen by "
+               f"{by[options.oasm_choice]}." if options.oasm else ""),
+            f"Tokens of an event were pooled by {options.pooling}. The layer was chosen by {by[options.layer_choice]}.",
+        ),
+        (
+            "Banded ridge",
+            f"Each feature space had a penalty of its own{cite('nunezelizalde2019', 'duprelatour2022')}. All ways of "
+            f"dropping spaces were tried first, then up to {counted(options.draws, 'draw')} of Dirichlet weights, "
+            f"until {options.patience} in a row raised the mean score by less than {options.min_gain:g}. Weights and penalty "
+            f"({counted(len(options.alphas), 'value')} from {min(options.alphas):g} to {max(options.alphas):g}) were "
+            f"chosen for each unit by the validation R² {score}.",
+            f"A step was represented by {how}.",
+        ),
+        (
+            "Tests",
+            f"Gains of the model were tested by flipping signs of held-out blocks and, from "
+            f"{summaries.FEWEST_SUBJECTS} participants on, also by a t-test over participants, at {options.alpha:g}. "
+            "Units were tested by one-sided paired t-tests of squared errors over events and over blocks, and by "
+            f"{counted(options.permutations, 'random sign flip')} of blocks, corrected within participant and network"
+            f"{cite('benjamini1995')}.",
+            "Ω, the share of the model's score that simple features account for, is 1 − (R² of both − R² of simple "
+            "features) / R² of the model, limited to 0–100 %, per participant.",
+        ),
+    ]  # fmt: skip
+    return [MethodsPart(title, tuple(said)) for title, *said in parts]

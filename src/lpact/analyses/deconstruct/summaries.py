@@ -1,0 +1,351 @@
+"""From scores of units to tables per network and participant, and to verdicts; from tables alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from lpact.analyses.deconstruct import tables
+from lpact.analyses.deconstruct.config import (
+    ACCOUNTED_FOR,
+    ADDS,
+    NOTHING,
+    UNKNOWN,
+    DeconstructSection,
+)
+from lpact.analyses.deconstruct.fits import NONE, OPTIMISTIC, TESTS, correlated
+from lpact.analyses.deconstruct.jobs import (
+    BEYOND_NOTHING,
+    BEYOND_SIMPLE,
+    BOTH,
+    LADDER,
+    OASM,
+    SIMPLE,
+    number,
+)
+from lpact.analyses.deconstruct.rows import ALL_UNITS, CONTIGUOUS, SHUFFLED, mean_of_finite
+from lpact.codes import Reason
+from lpact.math.seeding import keyed_rng
+from lpact.math.types import BoolArray, FloatArray
+from lpact.stats import one_sample_p_value, sign_flip_p_value
+from lpact.store import frame
+from lpact.tables import RECORDING_KEY
+
+Tables = Mapping[str, pl.DataFrame]
+Row = dict[str, Any]
+
+FEWEST_SUBJECTS = 3
+"""Participants from which on a gain must also hold over participants."""
+
+
+class Means(NamedTuple):
+    """Mean R² over the units of a network, clipped and not, and the number of units."""
+
+    r2: float
+    r2_raw: float
+    n_units: int
+
+
+def means(scores: Sequence[float | None], members: BoolArray) -> Means:
+    """Mean R² over some units."""
+    values = np.array([np.nan if own is None else own for own in scores])[members]
+    clipped = mean_of_finite(np.maximum(values, 0.0))
+    return Means(float(clipped), float(mean_of_finite(values)), int(members.sum()))
+
+
+def networks(frames: Tables) -> dict[tuple[Any, ...], dict[str, BoolArray]]:
+    """Units of every network by recording: all, and each region where there are several."""
+    found: dict[tuple[Any, ...], dict[str, BoolArray]] = {}
+    units = frames[tables.UNITS.name].sort(*RECORDING_KEY, "unit_index")
+    for key, own in units.group_by(RECORDING_KEY, maintain_order=True):
+        regions = own["region"].to_numpy()
+        names = dict.fromkeys(regions.tolist())
+        members = {ALL_UNITS: np.ones(len(regions), dtype=bool)}
+        found[key] = members | ({name: regions == name for name in names} if len(names) > 1 else {})
+    return found
+
+
+def deciding_network(options: DeconstructSection) -> str:
+    """The network that verdicts rest on."""
+    return options.network or ALL_UNITS
+
+
+def _rows(found: pl.DataFrame) -> Iterator[tuple[tuple[Any, ...], Row]]:
+    for row in found.iter_rows(named=True):
+        yield tuple(row[name] for name in RECORDING_KEY), row
+
+
+def _reason(value: float | None) -> str:
+    return (Reason.OK if value is not None else Reason.UNDEFINED_SCORE).value
+
+
+def _ladder_scores(frames: Tables) -> pl.DataFrame:
+    return frames[tables.SCORES.name].filter(family=LADDER, split=CONTIGUOUS)
+
+
+def ladder(frames: Tables) -> pl.DataFrame:
+    """Score of every step, and its share of the model's."""
+    found, of_network = _ladder_scores(frames), networks(frames)
+    alone = {
+        (recording, row["model"]): row["scores"]
+        for recording, row in _rows(found.filter(pl.col("features") == pl.col("model")))
+    }
+    made = []
+    for recording, row in _rows(found.filter(pl.col("step") >= 0)):
+        for network, members in of_network[recording].items():
+            own = means(row["scores"], members)
+            model = means(alone[recording, row["model"]], members).r2
+            share = 100.0 * own.r2 / model if model > 0.0 else np.nan
+            names = (*RECORDING_KEY, "stimulus", "model", "correction", "step", "optimistic")
+            made.append(
+                {
+                    **{name: row[name] for name in names},
+                    "network": network,
+                    "step_name": row["features"],
+                    "n_units": own.n_units,
+                    "r2": number(own.r2),
+                    "r2_raw": number(own.r2_raw),
+                    "share_of_model": number(share),
+                    "reason": _reason(number(share)),
+                }
+            )
+    return frame(tables.LADDER, made)
+
+
+def omega(model: float, simple: float, both: float) -> float:
+    """Ω: share of the model's score that simple features account for, in percent.
+
+    100 (1 − (both − simple) / model), between 0 and 100. ``both`` is at least ``model``: what the model can predict
+    alone is not lost by adding features. A model that predicts nothing is wholly accounted for.
+    """
+    if not model > 0.0:
+        return 100.0 if model == 0.0 else np.nan
+    return float(100.0 * (1.0 - np.clip((max(both, model) - simple) / model, 0.0, 1.0)))
+
+
+def accounted_for(frames: Tables) -> pl.DataFrame:
+    """Ω of every recording, network, model and correction."""
+    found, of_network = _ladder_scores(frames), networks(frames)
+    wanted = found.filter(
+        pl.col("features").is_in([SIMPLE, BOTH]) | (pl.col("features") == pl.col("model"))
+    )
+    scores: dict[tuple[Any, ...], dict[str, Row]] = {}
+    for recording, row in _rows(wanted):
+        place = (recording, row["model"], row["correction"])
+        scores.setdefault(place, {})[row["features"]] = row
+    made = []
+    for (recording, model, correction), own in scores.items():
+        if BOTH not in own:
+            continue
+        alone = scores[recording, model, NONE][model]
+        for network, members in of_network[recording].items():
+            of_model, simple, both = (
+                means(row["scores"], members).r2 for row in (alone, own[SIMPLE], own[BOTH])
+            )
+            share = number(omega(of_model, simple, both))
+            made.append(
+                {
+                    **dict(zip(RECORDING_KEY, recording, strict=True)),
+                    "stimulus": alone["stimulus"],
+                    "network": network,
+                    "model": model,
+                    "correction": correction,
+                    "n_units": int(members.sum()),
+                    "model_r2": number(of_model),
+                    "simple_r2": number(simple),
+                    "both_r2": number(both),
+                    "accounted_for": share,
+                    "own": None if share is None else 100.0 - share,
+                    "optimistic": own[BOTH]["optimistic"] or correction in OPTIMISTIC,
+                    "reason": _reason(share),
+                }
+            )
+    return frame(tables.ACCOUNTED, made)
+
+
+def counts(frames: Tables, alpha: float) -> pl.DataFrame:
+    """Units of every network that gain, before and after correction."""
+    of_network, made = networks(frames), []
+    for recording, row in _rows(frames[tables.TESTS.name]):
+        names = (*RECORDING_KEY, "stimulus", "split", "family", "model", "draw", "correction")
+        for test in TESTS:
+            p, q = (_numbers(row[f"{kind}_{test}"]) for kind in "pq")
+            for network, members in of_network[recording].items():
+                made.append(
+                    {
+                        **{name: row[name] for name in (*names, "comparison")},
+                        "network": network,
+                        "test": test,
+                        "n_units": int(members.sum()),
+                        "n_gaining": int((p[members] <= alpha).sum()),
+                        "n_after_fdr": int((q[members] <= alpha).sum()),
+                    }
+                )
+    return frame(tables.COUNTS, made)
+
+
+def _numbers(values: Iterable[float | None]) -> FloatArray:
+    return np.array([np.nan if own is None else own for own in values])
+
+
+def split_contrast(frames: Tables) -> pl.DataFrame:
+    """Layer scores under both splits, mean over recordings and draws, and how they agree."""
+    layers, widths = frames[tables.LAYERS.name], frames[tables.SCORES.name]
+    by = ["dataset", "stimulus", "model", "context"]
+    made = []
+    for place, own in layers.group_by(by, maintain_order=True):
+        of_layer = own.group_by("split", "layer").agg(pl.col("r2").mean()).sort("layer")
+        both = of_layer.pivot(on="split", index="layer", values="r2").sort("layer")
+        found = {
+            kind: _numbers(both[kind].to_list()) if kind in both.columns else np.empty(0)
+            for kind in (SHUFFLED, CONTIGUOUS)
+        }
+        r = None
+        if found[SHUFFLED].size == found[CONTIGUOUS].size:
+            r = correlated(found[SHUFFLED], found[CONTIGUOUS])
+        oasm = widths.filter(
+            family=OASM, features="OASM", correction=NONE, dataset=place[0], stimulus=place[1]
+        )
+        best = {kind: number(float(np.nanmax(v))) if np.isfinite(v).any() else None
+                for kind, v in found.items()}  # fmt: skip
+        made.append(
+            {
+                **dict(zip(by, place, strict=True)),
+                "n_layers": both.height,
+                "correlation": r,
+                "shuffled_r2": best[SHUFFLED],
+                "contiguous_r2": best[CONTIGUOUS],
+                "oasm_shuffled_r2": oasm.filter(split=SHUFFLED)["r2"].mean(),
+                "oasm_contiguous_r2": oasm.filter(split=CONTIGUOUS)["r2"].mean(),
+                "reason": _reason(r),
+            }
+        )
+    return frame(tables.SPLIT_CONTRAST, made)
+
+
+# --- verdicts ---------------------------------------------------------------------------------------
+
+
+class Gain(NamedTuple):
+    """Gains in R² of a comparison: of every participant, and of every block over participants; and its p-value."""
+
+    subjects: tuple[str, ...]
+    of_subjects: FloatArray
+    of_blocks: FloatArray
+    p_subjects: float
+    p_blocks: float
+
+    @property
+    def p_value(self) -> float:
+        """Over blocks; with enough participants the larger of both p-values, so that both must hold."""
+        if len(self.subjects) < FEWEST_SUBJECTS:
+            return self.p_blocks
+        return float(np.fmax(self.p_blocks, self.p_subjects))
+
+
+def gain_of(tests: pl.DataFrame, seed: int) -> Gain:
+    """The gain of one comparison: rows are recordings of one dataset, stimulus and model."""
+    long = tests.select("subject", "block", "gain").explode("block", "gain").drop_nulls("gain")
+    within = long.group_by("subject", "block").agg(pl.col("gain").mean())
+    of_blocks = within.group_by("block").agg(pl.col("gain").mean()).sort("block")["gain"].to_numpy()
+    of_subjects = within.group_by("subject").agg(pl.col("gain").mean()).sort("subject")
+    values = of_subjects["gain"].to_numpy()
+    return Gain(
+        tuple(of_subjects["subject"]),
+        values,
+        of_blocks,
+        one_sample_p_value(values),
+        sign_flip_p_value(of_blocks, lambda: keyed_rng(seed, "deconstruct gain")),
+    )
+
+
+def gains(
+    tests: pl.DataFrame, place: Mapping[str, Any], correction: str, seed: int
+) -> tuple[Gain, Gain]:
+    """Gains of a claim: the model beyond nothing, and beyond simple features."""
+    own = tests.filter(family=LADDER, split=CONTIGUOUS, **place)
+    nothing = own.filter(comparison=BEYOND_NOTHING)
+    simple = own.filter(comparison=BEYOND_SIMPLE, correction=correction)
+    return gain_of(nothing, seed), gain_of(simple, seed)
+
+
+def over_subjects(found: pl.DataFrame, column: str) -> float | None:
+    """Mean over participants of the mean over their recordings."""
+    by_subject = found.group_by("subject").agg(pl.col(column).mean())
+    value = by_subject[column].mean()
+    return None if value is None else float(value)  # type: ignore[arg-type]
+
+
+def claims(frames: Tables, options: DeconstructSection, seed: int, words: str) -> pl.DataFrame:
+    """One verdict per dataset, stimulus and model; ``words`` names the simple features."""
+    network, accounted = deciding_network(options), frames[tables.ACCOUNTED.name]
+    scores, tests = frames[tables.SCORES.name], frames[tables.TESTS.name]
+    layers = frames[tables.LAYERS.name].filter(context="full")
+    made = []
+    by = ["dataset", "stimulus", "model"]
+    for values in layers.select(by).unique(maintain_order=True).iter_rows():
+        place = dict(zip(by, values, strict=True))
+        own = accounted.filter(network=network, correction=options.correction, **place)
+        row: Row = {**place, "correction": options.correction}
+        row |= {
+            name: over_subjects(own, name)
+            for name in ("model_r2", "simple_r2", "both_r2", "accounted_for", "own")
+        }
+        plain = scores.filter(correction=NONE, **place)
+        chosen = plain.filter(family=LADDER, split=CONTIGUOUS)["chosen"].explode()
+        row |= {
+            "layer": ", ".join(chosen.value_counts(sort=True)[:, 0].cast(pl.String)[:3]),
+            "n_subjects": own["subject"].n_unique(),
+            "n_units": int(own["n_units"].sum()),
+            "shuffled_r2": over_subjects(
+                plain.filter(family=OASM, split=SHUFFLED, features=place["model"]), "r2"
+            ),
+            "oasm_r2": over_subjects(
+                plain.filter(family=OASM, split=SHUFFLED, features="OASM"), "r2"
+            ),
+        }
+        made.append(row | _verdict(row, tests, place, options, seed, words))
+    return frame(tables.CLAIMS, made)
+
+
+def _verdict(
+    row: Row,
+    tests: pl.DataFrame,
+    place: Row,
+    options: DeconstructSection,
+    seed: int,
+    words: str,
+) -> Row:
+    """P-values, gates, label and reason of a claim."""
+    if row["accounted_for"] is None:
+        said = "Simple features or scores are missing; the table deconstruct/unavailable says why."
+        gates = {"p_predicts": None, "p_own": None, "predicts": False, "adds": False}
+        return {**gates, "label": UNKNOWN, "reason": said}
+    nothing, simple = gains(tests, place, options.correction, seed)
+    predicts, adds = (own.p_value <= options.alpha for own in (nothing, simple))
+    label = NOTHING if not predicts else ADDS if adds else ACCOUNTED_FOR
+    return {
+        "p_predicts": number(nothing.p_value),
+        "p_own": number(simple.p_value),
+        "predicts": predicts,
+        "adds": adds,
+        "label": label,
+        "reason": sentence(row, label, words),
+    }
+
+
+def sentence(row: Mapping[str, Any], label: str, words: str) -> str:
+    """The verdict in one sentence."""
+    if label == NOTHING:
+        return (
+            f"No evidence that the model predicts held-out responses under contiguous splits "
+            f"(R² {row['model_r2']:.3f})."
+        )
+    said = (
+        f"{row['accounted_for']:.0f} % of this model's score is accounted for by {words}; "
+        f"{row['own']:.0f} % is its own, under contiguous splits"
+    )
+    return said + ("." if label == ADDS else ", which may be chance.")

@@ -1,0 +1,306 @@
+"""Simulated sentences in passages, with a known share of variance for every kind of feature.
+
+The shape is that of Pereira et al. (2018): categories × passages × sentences, one response per sentence and unit. With
+z standardised over the sentences, the response of unit j to sentence s is ::
+
+    y_j(s) = √p z_j[position of s] + √l z[length of s] + √v z[a_j · Σ_w v(w)] + √c z[b_j · Σ_w c(w)]
+             + √(1 − p − l − v − c) n_j(s)
+
+v(w) is the static vector of a word's type, c(w) a contextual vector that no other feature knows, n_j AR(1) noise within
+passages. Units of the region ``visual`` have a quarter of the shares.
+
+Feature sets, one row per word: ``vectors`` are the v(w), ``planted`` a model of ``n_layers`` + 1 layers. Layer 0 knows
+v(w) alone, and the last layer also c(w), weaker in the layers between. Its context ``untrained`` holds random vectors
+of the word's type, plus a constant and a vector of the sentence's position: summed over words, they give away length
+and position.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+from pydantic import Field, model_validator
+from scipy.signal import lfilter
+
+from lpact.datasets.base import (
+    Dataset,
+    DatasetInfo,
+    DatasetReader,
+    Epochs,
+    FeatureKey,
+    Recording,
+    RecordingId,
+    SourceFile,
+    Stimulus,
+    Units,
+)
+from lpact.errors import RecordingError, StimulusError, require_known
+from lpact.math.seeding import keyed_rng
+from lpact.math.types import FloatArray, IntArray
+from lpact.registry import PluginOptions
+from lpact.validation import config_digest
+
+Count = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+
+FULL, UNTRAINED = "full", "untrained"
+RUN = "passages"
+VERSION, LICENCE = "1", "CC0-1.0"
+LANGUAGE, VISUAL = "language", "visual"
+VISUAL_SHARE = 0.25
+SHOWN_S, PAUSE_S = 4.0, 4.0
+SHORTEST, LONGEST = 5, 12
+"""Words of the shortest and longest sentence."""
+
+
+class PassagesOptions(PluginOptions):
+    """Sizes, and the share of variance of every kind of feature."""
+
+    n_subjects: Count = Field(4, description="Number of subjects.")
+    n_units: Annotated[int, Field(ge=2)] = Field(
+        30, description="Units per subject; the second half is in the region `visual`."
+    )
+    n_categories: Annotated[int, Field(ge=2)] = Field(24, description="Categories of passages.")
+    passages_per_category: Count = Field(4, description="Passages in every category.")
+    sentences_per_passage: Count = Field(4, description="Sentences in every passage.")
+    position: Share = Field(0.05, description="Share of variance of the sentence's position.")
+    length: Share = Field(0.05, description="Share of variance of the sentence's length.")
+    vectors: Share = Field(0.15, description="Share of variance of static vectors.")
+    contextual: Share = Field(0.05, description="Share of variance that only the model knows.")
+    autocorrelation: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
+        0.6, description="Correlation of the noise of neighbouring sentences of a passage."
+    )
+    n_types: Annotated[int, Field(ge=10)] = Field(400, description="Words of the vocabulary.")
+    n_dims: Count = Field(8, description="Dimensions of static and of contextual vectors.")
+    n_columns: Count = Field(64, description="Columns of the model's layers.")
+    n_layers: Count = Field(4, description="Layers of the model above its input.")
+    untrained_draws: Annotated[int, Field(ge=0)] = Field(
+        2, description="Random initialisations of the untrained model."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> PassagesOptions:
+        if (total := self.position + self.length + self.vectors + self.contextual) > 1.0:
+            raise ValueError(f"shares add up to {total:g}, which is above 1; lower one of them")
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """The words, and what is planted in them; rows are words."""
+
+    options: PassagesOptions
+    seed: int
+    name: str
+
+    def rng(self, *place: str | int) -> np.random.Generator:
+        """The stream of one part of the dataset."""
+        return keyed_rng(self.seed, "simulated passages", self.name, *place)
+
+    @property
+    def n_sentences(self) -> int:
+        """Number of sentences."""
+        o = self.options
+        return o.n_categories * o.passages_per_category * o.sentences_per_passage
+
+    @cached_property
+    def length(self) -> IntArray:
+        """Words of every sentence."""
+        return self.rng("length").integers(SHORTEST, LONGEST + 1, self.n_sentences)
+
+    @cached_property
+    def sentence(self) -> IntArray:
+        """Sentence of every word."""
+        return np.repeat(np.arange(self.n_sentences), self.length)
+
+    @cached_property
+    def position(self) -> IntArray:
+        """Position of every sentence in its passage."""
+        return np.arange(self.n_sentences) % self.options.sentences_per_passage
+
+    @cached_property
+    def word_type(self) -> IntArray:
+        """Type of every word, Zipfian."""
+        weights = 1.0 / np.arange(1, self.options.n_types + 1)
+        p = weights / weights.sum()
+        return self.rng("words").choice(self.options.n_types, self.sentence.size, p=p)
+
+    @cached_property
+    def vectors(self) -> FloatArray:
+        """Static vectors of the words."""
+        of_type = self.rng("vectors").standard_normal((self.options.n_types, self.options.n_dims))
+        return of_type[self.word_type]
+
+    @cached_property
+    def contextual(self) -> FloatArray:
+        """Contextual vectors of the words."""
+        return self.rng("contextual").standard_normal((self.sentence.size, self.options.n_dims))
+
+    def summed(self, values: FloatArray) -> FloatArray:
+        """Sums over the words of every sentence."""
+        starts = np.concatenate([[0], np.cumsum(self.length)[:-1]])
+        return np.add.reduceat(values, starts, axis=0)
+
+    @property
+    def words(self) -> pl.DataFrame:
+        """The words table."""
+        o, sentence = self.options, self.sentence
+        passage = sentence // o.sentences_per_passage
+        within = np.arange(sentence.size) - np.searchsorted(sentence, sentence)
+        step_s = SHOWN_S / LONGEST
+        onset_s = sentence * (SHOWN_S + PAUSE_S) + within * step_s
+        return pl.DataFrame(
+            {
+                "word": [f"w{kind:03d}" for kind in self.word_type.tolist()],
+                "onset_s": onset_s,
+                "offset_s": onset_s + step_s,
+                "sentence_id": sentence,
+                "story_id": [f"passage{p + 1:03d}" for p in passage.tolist()],
+                "category": [f"category{p % o.n_categories + 1:02d}" for p in passage.tolist()],
+            }
+        )
+
+    def responses(self, subject: str) -> FloatArray:
+        """Responses of a subject, [sentences, units]."""
+        o, rng = self.options, self.rng("subject", subject)
+        n, units = self.n_sentences, o.n_units
+        one_hot = self.position[:, None] == np.arange(o.sentences_per_passage)
+        weights = rng.standard_normal((o.sentences_per_passage + 2 * o.n_dims, units))
+        k = o.sentences_per_passage
+        parts = {
+            "position": one_hot @ weights[:k],
+            "length": np.repeat(self.length[:, None], units, axis=1),
+            "vectors": self.summed(self.vectors) @ weights[k : k + o.n_dims],
+            "contextual": self.summed(self.contextual) @ weights[k + o.n_dims :],
+        }
+        scale = np.where(np.array(self.regions) == VISUAL, VISUAL_SHARE, 1.0)
+        shares = {name: getattr(o, name) * scale for name in parts}
+        signal = sum(np.sqrt(shares[name]) * _standard(own) for name, own in parts.items())
+        left = 1.0 - sum(shares.values())
+        rho, steps = o.autocorrelation, rng.standard_normal((n // k, k, units))
+        steps[:, 1:] *= np.sqrt(1.0 - rho**2)
+        noise = lfilter([1.0], [1.0, -rho], steps, axis=1).reshape(n, units)
+        return np.asarray(signal + np.sqrt(left) * noise)
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """Region of every unit."""
+        half = -(-self.options.n_units // 2)
+        return (LANGUAGE,) * half + (VISUAL,) * (self.options.n_units - half)
+
+
+def _standard(values: FloatArray) -> FloatArray:
+    spread = values.std(axis=0)
+    scaled: FloatArray = (values - values.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    return scaled
+
+
+@dataclass(frozen=True, eq=False)
+class PassagesFeatures:
+    """Feature sets of the words."""
+
+    text: Text
+
+    def keys(self) -> Sequence[FeatureKey]:
+        """Return the static vectors, and the layers of the model, trained and untrained."""
+        layers, draws = (
+            range(self.text.options.n_layers + 1),
+            range(self.text.options.untrained_draws),
+        )
+        trained = [FeatureKey("planted", layer, FULL) for layer in layers]
+        untrained = [FeatureKey("planted", k, UNTRAINED, d) for k in layers for d in draws]
+        return [FeatureKey("vectors", 0, FULL), *trained, *untrained]
+
+    def load(self, key: FeatureKey) -> FloatArray:
+        """Return the features of every word."""
+        text, o = self.text, self.text.options
+        if key.model == "vectors":
+            return text.vectors
+        if key.context == UNTRAINED:
+            rng = text.rng("untrained", key.draw, key.layer)
+            of_type = rng.standard_normal((o.n_types, o.n_columns))
+            of_position = rng.standard_normal((o.sentences_per_passage, o.n_columns))
+            constant = rng.standard_normal(o.n_columns)
+            return of_type[text.word_type] + of_position[text.position[text.sentence]] + constant
+        known = np.hstack([text.vectors, key.layer / o.n_layers * text.contextual])
+        mixing = text.rng("mixing", key.layer).standard_normal((2 * o.n_dims, o.n_columns))
+        mixed: FloatArray = known @ mixing / np.sqrt(2 * o.n_dims)
+        return mixed
+
+    def where(self, key: FeatureKey) -> str:
+        """Name the generator."""
+        return f"simulated passages '{self.text.name}', model '{key.model}', layer {key.layer}"
+
+
+class PassagesDataset(Dataset):
+    """Simulated passages; every recording is made on its own."""
+
+    def __init__(self, options: PassagesOptions, *, name: str, seed: int) -> None:
+        self.text = Text(options, seed, name)
+        self.info = DatasetInfo("lpact simulation", VERSION, LICENCE)
+
+    def recording_ids(self) -> list[RecordingId]:
+        """Return every subject's recording."""
+        n = self.text.options.n_subjects
+        return [RecordingId(f"{i:02d}", "01", RUN, RUN) for i in range(1, n + 1)]
+
+    def recording(self, recording_id: RecordingId) -> Recording:
+        """Generate one recording."""
+        where = f"simulated passages '{self.text.name}', recording {recording_id}"
+        if recording_id not in self.recording_ids():
+            raise RecordingError(
+                "there is no such recording", where=where, remedy="raise n_subjects"
+            )
+        values = self.text.responses(recording_id.subject)
+        n = self.text.options.n_units
+        rng = self.text.rng("places", recording_id.subject)
+        places = rng.uniform([-60.0, -70.0, -20.0], [-25.0, 40.0, 50.0], (n, 3)).round(1)
+        ids = tuple(f"s{recording_id.subject}-v{i + 1:03d}" for i in range(n))
+        units = Units(ids, self.text.regions, places, "MNI152NLin2009cAsym", comparable=False)
+        return Recording(recording_id, Epochs(values[None], (0.0,), "a.u."), units, where)
+
+    def stimulus(self, stimulus_id: str) -> Stimulus:
+        """Return the passages."""
+        where = f"simulated passages '{self.text.name}'"
+        require_known(stimulus_id, [RUN], "stimulus", where=where, error=StimulusError)
+        return self._stimulus
+
+    @cached_property
+    def _stimulus(self) -> Stimulus:
+        where = f"simulated passages '{self.text.name}'"
+        return Stimulus(RUN, self.text.words, where, features=PassagesFeatures(self.text))
+
+    def source_files(self) -> list[SourceFile]:
+        """Return one generated source: the hash of everything that the numbers depend on."""
+        options = self.text.options.model_dump(mode="json")
+        recipe = {
+            "generator": VERSION,
+            "name": self.text.name,
+            "seed": self.text.seed,
+            "options": options,
+        }
+        size = len(json.dumps(recipe).encode())
+        return [SourceFile("generated:simulated_passages", size, config_digest(recipe), LICENCE)]
+
+
+class SimulatedPassages(DatasetReader):
+    """Sentences in passages with a known share of variance for every kind of feature."""
+
+    name = "simulated_passages"
+    summary = (
+        "simulated sentences in passages with planted shares of simple and contextual features"
+    )
+    Options = PassagesOptions
+    needs_path = False
+
+    def open(self, *, name: str, path: Path | None, seed: int) -> PassagesDataset:  # noqa: ARG002
+        """Open the dataset; it is a function of options, name and seed."""
+        assert isinstance(self.options, PassagesOptions)
+        return PassagesDataset(self.options, name=name, seed=seed)
