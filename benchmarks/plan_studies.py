@@ -21,7 +21,7 @@ def load(name: str, folder: Path) -> Any:
 
         return lpact.load_study(SMALL)
     if name == "demo":
-        return lpact.load_study(ROOT / "src" / "lpact" / "run" / "demo.toml")
+        return lpact.load_study(ROOT / "src" / "lpact" / "analyses" / "lpact" / "demo.toml")
     data = folder / "wide-data"
     if not data.exists():
         write_wide(data)

@@ -70,7 +70,7 @@ def test_wheel_holds_all_modules_and_data(wheel: Path) -> None:
     package = ROOT / "src"
     modules = {p.relative_to(package).as_posix() for p in package.rglob("*.py")}
     assert modules <= inside
-    assert {"lpact/run/demo.toml", "lpact/py.typed"} <= inside
+    assert {"lpact/analyses/lpact/demo.toml", "lpact/py.typed"} <= inside
     foreign = {name for name in inside if not re.match(r"lpact(-[\d.]+\.dist-info)?/", name)}
     assert foreign == set()
 

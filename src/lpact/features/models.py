@@ -88,8 +88,12 @@ class ModelSource(Plugin, ABC):
 
     @property
     def token_pooling(self) -> str | None:
-        """How the tokens of a word became its row; None where words are not read as tokens."""
+        """How the tokens of a word became its row: `sum`, `mean`, `last` or `first`; None where no tokens are read."""
         return None
+
+    def has_sentences(self, model: str, stimulus: Stimulus) -> bool:  # noqa: ARG002
+        """Return whether a row stands for a whole sentence, and its words share it."""
+        return False
 
     def token_counts(self, model: str, stimulus: Stimulus) -> IntArray:  # noqa: ARG002
         """Return the number of tokens of every word, [n_words]; 1 where words are not read as tokens."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import polars as pl
@@ -14,7 +14,6 @@ from lpact.analyses.explanation import Block, ClaimTable, Conclusion, Explanatio
 from lpact.config import StudyConfig
 from lpact.errors import ConfigError, InputError
 from lpact.inputs.workspace import Workspace
-from lpact.registry import Registry
 from lpact.store import Manifest
 from lpact.validation import Section
 
@@ -78,10 +77,6 @@ class Deconstruct(Analysis):
     def contexts(self, study: StudyConfig) -> set[str]:
         """Features of untrained models, where they are compared."""
         return {"untrained"} if options_of(study).untrained else set()
-
-    def plugins(self, study: StudyConfig) -> Iterable[tuple[Registry[Any], str]]:
-        """None besides the shared ones."""
-        return ()
 
     def audit(
         self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]

@@ -45,11 +45,11 @@ class DeconstructSection(Section):
     scored_models: tuple[str, ...] = ()
     """Models to deconstruct. Empty: all that are not in `ladder`."""
     pooling: Literal["sum", "mean", "last"] = "sum"
-    """How the tokens of an event become one row of a model's features. Language models must read words in the same way
-    (`pooling` of their options; `mean` also works with `sum`).
+    """How the tokens of an event become one row of a language model's features. The model must read words in the same
+    way (`pooling` of its options; `mean` also works with `sum`). Other feature spaces follow `grid.pooling`.
     """
     network: str = ""
-    """Region whose units decide: layers, sub-models and verdicts. Empty: all units. Scores of all regions are stored."""
+    """Region whose units decide on layers, sub-models and verdicts. Empty: all units. All regions have scores."""
     split_by: Literal["auto", "story", "sentence", "rows"] = "auto"
     """What a test set never shares with its training set. `auto`: sentences for words, else stories (passages); `rows`
     where there are fewer than 3 of them. `rows`: contiguous blocks with the gap of `readout.gap_events`.

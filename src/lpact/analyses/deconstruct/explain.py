@@ -92,22 +92,16 @@ def _warnings(material: Material, options: DeconstructSection) -> list[str]:
     """What makes the numbers optimistic, and what shuffled splits do."""
     made = []
     if options.correction in OPTIMISTIC:
-        made.append(
-            f"Sub-models are chosen by test scores ({options.correction}): scores are optimistic."
-        )
+        made.append(f"Sub-models are chosen by test scores ({options.correction}): optimistic.")
     if options.layer_choice != "nested":
-        made.append("Layers are chosen by test scores: scores are optimistic.")
-    for row in (
-        material.table(tables.SPLIT_CONTRAST.name).filter(context="full").iter_rows(named=True)
-    ):
-        if row["oasm_shuffled_r2"] is not None and row["shuffled_r2"] is not None:
-            made.append(
-                f"{row['dataset']}/{row['stimulus']}, shuffled splits: {row['model']} reaches R² "
-                f"{fixed(row['shuffled_r2'])}, and OASM, which knows nothing but time, "
-                f"{fixed(row['oasm_shuffled_r2'])}; contiguous: {fixed(row['contiguous_r2'])} and "
-                f"{fixed(row['oasm_contiguous_r2'])}."
-            )
-    return made
+        made.append("Layers are chosen by test scores: optimistic.")
+    found = material.table(tables.SPLIT_CONTRAST.name).filter(context="full")
+    return made + [
+        f"{row['dataset']}/{row['stimulus']}, shuffled splits: {row['model']} reaches R² {fixed(row['shuffled_r2'])}, "
+        f"and OASM, which knows nothing but time, {fixed(row['oasm_shuffled_r2'])}; contiguous: "
+        f"{fixed(row['contiguous_r2'])} and {fixed(row['oasm_contiguous_r2'])}."
+        for row in found.drop_nulls(["oasm_shuffled_r2", "shuffled_r2"]).iter_rows(named=True)
+    ]
 
 
 def result_blocks(material: Material) -> list[Block]:
@@ -286,9 +280,9 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
             "Banded ridge",
             f"Each feature space had a penalty of its own{cite('nunezelizalde2019', 'duprelatour2022')}. All ways of "
             f"dropping spaces were tried first, then up to {counted(options.draws, 'draw')} of Dirichlet weights, "
-            f"until {options.patience} in a row raised the mean score by less than {options.min_gain:g}. Weights and penalty "
-            f"({counted(len(options.alphas), 'value')} from {min(options.alphas):g} to {max(options.alphas):g}) were "
-            f"chosen for each unit by the validation R² {score}.",
+            f"until {options.patience} in a row raised the mean score by less than {options.min_gain:g}. Weights and "
+            f"penalty ({counted(len(options.alphas), 'value')} from {min(options.alphas):g} to "
+            f"{max(options.alphas):g}) were chosen for each unit by the validation R² {score}.",
             f"A step was represented by {how}.",
         ),
         (

@@ -128,19 +128,23 @@ def model_features(
     draw: int,
     pooling: str,
 ) -> FloatArray:
-    """A model's features on the events, [n_events, p], its tokens pooled over each event."""
-    on_grid = workspace.model(model, prepared)
-    grid = prepared.grid
+    """A model's features on the events, [n_events, p].
+
+    Tokens are pooled over each event; features that were not read from tokens follow the grid of the dataset.
+    """
+    on_grid, source = workspace.model(model, prepared), workspace.sources[model]
+    grid, read_as = prepared.grid, source.token_pooling
     if grid.weights is not None:
         return on_grid.load(layer, context, draw)
+    if source.has_sentences(model, prepared.stimulus):
+        return replace(grid, pooling="last").pool(on_grid.words(layer, context, draw))
+    if read_as is None:
+        return on_grid.load(layer, context, draw)
     values = on_grid.words(layer, context, draw)
-    read_as = workspace.sources[model].token_pooling
-    if pooling != "mean":
+    if pooling != "mean" or (grid.stop_word - grid.first_word == 1).all():
         return replace(grid, pooling=pooling).pool(values)  # type: ignore[arg-type]
-    if read_as is None or (grid.stop_word - grid.first_word == 1).all():
-        return replace(grid, pooling="mean").pool(values)
     # Over tokens, not over the means of words.
-    counts = workspace.sources[model].token_counts(model, prepared.stimulus).astype(np.float64)
+    counts = source.token_counts(model, prepared.stimulus).astype(np.float64)
     totals = values if read_as == "sum" else values * counts[:, None]
     of_events = replace(grid, pooling="sum")
     return np.asarray(of_events.pool(totals) / of_events.pool(counts[:, None]))
