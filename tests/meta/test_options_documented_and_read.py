@@ -161,6 +161,33 @@ EVERY_GRID = {
         "stripping": {"methods": ["feature_zeroing"], "mismatch_draws": 1},
     },
 }
+EVERY_STEP = {
+    "name": "every-step",
+    "datasets": [
+        {
+            "name": "passages",
+            "reader": "simulated_passages",
+            "grid": {"events": "sentences", "lags_ms": [0.0]},
+            "options": {"n_subjects": 1, "n_units": 4, "n_categories": 2, "n_types": 20},
+        }
+    ],
+    "models": [
+        {"name": "planted", "layers": [1]},
+        {"name": "words", "source": "word_vectors", "layers": [0]},
+    ],
+    "readout": READOUT,
+    "deconstruct": {
+        "ladder": [["SP"], ["words"]],
+        "category": "category",
+        "alphas": [1.0],
+        "draws": 1,
+        "oasm_sigmas": [1.0],
+    },
+}
+WITHOUT_GROUPS = EVERY_STEP | {
+    "name": "without-groups",
+    "deconstruct": EVERY_STEP["deconstruct"] | {"category": "", "split_by": "rows", "n_folds": 3},  # type: ignore[operator]
+}
 
 
 @pytest.mark.slow
@@ -178,8 +205,13 @@ def test_every_option_is_read_while_a_study_runs(
         return object.__getattribute__(self, name)
 
     monkeypatch.setattr(Section, "__getattribute__", recorded)
-    for everything in (EVERY_PLUGIN, EVERY_GRID):
-        study = lpact.load_study(everything | {"run": {"features": str(tmp_path / "features")}})
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("".join(f"w{i:03d} {i} 1\n" for i in range(20)), encoding="utf-8")
+    for everything in (EVERY_PLUGIN, EVERY_GRID, EVERY_STEP, WITHOUT_GROUPS):
+        folders = {"features": str(tmp_path / "features"), "models": {}}
+        if "deconstruct" in everything:
+            folders["models"] = {"words": str(vectors)}
+        study = lpact.load_study(everything | {"run": folders})
         study.plan()
         study.run(tmp_path / study.config.name, console=Console(quiet=True))
     # Readers of files have tests of their own, with files.

@@ -1,0 +1,159 @@
+"""Findings of the literature that must come out in simulation, with bounds that were stated beforehand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import lpact
+from lpact.analyses.deconstruct.spaces import oasm
+from lpact.datasets.simulated_passages import PassagesOptions, Text
+from lpact.math.ridge import BandedGrid, BandedSubsets
+from lpact.splits import Split, balanced, shuffled
+
+ALPHAS = tuple(2.0**i for i in range(-5, 20, 2))
+RHO = 0.6
+SILENT = {"position": 0.0, "length": 0.0, "vectors": 0.0, "contextual": 0.0}
+
+
+def text(**options: Any) -> Text:
+    return Text(PassagesOptions(autocorrelation=RHO, **options), seed=3, name="findings")
+
+
+def folds_of(made: Text) -> Split:
+    """The folds of the first experiment of Pereira et al. (2018): 8 of 48 sentences."""
+    o = made.options
+    passage = np.arange(made.n_sentences) // o.sentences_per_passage
+    split = balanced(passage, passage % o.n_categories)
+    assert np.bincount(split.fold).tolist() == [48] * 8
+    return split
+
+
+def r2(x: np.ndarray, y: np.ndarray, split: Split) -> np.ndarray:
+    """Out-of-sample R² of every unit."""
+    order, folds = split.blocks()
+    grid = BandedGrid(ALPHAS, metric="pooled_r2")
+    fitted = BandedSubsets([x[order]], y[order][None], folds, grid, [(0,)])
+    ((_, observed, baseline, predicted),) = fitted.predictions()
+    return 1.0 - ((observed - predicted[0]) ** 2).sum(0) / ((observed - baseline) ** 2).sum(0)
+
+
+def clipped(values: np.ndarray) -> float:
+    return float(np.maximum(values, 0.0).mean())
+
+
+@pytest.fixture(scope="module")
+def noise() -> tuple[Text, np.ndarray]:
+    """The shape of that experiment without any signal."""
+    made = text(n_units=40, **SILENT)
+    return made, made.responses("01")
+
+
+@pytest.mark.slow
+def test_oasm_scores_under_shuffled_splits_and_not_under_contiguous_ones(
+    noise: tuple[Text, np.ndarray],
+) -> None:
+    made, y = noise
+    passage = np.arange(384) // 4
+    contiguous = folds_of(made)
+    scattered = shuffled(contiguous, seed=1)
+    widths = (1.0, 1.4, 1.6, 2.0, 2.2, 2.6, 3.2)
+    found = {sigma: clipped(r2(oasm(passage, sigma), y, scattered)) for sigma in widths}
+    assert 0.28 <= found[2.2] <= 0.36
+    assert 1.6 <= max(found, key=found.__getitem__) <= 2.6
+    assert clipped(r2(oasm(passage, 2.2), y, contiguous)) <= 0.003
+
+
+@pytest.mark.slow
+def test_a_weak_signal_loses_to_oasm_shuffled_and_beats_it_contiguous() -> None:
+    made = text(n_units=20, **SILENT | {"vectors": 0.08})
+    y = made.responses("01")[:, :10]  # the region without a reduced share
+    x = made.summed(made.vectors)
+    passage, contiguous = np.arange(384) // 4, folds_of(made)
+    scattered = shuffled(contiguous, seed=1)
+    assert clipped(r2(oasm(passage, 2.2), y, scattered)) > clipped(r2(x, y, scattered)) > 0.0
+    assert clipped(r2(x, y, contiguous)) > 0.02 > clipped(r2(oasm(passage, 2.2), y, contiguous))
+
+
+def study(options: dict[str, Any], deconstruct: dict[str, Any], **more: Any) -> lpact.Study:
+    return lpact.load_study(
+        {
+            "name": "findings",
+            "seed": 5,
+            "datasets": [
+                {
+                    "name": "passages",
+                    "reader": "simulated_passages",
+                    "grid": {"events": "sentences", "lags_ms": [0.0], "pooling": "sum"},
+                    "options": options,
+                }
+            ],
+            "models": [
+                {"name": "planted", "layers": [4]},
+                {"name": "vectors", "layers": [0]},
+            ],
+            "deconstruct": {"category": "category", "network": "language"} | deconstruct,
+            "run": {"progress": False},
+            **more,
+        }
+    )
+
+
+@pytest.mark.slow
+def test_the_ladder_gives_the_planted_shares(tmp_path: Any) -> None:
+    """Static vectors explain 40 % of the variance, and a contextual part 10 %: the model's own share is a fifth."""
+    shares = {"position": 0.1, "length": 0.0, "vectors": 0.4, "contextual": 0.1}
+    options = {"n_subjects": 3, "n_units": 20, "n_dims": 3, "n_columns": 6, "untrained_draws": 0}
+    made = study(
+        options | shares,
+        {"ladder": [["SP", "SL"], ["vectors"]], "draws": 10, "oasm": False, "shuffled": False},
+    ).run(tmp_path / "run")
+    claim = made.claims("deconstruct").row(0, named=True)
+    assert claim["model_r2"] == pytest.approx(0.5, abs=0.05)
+    assert claim["simple_r2"] == pytest.approx(0.5, abs=0.05)
+    assert claim["both_r2"] == pytest.approx(0.6, abs=0.05)
+    assert claim["accounted_for"] == pytest.approx(80.0, abs=5.0)
+    assert claim["own"] == pytest.approx(20.0, abs=5.0)
+    assert claim["label"] == "adds_to_simple_features"
+    ladder = made.table("deconstruct/ladder").filter(network="language", correction="validation")
+    steps = ladder.group_by("step").agg(pl.col("r2").mean()).sort("step")["r2"].to_list()
+    assert steps == pytest.approx([0.1, 0.5, 0.6], abs=0.05)
+
+
+@pytest.mark.slow
+def test_simple_features_account_for_an_untrained_model(tmp_path: Any) -> None:
+    """Responses to position and length alone: summed states of an untrained model give both away."""
+    shares = {"position": 0.1, "length": 0.1, "vectors": 0.0, "contextual": 0.0}
+    options = {"n_subjects": 3, "n_units": 40, "untrained_draws": 2}
+    made = study(
+        options | shares,
+        {"ladder": [["SP", "SL"]], "draws": 10, "oasm": False, "shuffled": False},
+    ).run(tmp_path / "run")
+    scores = made.table("deconstruct/scores").filter(family="untrained", correction="none", draw=0)
+    means = dict(scores.group_by("features").agg(pl.col("r2").mean()).iter_rows())
+    own = {features: value for features, value in means.items() if "simple" not in features}
+    assert len(own) == 7
+    assert own["planted"] > 0.05  # the untrained model predicts
+    assert own["SP+SL"] == max(own.values())  # and adds nothing
+    counts = made.table("deconstruct/test_counts").filter(
+        family="untrained", network="all", test="events", comparison="model_beyond_simple",
+        correction="none",
+    )  # fmt: skip
+    assert counts["n_gaining"].sum() <= 0.05 * counts["n_units"].sum()
+    assert counts["n_after_fdr"].sum() == 0
+    claim = made.claims("deconstruct").row(0, named=True)
+    assert claim["label"] != "adds_to_simple_features"
+
+
+@pytest.mark.slow
+def test_without_signal_no_model_is_said_to_predict(tmp_path: Any) -> None:
+    made = study(
+        {"n_subjects": 3, "n_units": 10, "untrained_draws": 0} | SILENT,
+        {"ladder": [["SP", "SL"]], "draws": 5, "oasm_sigmas": [2.2]},
+    ).run(tmp_path / "run")
+    claim = made.claims("deconstruct").row(0, named=True)
+    assert claim["label"] == "predicts_nothing"
+    assert claim["oasm_r2"] > 0.2 > claim["shuffled_r2"]
