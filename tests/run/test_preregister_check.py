@@ -19,17 +19,15 @@ from lpact.analyses.lpact.tables.audit import (
 )
 from lpact.errors import ConfigError, RunError
 from lpact.report.page import followed
-from lpact.run.preregistration import (
+from lpact.run.preregistration.compare import DEPOSITED, check_run, run_items
+from lpact.run.preregistration.earlier import Reused, register
+from lpact.run.preregistration.record import (
+    Content,
     Registration,
-    check_run,
+    new_registration,
     read_registration,
-    register,
-    run_items,
     write_registration,
 )
-from lpact.run.preregistration.compare import DEPOSITED
-from lpact.run.preregistration.earlier import Reused
-from lpact.run.preregistration.record import Content, new_registration
 from lpact.store import Provenance, RunTables, build_manifest, write_manifest, write_table
 from lpact.study import Run, Study
 from lpact.tables import BEFORE_RESULTS, BEFORE_RUN, DIGEST, PREREGISTRATION_ITEMS

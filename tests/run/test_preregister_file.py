@@ -13,8 +13,14 @@ from typing import Any
 import pytest
 
 from lpact.errors import RunError
-from lpact.run.preregistration import Registration, read_registration, write_registration
-from lpact.run.preregistration.record import Content, TableRows, new_registration
+from lpact.run.preregistration.record import (
+    Content,
+    Registration,
+    TableRows,
+    new_registration,
+    read_registration,
+    write_registration,
+)
 from lpact.store import InputFile
 
 EVIL = 'a"\n[red]\x1b[31m é'

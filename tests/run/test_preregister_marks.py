@@ -25,7 +25,9 @@ from lpact.inputs.workspace import Workspace
 from lpact.run.audit import study_keys
 from lpact.run.executors.base import Setup
 from lpact.run.executors.worker import packed, take
-from lpact.run.preregistration import check_run, read_registration, register, study_tasks
+from lpact.run.preregistration.compare import check_run
+from lpact.run.preregistration.earlier import register, study_tasks
+from lpact.run.preregistration.record import read_registration
 from lpact.store import TaskStore, code_digest
 from lpact.study import Run, Study
 from lpact.tables import BEFORE_RESULTS, BEFORE_RUN, PREREGISTRATION_ITEMS

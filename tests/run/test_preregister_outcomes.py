@@ -24,14 +24,8 @@ from lpact.analyses.lpact.tables.audit import UNIT_INVENTORY
 from lpact.cli import app
 from lpact.errors import LPactError, RunError
 from lpact.math import ridge, scores
-from lpact.run.preregistration import (
-    Registration,
-    leave_note,
-    look_for_results,
-    read_registration,
-    register,
-    study_tasks,
-)
+from lpact.run.preregistration.earlier import leave_note, look_for_results, register, study_tasks
+from lpact.run.preregistration.record import Registration, read_registration
 from lpact.store import InputFile, TaskStore
 from lpact.study import Run, Study
 

@@ -38,7 +38,7 @@ MOST_CELLS = 1000
 _LONGEST = 100
 _AROUND = 60
 _CHUNK = 2**20
-_NTH, _OLD, _NEW = "\x00nth", "\x00old", "\x00new"
+_OLD, _NEW = "\x00old", "\x00new"
 
 
 @dataclass(frozen=True)
@@ -127,27 +127,17 @@ def first_difference(stored: BinaryIO, made: BinaryIO) -> str:
 
 
 def frame_problems(
-    table: Table, old: pl.DataFrame, new: pl.DataFrame, *, kind: Kind, where: str | None = None
+    table: Table, old: pl.DataFrame, new: pl.DataFrame, *, kind: Kind
 ) -> list[Problem]:
-    """Differences between two frames of a table, by key; empty if the frames are the same.
-
-    Both frames have the declared columns. Keys may repeat.
-    """
+    """Differences between two valid frames of a table, by key; empty if the frames are the same."""
     if old.equals(new):
         return []
-    place, key = where or table.name, list(table.key)
-    joined = (
-        _numbered(old, key, _OLD)
-        .join(
-            _numbered(new, key, _NEW),
-            on=[*key, _NTH],
-            how="full",
-            coalesce=True,
-            nulls_equal=True,
-            suffix=_NEW,
-        )
-        .sort([*key, _NTH])
+    place, key = table.name, list(table.key)
+    left, right = (
+        frame.with_columns(pl.lit(1).alias(m)) for frame, m in ((old, _OLD), (new, _NEW))
     )
+    joined = left.join(right, on=key, how="full", coalesce=True, nulls_equal=True, suffix=_NEW)
+    joined = joined.sort(key)
     problems: list[Problem] = []
     for missing, what in ((_NEW, "the row is missing"), (_OLD, "the row was added")):
         rows = joined.filter(pl.col(missing).is_null())
@@ -163,12 +153,6 @@ def frame_problems(
         what = "a zero has another sign" if same else "the rows are in another order"
         problems.append(Problem(kind, place, what))
     return problems
-
-
-def _numbered(frame: pl.DataFrame, key: list[str], mark: str) -> pl.DataFrame:
-    """The frame with the number of each row among those with its key."""
-    nth = pl.int_range(pl.len()).over(key).alias(_NTH)
-    return frame.with_columns(nth, pl.lit(value=True).alias(mark))
 
 
 def _cells(

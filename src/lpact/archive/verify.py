@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
@@ -23,7 +22,6 @@ from lpact.archive.lock import (
     FileFacts,
     Listing,
     Lock,
-    digest_of,
     distributions,
     list_files,
     read_limited,
@@ -39,12 +37,13 @@ from lpact.archive.problems import (
 )
 from lpact.archive.unpack import unpacked_run
 from lpact.config import StudyConfig, study_config
-from lpact.errors import ConfigError, LPactError, RunError
+from lpact.errors import LPactError, RunError
 from lpact.report.folder import REPORT_PAGE
 from lpact.store import Manifest, StoredRun, code_digest, read_manifest, read_table, sha256_file
 from lpact.store.files import write_csv
 from lpact.store.manifest import LOCK_FILE, MANIFEST_NAME, REPORT_FOLDER, is_locked
 from lpact.tables import PREREGISTRATION_ITEMS, Table, declared_tables
+from lpact.validation import config_digest, parse_digest
 from lpact.wording import listed
 
 Tell = Callable[[str], None]
@@ -79,10 +78,14 @@ def verify_run(
     tell
         Called with the name of each step.
     """
-    quoted = None if digest is None else _parse_digest(digest)
+    if digest is not None:
+        remedy = "copy the whole digest that `lpact lock` printed"
+        digest = parse_digest(
+            digest, "the root digest is not valid", where="--digest", remedy=remedy
+        )
     with unpacked_run(path) as root:
         found = _Verifier(root, tell)
-        found.lock_and_files(quoted)
+        found.lock_and_files(digest)
         found.tables()
         if report:
             found.report(workers)
@@ -96,19 +99,6 @@ def verify_run(
             checked=tuple(found.checked),
             notes=tuple(found.notes),
         )
-
-
-def _parse_digest(given: str) -> str:
-    text = given.strip().lower().removeprefix("sha256:")
-    if not re.fullmatch(r"[0-9a-f]{64}", text):
-        raise ConfigError(
-            "the root digest is not valid",
-            where="--digest",
-            got=given,
-            expected="64 hexadecimal digits",
-            remedy="copy the whole digest that `lpact lock` printed",
-        )
-    return text
 
 
 def is_table(name: str) -> bool:
@@ -325,7 +315,7 @@ class _Verifier:
         if self.lock is None:
             self.add("lock", LOCK_FILE, "a digest was given, but the run has no readable lock")
             return
-        found = digest_of(self.lock.content.model_dump(mode="json"))
+        found = config_digest(self.lock.content.model_dump(mode="json"))
         if found == quoted:
             self.checked.append("The root digest is the given one.")
         else:
@@ -407,7 +397,8 @@ class _Verifier:
         elif name not in tables:
             self.add("registration", name, "cannot be compared: no readable table")
         else:
-            from lpact.run.preregistration import check_run, read_registration
+            from lpact.run.preregistration.compare import check_run
+            from lpact.run.preregistration.record import read_registration
 
             try:
                 read_limited(path)
@@ -442,19 +433,7 @@ def _failed(error: BaseException) -> str:
         return f"cannot be made again: {error.what}: {error.got}"
     if isinstance(error, KeyError):
         return f"cannot be made again: no readable table {error}"
-    text = next(iter(str(error).splitlines()), "")
-    return f"cannot be made again: {type(error).__name__}: {text}"
-
-
-def make_again(
-    root: Path, made: Path, *, tables: bool, workers: int, tell: Callable[[str], None]
-) -> None:
-    """Write the report of a run into another folder."""
-    from lpact.report.write import write_report
-
-    run = StoredRun(root)
-    config = study_config(run.manifest.config, where=f"{root}, manifest.json")
-    write_report(run, config=config, out=made, with_tables=tables, workers=workers, tell=tell)
+    return f"cannot be made again: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
 def check_report(
@@ -462,21 +441,23 @@ def check_report(
     *,
     names: Collection[str] | None = None,
     workers: int = 0,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Tell = lambda _: None,
 ) -> tuple[list[Problem], str]:
     """Problems of the report, and a sentence that says what was checked.
 
     ``names`` are the files that the report should have; by default those that it has.
     """
+    from lpact.report.write import write_report
+
     stored = list_files(root / REPORT_FOLDER).files if (root / REPORT_FOLDER).is_dir() else {}
     expected = stored if names is None else names
     if REPORT_PAGE not in expected:
         return [], "The run has no report."
     with tempfile.TemporaryDirectory(prefix="lpact-verify-") as folder:
         made = Path(folder) / REPORT_FOLDER
-        with_tables = any(name.startswith("tables/") for name in expected)
+        tables = any(name.startswith("tables/") for name in expected)
         try:
-            make_again(root, made, tables=with_tables, workers=workers, tell=tell)
+            write_report(StoredRun(root), out=made, with_tables=tables, workers=workers, tell=tell)
         except LPactError as error:
             what = f"cannot be made again: {error.what}: {error.got}"
             return [Problem("report", REPORT_FOLDER, what)], "The report could not be made again."

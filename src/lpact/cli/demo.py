@@ -11,7 +11,7 @@ from lpact.cli._options import MOST_WORKERS, chosen_workers
 from lpact.cli._results import show_places, show_results
 from lpact.cli._terminal import heading, say, show_table
 from lpact.cli.read import add_report
-from lpact.cli.run import How, compute
+from lpact.cli.run import compute
 from lpact.wording import counted
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ def command(
         f"{counted(len(config.datasets), 'simulated dataset')} whose truth is known, "
         f"with {counted(len(config.controls.include), 'severe control')}."
     )
-    run = compute(study, out, How(chosen_workers(workers), progress=True))
+    study.run_config = study.settings(workers=chosen_workers(workers), progress=True)
+    run = compute(study, out)
     show_results(run, every_claim=True)
     add_report(run)
     heading("Tables")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,21 +71,18 @@ def command(
 
         fork_server.start()
     loaded = load(study, path, model, analysis)
-    how = How(
-        chosen_workers(workers, loaded.run_config),
-        cluster,
-        preregistration,
-        progress,
-        anyway,
-        registered_digest,
-        report,
+    loaded.run_config = loaded.settings(
+        workers=chosen_workers(workers, loaded.run_config),
+        cluster=cluster,
+        preregistration=preregistration,
+        progress=progress,
     )
-    run = compute(loaded, out, how)
+    run = compute(loaded, out, registered_digest, anyway=anyway, report=report)
     show_results(run)
-    registration = loaded.registration(preregistration, registered_digest)
+    registration = loaded.registration(digest=registered_digest)
     if registration is not None:
         from lpact.cli.preregister import show_followed
-        from lpact.run.preregistration import check_run
+        from lpact.run.preregistration.compare import check_run
 
         show_followed(check_run(registration, run, deposited=registered_digest))
     if report:
@@ -93,99 +90,64 @@ def command(
     show_places(run)
 
 
-@dataclass(frozen=True)
-class How:
-    """How a run is made; nothing here changes a number."""
-
-    workers: int
-    cluster: str | None = None
-    preregistration: Path | None = None
-    progress: bool | None = None
-    anyway: bool = False
-    registered_digest: str | None = None
-    report: bool = True
-
-
-def compute(study: Study, out: Path, how: How) -> Run:
+def compute(
+    study: Study, out: Path, digest: str | None = None, *, anyway: bool = False, report: bool = True
+) -> Run:
     """Print what a run costs, then make it; a complete one is opened as it is."""
-    from lpact.errors import RunError
     from lpact.run.executors.local import too_many_workers
-    from lpact.store import existing_run, partial_folder, refuse_held
-    from lpact.study import Run
+    from lpact.store import existing_run, partial_folder, refuse_held, refuse_other_run
 
-    study.registration(how.preregistration, how.registered_digest)
-    if how.cluster is not None:
-        study.settings(cluster=how.cluster)
+    study.registration(digest=digest)
     refuse_held(partial_folder(out.absolute()))
-    state = existing_run(out, study.config.digest())
-    if state == "complete":
+    if existing_run(out, study.config.digest()) == "complete":
         with progress_on_terminals() as bar:
             run = study.reopen(out, study.audit(bar))
         say(f"{out} already holds this run, complete: nothing to compute.")
         return run
-    if state == "other":
-        raise RunError(
-            "the output folder is not empty, or is a file",
-            where=str(out),
-            got="other files, or a run of another configuration",
-            expected="a new or empty folder, or an interrupted run of this study",
-            remedy="choose another folder with --out, or move this one away",
-        )
+    refuse_other_run(out, study.config.digest())
     say(f"{study.config.name}: auditing the sources …")
-    plan = _plan(study, out, how)
-    if cluster := how.cluster or study.run_config.cluster:
+    plan = _plan(study, out, anyway=anyway, report=report)
+    if cluster := study.run_config.cluster:
         say(f"Tasks run on the workers of the cluster {cluster}.")
-    elif warning := too_many_workers(how.workers):
+    elif warning := too_many_workers(study.run_config.workers):
         say(warning)
-    study.run(
-        out,
-        workers=how.workers,
-        cluster=how.cluster,
-        preregistration=how.preregistration,
-        registered_digest=how.registered_digest,
-        progress=how.progress,
-        plan=plan,
-    )
-    return Run(out)
+    return study.run(out, registered_digest=digest, plan=plan)
 
 
-def _plan(study: Study, out: Path, how: How) -> Plan:
-    """Audit the sources, and print what the run costs; `lpact status` shows the progress."""
+def _plan(study: Study, out: Path, *, anyway: bool, report: bool) -> Plan:
+    """Audit the sources, and print what the run costs; `lpact status` shows the progress.
+
+    A run that does not fit this machine is a `RunError`; the memory of a cluster is not ours to judge.
+    """
+    from lpact.errors import RunError
     from lpact.run.journal import announced
+    from lpact.run.machine import machine_limits, size_of
     from lpact.run.progress import Several, reporter
+    from lpact.store import partial_folder
 
-    show = study.run_config.progress if how.progress is None else how.progress
-    with announced(out, study.config, how.workers) as journal:
-        with reporter(show=show) as bar:
+    settings = study.run_config
+    with announced(out, study.config, settings.workers) as journal:
+        with reporter(show=settings.progress) as bar:
             plan = study.plan(Several(bar, journal))
         if plan.extraction.n_sets:
             say(extraction_line(plan))
-        say(cost_line(plan, how.workers, report=how.report))
-        _refuse(plan, study, out, how)
-    return plan
-
-
-def _refuse(plan: Plan, study: Study, out: Path, how: How) -> None:
-    """Raise `RunError` if the run does not fit this machine; the memory of a cluster is not ours to judge."""
-    from lpact.errors import RunError
-    from lpact.run.machine import machine_limits, size_of
-    from lpact.store import partial_folder
-
-    features = Path(study.run_config.features)
-    limits = machine_limits(out, features)
-    if limits.out is not None:
-        # What an earlier attempt has written is not written again.
-        limits = replace(limits, out=limits.out + size_of(partial_folder(out.absolute())))
-    if how.cluster or study.run_config.cluster:
-        limits = replace(limits, memory=None)
-    refusal = plan.refusal(
-        workers=how.workers, out=out, features=features, limits=limits, report=how.report
-    )
-    if refusal is not None and not how.anyway:
-        raise RunError(
-            refusal.what,
-            where=refusal.where,
-            got=refusal.got,
-            expected=refusal.expected,
-            remedy=f"{refusal.remedy}; or run with --anyway",
+        say(cost_line(plan, settings.workers, report=report))
+        features = Path(settings.features)
+        limits = machine_limits(out, features)
+        if limits.out is not None:
+            # What an earlier attempt has written is not written again.
+            limits = replace(limits, out=limits.out + size_of(partial_folder(out.absolute())))
+        if settings.cluster:
+            limits = replace(limits, memory=None)
+        refusal = plan.refusal(
+            workers=settings.workers, out=out, features=features, limits=limits, report=report
         )
+        if refusal is not None and not anyway:
+            raise RunError(
+                refusal.what,
+                where=refusal.where,
+                got=refusal.got,
+                expected=refusal.expected,
+                remedy=f"{refusal.remedy}; or run with --anyway",
+            )
+    return plan

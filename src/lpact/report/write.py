@@ -21,7 +21,6 @@ from typing import Any
 import polars as pl
 
 from lpact.analyses.base import Analysis, Material, analyses_of
-from lpact.config import StudyConfig
 from lpact.report.figure import Figure, Missing
 from lpact.report.folder import REPORT_PAGE, new_folder, refuse_foreign
 from lpact.report.latex import latex_table
@@ -63,7 +62,6 @@ class WrittenReport:
 def write_report(
     run: StoredRun,
     *,
-    config: StudyConfig,
     out: str | Path | None = None,
     with_tables: bool = True,
     workers: int = 0,
@@ -73,8 +71,8 @@ def write_report(
 
     Parameters
     ----------
-    run, config
-        The run, and the configuration it was made with.
+    run
+        The run.
     out
         Folder of the report; by default ``report/`` in the run. An earlier report there is replaced, and a folder that
         holds anything else is refused.
@@ -87,15 +85,15 @@ def write_report(
     """
     folder = run.root / REPORT_FOLDER if out is None else Path(out)
     refuse_foreign(folder)
-    analyses = analyses_of(config)
+    analyses = analyses_of(run.config)
     converter()  # before threads use it
     with new_folder(folder) as made, ThreadPoolExecutor(max(1, workers)) as pool:
         exported = pool.submit(export_tables, run.root, made / "tables") if with_tables else None
-        material = Material(RunTables(run), config)
+        material = Material(RunTables(run), run.config)
         more: dict[str, pl.DataFrame] = {}
         for analysis in analyses.values():
             more |= analysis.extra_tables(material, tell)
-        material = Material(material.tables, config, more)
+        material = Material(material.tables, run.config, more)
         tell("drawing figures")
         drawings = {
             name: _draw(own, material, made / "figures" / (name if len(analyses) > 1 else ""), pool)

@@ -25,7 +25,7 @@ from lpact.store import LazyTables, RunWriter, StoredRun, TaskStore
 from lpact.tables import PREREGISTRATION_ITEMS
 
 if TYPE_CHECKING:
-    from lpact.run.preregistration import Registration
+    from lpact.run.preregistration.record import Registration
 
 
 def execute(
@@ -125,7 +125,7 @@ def _make(
         results = "1 finished result" if n == 1 else f"{n:,} finished results"
         journal.note("resuming", n_results=n, what=f"Resuming: reusing {results}")
     if workspace.run.tasks and not all(writer.tasks.has(task.key) for task in tasks):
-        from lpact.run.preregistration import leave_note
+        from lpact.run.preregistration.earlier import leave_note
 
         leave_note(writer.tasks, config, audit)
     with open_executor(workspace, writer.tasks, workers, lost=lost, note=journal.note) as executor:
@@ -161,7 +161,8 @@ def _followed(
     """Whether the registration was followed, item by item; no table without one."""
     if registration is None:
         return {}
-    from lpact.run.preregistration import reused_results, run_items
+    from lpact.run.preregistration.compare import run_items
+    from lpact.run.preregistration.earlier import reused_results
 
     reused = reused_results(writer.tasks, tasks, registration)
     if reused is not None:
@@ -178,7 +179,7 @@ def _records(
     path = writer.partial / LOG_NAME
     records = {LOG_NAME: path.read_bytes()} if path.is_file() else {}
     if registration is not None:
-        from lpact.run.preregistration import REGISTRATION_NAME
+        from lpact.run.preregistration.record import REGISTRATION_NAME
 
         records[REGISTRATION_NAME] = registration.text().encode()
     return records

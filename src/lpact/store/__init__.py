@@ -42,6 +42,7 @@ from lpact.store.rundir import (
     existing_run,
     partial_folder,
     refuse_foreign,
+    refuse_other_run,
 )
 from lpact.store.tasks import MemoryTasks, Results, TaskStore
 
@@ -79,6 +80,7 @@ __all__ = [
     "read_table",
     "refuse_foreign",
     "refuse_held",
+    "refuse_other_run",
     "sha256_file",
     "storage_errors",
     "table_path",

@@ -17,7 +17,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal, Self
 
@@ -25,6 +25,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lpact.config import StudyConfig, study_config
 from lpact.errors import RunError, did_you_mean
 from lpact.store.disk import (
     LOCK_NAME,
@@ -68,6 +69,11 @@ class StoredRun:
 
     def __repr__(self) -> str:
         return f"StoredRun({str(self.root)!r})"
+
+    @cached_property
+    def config(self) -> StudyConfig:
+        """The configuration that the run was made with; a `ConfigError` if it cannot be read here."""
+        return study_config(self.manifest.config, where=f"{self.root}, {MANIFEST_NAME}")
 
     def tables(self) -> list[Table]:
         """Return the tables of the run, in the order of their declaration."""
@@ -178,6 +184,26 @@ def existing_run(out: str | Path, digest: str) -> RunState:
     return "complete" if manifest.config_digest == digest else "other"
 
 
+def refuse_other_run(out: Path, digest: str) -> None:
+    """Refuse an output folder to which a run of the configuration ``digest`` cannot be moved at the end."""
+    found, remedy = "", "choose another output folder (--out), or move this one away"
+    if out.is_symlink() or os.path.ismount(out):
+        found = "a symbolic link" if out.is_symlink() else "a mount point"
+        remedy = f"name a folder inside it, such as {out / 'run'}"
+    elif (state := existing_run(out, digest)) == "complete":
+        found = "a published run of the same configuration"
+    elif state == "other":
+        found = "other files, or a run of another configuration"
+    if found:
+        raise RunError(
+            "the output folder is taken",
+            where=str(out),
+            got=found,
+            expected="a folder that does not exist yet, or an empty one",
+            remedy=remedy,
+        )
+
+
 class RunWriter:
     """The one process that may make the run ``out``; use it as a context manager.
 
@@ -192,7 +218,7 @@ class RunWriter:
         self.out = Path(os.path.abspath(out))
         self.provenance = provenance
         refuse_locked(self.out)
-        self._refuse_taken()
+        refuse_other_run(self.out, provenance.config_digest)
         self.partial = partial_folder(self.out)
         refuse_foreign(self.partial)
         self._lock = FolderLock(self.partial)
@@ -207,7 +233,7 @@ class RunWriter:
         """Make the working folder ready, now that it is locked; returns the place for results."""
         try:
             # Another process may have published between the first look and the lock.
-            self._refuse_taken()
+            refuse_other_run(self.out, self.provenance.config_digest)
         except RunError:
             if not (self.partial / TASKS_NAME).exists():
                 shutil.rmtree(self.partial, ignore_errors=True)
@@ -268,25 +294,6 @@ class RunWriter:
         _remove(self.partial)
         self.close()
         return StoredRun(self.out)
-
-    def _refuse_taken(self) -> None:
-        """Refuse an output folder to which the run cannot be moved at the end."""
-        found, remedy = "", "choose another output folder, or move this one away"
-        if self.out.is_symlink() or os.path.ismount(self.out):
-            found = "a symbolic link" if self.out.is_symlink() else "a mount point"
-            remedy = f"name a folder inside it, such as {self.out / 'run'}"
-        elif (state := existing_run(self.out, self.provenance.config_digest)) == "complete":
-            found = "a published run of the same configuration"
-        elif state == "other":
-            found = "other files, or a run of another configuration"
-        if found:
-            raise RunError(
-                "the output folder is taken",
-                where=str(self.out),
-                got=found,
-                expected="a folder that does not exist yet, or an empty one",
-                remedy=remedy,
-            )
 
 
 def partial_folder(out: Path) -> Path:

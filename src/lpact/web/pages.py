@@ -256,4 +256,4 @@ def _comparison(site: Site, a: OpenRun, b: OpenRun) -> Comparison:
         if table is not None
     )
     key = ("compare", a.slug, b.slug, files)
-    return site.database.answers.get(key, lambda: diff_runs(a.stored, b.stored, rows=False))
+    return site.database.answers.get(key, lambda: diff_runs(a, b))

@@ -20,6 +20,7 @@ from starlette.responses import Response
 
 from lpact.errors import ConfigError, LPactError
 from lpact.report.explanation import read_file
+from lpact.store import table_path
 from lpact.web import listings, pages
 from lpact.web.address import NotFoundError
 from lpact.web.database import Database
@@ -39,7 +40,7 @@ STATIC = {
 def build(runs: Sequence[str | Path], hosts: Sequence[str]) -> FastAPI:
     """An application over ``runs`` that answers to the names ``hosts``."""
     opened = open_runs(runs)
-    paths = [run.path(table) for run in opened for table in run.tables()]
+    paths = [table_path(run.root, table) for run in opened for table in run.tables()]
     site = Site(opened, Database(paths), build_templates())
 
     @asynccontextmanager
