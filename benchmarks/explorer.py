@@ -308,7 +308,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
 
 
 def _demo(out: Path) -> Path:
-    from lpact.cli.demo import demo_study
+    from lpact.cli.study import demo_study
 
     demo_study().run(out, progress=False)
     return out

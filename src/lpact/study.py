@@ -306,7 +306,7 @@ class Study:
     def extract(self, *, progress: bool | None = None, console: Console | None = None) -> bool:
         """Extract the features that the study needs from its language models; returns whether any were missing."""
         from lpact.inputs.workspace import Workspace
-        from lpact.run.features import extract_features
+        from lpact.run.audit import extract_features
         from lpact.run.progress import reporter
 
         self.audit()
@@ -323,7 +323,7 @@ class Study:
     def plan(self, reporter: Reporter | None = None) -> Plan:
         """Count what a run would compute."""
         from lpact.inputs.workspace import Workspace
-        from lpact.run.features import extraction_cost
+        from lpact.run.audit import extraction_cost
         from lpact.run.plan import make_plan
 
         audit = self.audit(reporter)

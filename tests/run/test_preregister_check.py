@@ -116,7 +116,7 @@ PLANTED: dict[str, tuple[Callable[[Plain], object], tuple[str, str]]] = {
     ),
     "order of models": (
         lambda p: p["config"]["models"].reverse(),
-        ("configuration", "models, their order"),
+        ("configuration", "models"),
     ),
     "section that is gone": (
         lambda p: p["config"].update(novel={"x": 1}),

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from lpact.analyses.base import Analysis, Material, analyses_of
 from lpact.analyses.explanation import ClaimTable, Value
+from lpact.config import flat_options
 from lpact.store import Manifest, RunTables, StoredRun
 from lpact.wording import counted, plain
 
@@ -185,31 +186,7 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Chang
 
 def option_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:
     """Options that differ, by dotted path. A missing option differs from one that is null."""
-    return _changes(dict(_leaves(before)), dict(_leaves(after)))
-
-
-def _leaves(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value with its path. An empty table is a value; a list of named tables is that of its names."""
-    for key, inner in value.items():
-        here = f"{path}.{key}" if path else key
-        if isinstance(inner, Mapping) and inner:
-            yield from _leaves(inner, here)
-        elif _is_named_list(inner):
-            yield here, [table["name"] for table in inner]
-            for table in inner:
-                rest = {name: part for name, part in table.items() if name != "name"}
-                yield from _leaves(rest, f"{here}[{table['name']}]")
-        else:
-            yield here, inner
-
-
-def _is_named_list(value: object) -> bool:
-    """Whether it is a list of tables with distinct names."""
-    if not isinstance(value, list) or not value:
-        return False
-    if not all(isinstance(table, Mapping) and "name" in table for table in value):
-        return False
-    return len({str(table["name"]) for table in value}) == len(value)
+    return _changes(dict(flat_options(before)), dict(flat_options(after)))
 
 
 def _versions(manifest: Manifest) -> dict[str, str]:

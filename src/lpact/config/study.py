@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -213,6 +213,22 @@ def study_config(values: Mapping[str, Any], *, where: str) -> StudyConfig:
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {"": value}
+
+
+def flat_options(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every option of a configuration by its dotted path; a list of tables is their names, then what each holds."""
+    for key, value in values.items():
+        here = f"{path}.{key}" if path else str(key)
+        if isinstance(value, Mapping) and value:
+            yield from flat_options(value, here)
+        elif isinstance(value, list) and value and all(isinstance(own, Mapping) for own in value):
+            names = [own.get("name", place) for place, own in enumerate(value)]
+            yield here, names
+            for name, own in zip(names, value, strict=True):
+                rest = {inner: option for inner, option in own.items() if inner != "name"}
+                yield from flat_options(rest, f"{here}[{name}]")
+        else:
+            yield here, value
 
 
 def list_once(listed: Mapping[str, Sequence[str]]) -> None:

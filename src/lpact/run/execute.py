@@ -13,9 +13,8 @@ import polars as pl
 from lpact.analyses.base import Frames, Task, analyses_of, decided
 from lpact.config import RunConfig, StudyConfig
 from lpact.inputs.workspace import Workspace
-from lpact.run.audit import StudyAudit, audit_study, check_device, provenance
+from lpact.run.audit import StudyAudit, audit_study, check_device, extract_features, provenance
 from lpact.run.executors.local import open_executor
-from lpact.run.features import extract_features
 from lpact.run.journal import Journal, announced
 from lpact.run.measure import Conductor, Measuring
 from lpact.run.progress import Reporter, Several

@@ -36,8 +36,7 @@ from lpact.datasets.catalogue import Download
 from lpact.errors import RunError
 from lpact.features.models import NO_COST, ExtractionCost, ModelPlace
 from lpact.inputs.workspace import build_source
-from lpact.run.audit import StudyAudit, check_device
-from lpact.run.features import wanted_contexts
+from lpact.run.audit import StudyAudit, check_device, wanted_contexts
 from lpact.run.machine import Limits, held_bytes, machine_limits
 from lpact.run.measure import Measuring
 from lpact.run.stages import AUDIT, DECISION, FEATURES, REPORT, TABLES

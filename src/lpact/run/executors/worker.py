@@ -136,7 +136,7 @@ def _one_thread() -> Any:
 def _other_sources(setup: Setup) -> Iterator[str]:
     """Copies of datasets and features that differ from the client's; the client's own files are not read again."""
     from lpact.inputs.workspace import Workspace
-    from lpact.run.features import unready
+    from lpact.run.audit import unready
 
     copied = setup.workspace().check_sources()
     if setup.seen and not copied:
