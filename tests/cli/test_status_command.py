@@ -18,7 +18,7 @@ import pytest
 
 from lpact.analyses.lpact.stages import BRAINS, LEVELS
 from lpact.report.folder import new_folder
-from lpact.run.executors.base import TaskFailure, TaskRecord
+from lpact.run.executors.local import TaskFailure, TaskRecord
 from lpact.run.journal import Journal
 from lpact.run.progress import Reporter
 from lpact.run.status import LOG_NAME

@@ -12,7 +12,7 @@ import pytest
 from lpact.errors import RunError
 from lpact.run.machine import Limits, machine_limits, memory_limit
 from lpact.run.plan import Plan, StageCost, memory_with
-from lpact.run.stages import DECISION, FEATURES, REPORT, TABLES
+from lpact.run.progress import DECISION, FEATURES, REPORT, TABLES
 
 BRAINS, LEVELS = "brains", "levels"
 MIB, GIB = 2**20, 2**30

@@ -23,7 +23,7 @@ from lpact.analyses.lpact.positive_controls import ImplantJob
 from lpact.errors import RunError
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import study_keys
-from lpact.run.executors.base import Setup
+from lpact.run.executors.local import Setup
 from lpact.run.executors.worker import packed, take
 from lpact.run.preregistration.compare import check_run
 from lpact.run.preregistration.earlier import register, study_tasks

@@ -8,11 +8,10 @@ and one digest of all of it. `verify_run` compares a run with it, and decides it
 from __future__ import annotations
 
 from lpact.archive.diff import Comparison, diff_runs
-from lpact.archive.export import Exported, export_run
 from lpact.archive.lock import Lock, LockedRun, lock_run, read_lock
 from lpact.archive.problems import Problem, Verification
-from lpact.archive.unpack import opened_run
 from lpact.archive.verify import verify_run
+from lpact.archive.zipped import Exported, export_run, opened_run
 
 __all__ = [
     "Comparison",

@@ -146,7 +146,7 @@ def diff_runs(before: str | Path | StoredRun, after: str | Path | StoredRun) -> 
 
     Each is the folder of a run, an archive of `lpact.archive.export_run`, or an open run.
     """
-    from lpact.archive.unpack import opened_run
+    from lpact.archive.zipped import opened_run
 
     with ExitStack() as stack:
         first, second = runs = [

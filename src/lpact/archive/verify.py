@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import json
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +36,20 @@ from lpact.archive.problems import (
     first_difference,
     frame_problems,
 )
-from lpact.archive.unpack import unpacked_run
+from lpact.archive.zipped import unpacked_run
 from lpact.config import StudyConfig, study_config
 from lpact.errors import LPactError, RunError
 from lpact.report.folder import REPORT_PAGE
-from lpact.store import Manifest, StoredRun, code_digest, read_manifest, read_table, sha256_file
-from lpact.store.files import write_csv
+from lpact.store import (
+    LazyTables,
+    Manifest,
+    StoredRun,
+    code_digest,
+    read_manifest,
+    read_table,
+    sha256_file,
+)
+from lpact.store.frames import write_csv
 from lpact.store.manifest import LOCK_FILE, MANIFEST_NAME, REPORT_FOLDER, is_locked
 from lpact.tables import PREREGISTRATION_ITEMS, Table, declared_tables
 from lpact.validation import config_digest, parse_digest
@@ -177,17 +186,16 @@ def _by_name(files: Collection[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     }
 
 
-class CheckedTables(Mapping[str, pl.DataFrame]):
+class CheckedTables(LazyTables):
     """The tables of a run that can be read, by name; each is compared with its CSV file.
 
     ``intact`` are files that are as the lock (or the manifest) lists them.
     """
 
     def __init__(self, root: Path, tables: Collection[Table], intact: Collection[str]) -> None:
+        super().__init__({})
         self.problems: list[Problem] = []
         self._root = root
-        self._tables: dict[str, Table] = {}
-        self._frames: dict[str, pl.DataFrame] = {}
         for table in tables:
             try:
                 frame = read_table(root, table)
@@ -196,30 +204,13 @@ class CheckedTables(Mapping[str, pl.DataFrame]):
                     what = f"cannot be read: {error.what}: {error.got}"
                     self.problems.append(Problem("table", f"{table.name}.parquet", what))
                 continue
-            self._tables[table.name] = table
+            # Read again if it is used: not every table stays in memory.
+            self.makers[table.name] = cache(partial(read_table, root, table))
             self._compare_csv(table, frame, intact)
-
-    def __getitem__(self, name: str) -> pl.DataFrame:
-        if name not in self._frames:
-            self._frames[name] = read_table(self._root, self._tables[name])
-        return self._frames[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tables)
-
-    def __len__(self) -> int:
-        return len(self._tables)
 
     def rows(self, name: str, **equals: Any) -> pl.DataFrame:
         """Rows of a table by equality, in the order of the key."""
-        if name not in self:
-            raise RunError(
-                f"the run has no readable table '{name}'",
-                where=str(self._root),
-                expected="a table that the run wrote",
-                remedy="restore the run from a copy",
-            )
-        return self[name].filter(**equals) if equals else self[name]
+        return self[name].filter(**equals)
 
     def _compare_csv(self, table: Table, frame: pl.DataFrame, intact: Collection[str]) -> None:
         """Name the first line in which the CSV file is not what the Parquet file gives."""

@@ -144,7 +144,7 @@ def extraction_line(plan: Plan) -> str:
 
 def _show_cost(plan: Plan, workers: int, *, report: bool) -> None:
     from lpact.run.plan import FACTOR
-    from lpact.run.stages import REPORT
+    from lpact.run.progress import REPORT
 
     heading("Cost per stage, with one worker (about)")
     columns = ("stage", "tasks", "time", "memory per process", "on disk")

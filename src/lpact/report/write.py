@@ -35,7 +35,7 @@ from lpact.report.page import AnalysisPart, Drawn, page_html, strongest
 from lpact.report.references import bibtex
 from lpact.report.render import converter, write_pictures
 from lpact.store import RunTables, StoredRun, table_path, write_table
-from lpact.store.files import write_csv
+from lpact.store.frames import write_csv
 from lpact.store.manifest import REPORT_FOLDER
 from lpact.tables import PREREGISTRATION_ITEMS, Table, find_table
 

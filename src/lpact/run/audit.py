@@ -33,8 +33,7 @@ from lpact.inputs.sources import Owner, Seen
 from lpact.inputs.workspace import Workspace, build_source
 from lpact.registry import BUILT_IN, Plugin, Registry
 from lpact.run.machine import peak_bytes
-from lpact.run.progress import Reporter
-from lpact.run.stages import AUDIT
+from lpact.run.progress import AUDIT, Reporter
 from lpact.store import InputFile, Manifest, Provenance, frame
 from lpact.store.code import is_own, package_digest, source_digests
 from lpact.tables import MODEL_FILES, SOURCE_FILES

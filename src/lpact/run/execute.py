@@ -17,8 +17,7 @@ from lpact.run.audit import StudyAudit, audit_study, check_device, extract_featu
 from lpact.run.executors.local import open_executor
 from lpact.run.journal import Journal, announced
 from lpact.run.measure import Conductor, Measuring
-from lpact.run.progress import Reporter, Several
-from lpact.run.stages import AUDIT, DECISION, TABLES
+from lpact.run.progress import AUDIT, DECISION, TABLES, Reporter, Several
 from lpact.run.status import LOG_NAME, read_status
 from lpact.store import LazyTables, RunWriter, StoredRun, TaskStore
 from lpact.tables import PREREGISTRATION_ITEMS

@@ -39,7 +39,7 @@ from lpact.inputs.workspace import build_source
 from lpact.run.audit import StudyAudit, check_device, wanted_contexts
 from lpact.run.machine import Limits, held_bytes, machine_limits
 from lpact.run.measure import Measuring
-from lpact.run.stages import AUDIT, DECISION, FEATURES, REPORT, TABLES
+from lpact.run.progress import AUDIT, DECISION, FEATURES, REPORT, TABLES
 from lpact.tables import MODEL_FILES, find_table
 from lpact.wording import counted, size
 

@@ -12,14 +12,17 @@ from lpact.store.disk import (
     sha256_file,
     storage_errors,
 )
-from lpact.store.files import csv_rows, read_table, table_path, write_table
 from lpact.store.frames import (
     concat,
+    csv_rows,
     empty,
     frame,
     frame_from_columns,
     polars_schema,
+    read_table,
+    table_path,
     validate,
+    write_table,
 )
 from lpact.store.manifest import (
     SIGNAL_LIBRARIES,

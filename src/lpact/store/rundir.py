@@ -36,7 +36,7 @@ from lpact.store.disk import (
     storage_errors,
     sync_folder,
 )
-from lpact.store.files import read_table, table_path, write_table
+from lpact.store.frames import read_table, table_path, write_table
 from lpact.store.manifest import (
     MANIFEST_NAME,
     Manifest,
@@ -109,9 +109,15 @@ class StoredRun:
             return self.table(name).height
 
     def _read(self, table: Table) -> pl.DataFrame:
-        path = table_path(self.root, table)
-        checksum = self._checksums.get(f"{table.name}.parquet")
-        if checksum is None:
+        path, checksum = table_path(self.root, table), self.checksum(table)
+        if path.is_file() and sha256_file(path) != checksum:
+            raise table_changed(path, table, "another SHA-256 than the manifest lists", checksum)
+        return read_table(self.root, table)
+
+    def checksum(self, table: Table) -> str:
+        """SHA-256 of a table's Parquet file as the manifest lists it; a `RunError` if the run has no such table."""
+        listed = self._checksums.get(f"{table.name}.parquet")
+        if listed is None:
             raise RunError(
                 f"the run has no table '{table.name}'",
                 where=str(self.root / MANIFEST_NAME),
@@ -119,15 +125,18 @@ class StoredRun:
                 expected="a table that the run wrote",
                 remedy=did_you_mean(table.name, [present.name for present in self.tables()]),
             )
-        if path.is_file() and sha256_file(path) != checksum:
-            raise RunError(
-                f"the table '{table.name}' has changed since the run was published",
-                where=str(path),
-                got="another SHA-256 than the manifest lists",
-                expected=checksum,
-                remedy="restore the file from a copy, or run the study again",
-            )
-        return read_table(self.root, table)
+        return listed
+
+
+def table_changed(path: Path, table: Table, got: str, expected: str) -> RunError:
+    """The error about a table's file that is not the one that was published."""
+    return RunError(
+        f"the table '{table.name}' has changed since the run was published",
+        where=str(path),
+        got=got,
+        expected=expected,
+        remedy="restore the file from a copy, or run the study again",
+    )
 
 
 class LazyTables(Mapping[str, pl.DataFrame]):
