@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -37,7 +38,6 @@ MOST_CELLS = 1000
 """Cells of one column, or rows of one kind, that are listed; a further entry counts the rest."""
 _LONGEST = 100
 _AROUND = 60
-_CHUNK = 2**20
 _OLD, _NEW = "\x00old", "\x00new"
 
 
@@ -110,20 +110,14 @@ def change(old: Any, new: Any) -> str:
 
 def first_difference(stored: BinaryIO, made: BinaryIO) -> str:
     """The first line in which two texts differ, around the first difference; empty if they are the same."""
-    line, before = 1, b""
-    while (one := stored.read(_CHUNK)) == (other := made.read(_CHUNK)):
-        if not one:
-            return ""
-        line, before = line + one.count(b"\n"), one[-_AROUND:]
-    shorter = min(len(one), len(other))
-    at = next((i for i in range(shorter) if one[i] != other[i]), shorter)
-    line += one.count(b"\n", 0, at)
-    start = (before + one[:at])[-_AROUND // 2 :].rpartition(b"\n")[2]
-    here, there = (
-        (start + text[at : at + _AROUND]).partition(b"\n")[0].decode(errors="replace")
-        for text in (one, other)
-    )
-    return f"line {line} reads {shown(here)}, made again {shown(there)}"
+    for number, pair in enumerate(zip_longest(stored, made, fillvalue=b""), start=1):
+        if pair[0] != pair[1]:
+            bytes_ = enumerate(zip(*pair, strict=False))
+            at = next((i for i, (a, b) in bytes_ if a != b), min(map(len, pair)))
+            part = slice(max(0, at - _AROUND // 2), at + _AROUND)
+            here, there = (line[part].rstrip(b"\n").decode(errors="replace") for line in pair)
+            return f"line {number} reads {shown(here)}, made again {shown(there)}"
+    return ""
 
 
 def frame_problems(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from lpact.run.executors.local import open_executor
 from lpact.run.journal import Journal, announced
 from lpact.run.measure import Conductor, Measuring
 from lpact.run.progress import AUDIT, DECISION, TABLES, Reporter, Several
-from lpact.run.status import LOG_NAME, read_status
+from lpact.run.status import LOG_NAME
 from lpact.store import LazyTables, RunWriter, StoredRun, TaskStore
 from lpact.tables import PREREGISTRATION_ITEMS
 
@@ -52,7 +51,15 @@ def execute(
     tasks = TaskStore(Path(settings.tasks)) if settings.tasks else None
     with (
         RunWriter(out, provenance(config, audit), tasks) as writer,
-        _journal(config, writer, reporter, workers, expected, settings.cluster) as journal,
+        Journal(
+            writer.partial,
+            reporter,
+            study=config.name,
+            config_digest=config.digest(),
+            workers=workers,
+            expected=expected,
+            cluster=settings.cluster,
+        ) as journal,
     ):
         journal.known(AUDIT, audit.n_recordings, audit.seconds, audit.peak_bytes)
         if registration is not None:
@@ -66,39 +73,6 @@ def execute(
             audit = audit_study(workspace, journal)
             writer.provenance = provenance(config, audit)
         return _make(workspace, audit, writer, workers, journal, registration)
-
-
-@contextmanager
-def _journal(
-    config: StudyConfig,
-    writer: RunWriter,
-    reporter: Reporter,
-    workers: int,
-    expected: Mapping[str, float] | None,
-    cluster: str,
-) -> Iterator[Journal]:
-    """The run's log and status; how it ends is the last thing that they say."""
-    if not expected and (before := read_status(writer.partial)) is not None:
-        expected = before.expected
-    journal = Journal(
-        writer.partial,
-        reporter,
-        study=config.name,
-        config_digest=config.digest(),
-        workers=workers,
-        expected=expected,
-        cluster=cluster,
-    )
-    try:
-        yield journal
-    except KeyboardInterrupt:
-        journal.close("interrupted", "stopped by Ctrl-C or a signal to end")
-        raise
-    except BaseException as error:
-        journal.close("failed", str(error))
-        raise
-    finally:
-        journal.close("finished")
 
 
 def _make(

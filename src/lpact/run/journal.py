@@ -120,8 +120,8 @@ class Journal(Reporter):
     """Log, status and progress of one attempt at a run.
 
     ``folder`` is the working folder, which this process has locked. ``expected`` holds the seconds of each stage, if a
-    plan knows them. A second thread writes the status every second; `close` and `leave` end it. An error of the
-    log or the status never ends a run. With ``logged=False`` there is a status and no log.
+    plan knows them; else those of an earlier attempt are used. A second thread writes the status every second; `close`
+    and `leave` end it. An error of the log or the status never ends a run. With ``logged=False`` there is no log.
     """
 
     def __init__(
@@ -139,7 +139,8 @@ class Journal(Reporter):
         self._folder = folder
         self._reporter = reporter
         self._log = LogFile(folder / LOG_NAME, self.say) if logged else None
-        self._progress = RunProgress(expected or {})
+        before = read_status(folder)
+        self._progress = RunProgress(expected or (before.expected if before else {}))
         self._lock = threading.RLock()
         self._closed = threading.Event()
         self._outcome: Outcome | None = None
@@ -170,6 +171,19 @@ class Journal(Reporter):
         self._tick()
         self._heart = threading.Thread(target=self._beat, name="lpact journal", daemon=True)
         self._heart.start()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: object
+    ) -> None:
+        if kind is None:
+            self.close("finished")
+        elif issubclass(kind, KeyboardInterrupt):
+            self.close("interrupted", "stopped by Ctrl-C or a signal to end")
+        else:
+            self.close("failed", str(error))
 
     @property
     def n_failed(self) -> int:
@@ -380,14 +394,12 @@ def announced(out: str | Path, config: StudyConfig, workers: int) -> Iterator[Jo
     status = partial / STATUS_NAME
     try:
         before = status.read_bytes() if status.is_file() else None
-        said = read_status(partial)
         journal = Journal(
             partial,
             Reporter(),
             study=config.name,
             config_digest=config.digest(),
             workers=workers,
-            expected=None if said is None else said.expected,
             logged=False,
         )
         try:

@@ -262,36 +262,32 @@ def is_list(column: Column) -> bool:
 
 
 def count(database: Database, query: Query) -> int:
-    """How many rows there are; counted once for every filter."""
-
-    def look() -> int:
-        made = _Statement(query)
-        return int(database.rows(made.sql("count(*)", made.where), made.values)[0][0])
-
-    return database.answers.get(("count", query.filter_key), look)
+    """How many rows there are."""
+    return int(_answer(database, query, "count(*)")[0][0])
 
 
 def value_counts(database: Database, query: Query, column: Column) -> dict[Any, int]:
     """How many rows every value of a column has."""
-
-    def look() -> dict[Any, int]:
-        made = _Statement(query)
-        sql = made.sql(f"{quoted(column)}, count(*)", made.where, "GROUP BY 1 ORDER BY 1")
-        return dict(database.rows(sql, made.values))
-
-    return database.answers.get(("value_counts", query.filter_key, column.name), look)
+    shown = f"{quoted(column)}, count(*)"
+    return dict(_answer(database, query, shown, "GROUP BY 1 ORDER BY 1"))
 
 
 def values(database: Database, source: Source, column: Column) -> list[Any] | None:
     """Distinct values of a column, sorted; None where they are more than `MOST_VALUES`."""
+    query = Query(source, (Condition(column, "some"),))
+    limit = f"LIMIT {MOST_VALUES + 1}"
+    found = sorted(row[0] for row in _answer(database, query, f"DISTINCT {quoted(column)}", limit))
+    return found if len(found) <= MOST_VALUES else None
 
-    def look() -> list[Any] | None:
-        made = _Statement(Query(source, (Condition(column, "some"),)))
-        sql = made.sql(f"DISTINCT {quoted(column)}", made.where, f"LIMIT {MOST_VALUES + 1}")
-        found = sorted(row[0] for row in database.rows(sql, made.values))
-        return found if len(found) <= MOST_VALUES else None
 
-    return database.answers.get(("values", source.key, column.name), look)
+def _answer(database: Database, query: Query, shown: str, rest: str = "") -> list[tuple[Any, ...]]:
+    """What a query selects; looked up once for every filter."""
+
+    def look() -> list[tuple[Any, ...]]:
+        made = _Statement(query)
+        return database.rows(made.sql(shown, made.where, rest), made.values)
+
+    return database.answers.get((query.filter_key, shown, rest), look)
 
 
 def page(database: Database, query: Query, offset: int, limit: int) -> list[dict[str, Any]]:

@@ -339,7 +339,7 @@ class Processes:
         self._start(1 if suspects else self.workers)
 
     def _start(self, n_processes: int) -> None:
-        with fork_server.one_thread_environment(), _interrupts_ignored():
+        with fork_server.one_thread_environment(), fork_server.interrupts_ignored():
             self._n_processes = n_processes
             self._pool = ProcessPoolExecutor(
                 n_processes,
@@ -372,19 +372,6 @@ def _died(when: str, got: str) -> RunError:
         remedy="memory may be short: see `lpact plan`, and use fewer workers; in a script, start the run under "
         "`if __name__ == '__main__':`; then run again to resume",
     )
-
-
-@contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Processes that start in this block ignore Ctrl-C, which the main process handles."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 _worker: list[tuple[Workspace, TaskStore, list[str]]] = []
@@ -432,18 +419,14 @@ def too_many_workers(workers: int) -> str:
     )
 
 
-def _ignore(*_: object, **__: object) -> None:
-    """Do nothing."""
-
-
 @contextmanager
 def open_executor(
     workspace: Workspace,
     results: Results,
     workers: int,
     *,
-    lost: Callable[[list[Task]], None] = _ignore,
-    note: Callable[..., None] = _ignore,
+    lost: Callable[[list[Task]], None] = lambda _: None,
+    note: Callable[..., None] = lambda *_, **__: None,
 ) -> Iterator[Executor]:
     """The cluster of the run's settings, processes of this machine, or this process if one worker is enough.
 
