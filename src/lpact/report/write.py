@@ -67,21 +67,9 @@ def write_report(
     workers: int = 0,
     tell: Tell = lambda _: None,
 ) -> WrittenReport:
-    """Write the report of a finished run; nothing is fitted again.
+    """Write the report of a finished run, with the arguments of `lpact.Run.report`; nothing is fitted again.
 
-    Parameters
-    ----------
-    run
-        The run.
-    out
-        Folder of the report; by default ``report/`` in the run. An earlier report there is replaced, and a folder that
-        holds anything else is refused.
-    with_tables
-        Whether every table is written as CSV and LaTeX beside the page.
-    workers
-        Threads that draw and write meanwhile.
-    tell
-        Called with a few words on each step.
+    An earlier report is replaced, and a folder that holds anything else is refused.
     """
     folder = run.root / REPORT_FOLDER if out is None else Path(out)
     refuse_foreign(folder)

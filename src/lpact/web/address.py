@@ -12,8 +12,9 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 
 from lpact.errors import LPactError, did_you_mean
+from lpact.store.frames import is_list
 from lpact.tables import Column, Table
-from lpact.web.query import OPERATORS, Condition, is_list
+from lpact.web.query import OPERATORS, Condition
 
 LONGEST_TEXT = 500
 """Characters of a search or a number."""

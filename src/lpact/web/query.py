@@ -20,6 +20,7 @@ import polars as pl
 import pyarrow as pa
 
 from lpact.errors import RunError
+from lpact.store.frames import is_list
 from lpact.tables import Column, Table
 from lpact.web.runs import TableFile
 
@@ -254,11 +255,6 @@ def _select(shown: str, source: str, *rest: str) -> str:
 def quoted(column: Column) -> str:
     """A declared column in a statement."""
     return f'"{column.name}"'
-
-
-def is_list(column: Column) -> bool:
-    """Whether a column holds lists."""
-    return column.dtype.startswith("list")
 
 
 def count(database: Database, query: Query) -> int:
