@@ -172,7 +172,7 @@ class Run(StoredRun):
         out
             Folder of the report; by default ``report/`` in the run.
         tables
-            Whether every table is written as CSV and LaTeX beside the page.
+            Whether every table is written as CSV and LaTeX next to the page.
         workers
             Threads that draw and write.
         tell

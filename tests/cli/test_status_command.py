@@ -129,7 +129,7 @@ def test_nothing_there(lpact: Lpact, out: Path) -> None:
     result = lpact("status", out)
     assert result.exit_code == 2
     assert result.stderr.startswith("error: there is no run\n")
-    assert "my run.partial beside it" in result.stderr
+    assert "my run.partial next to it" in result.stderr
     out.mkdir()
     assert "a folder without a manifest" in lpact("status", out).stderr
 

@@ -120,7 +120,7 @@ def check_files(
 ) -> tuple[list[Problem], set[str]]:
     """Compare every file; return the problems, and the names of the intact files.
 
-    Without a lock only table files are known, and others may lie beside them.
+    Without a lock only table files are known, and others may lie next to them.
     """
     problems, intact = [], set()
     for name, facts in expected.items():

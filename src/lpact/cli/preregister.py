@@ -27,7 +27,7 @@ def command(
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", help=f"File to write; default: beside the study, NAME{SUFFIX}."),
+        typer.Option("--out", help=f"File to write; default: next to the study, NAME{SUFFIX}."),
     ] = None,
     run: Annotated[
         list[Path] | None,

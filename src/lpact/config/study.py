@@ -83,8 +83,8 @@ class RunConfig(Section):
     grids: str = Field("lpact-grids", min_length=1)
     """Folder in which recordings that take long to read are kept on their event grid; relative to the study file."""
     tasks: str = ""
-    """Folder in which results of finished tasks are kept by content, relative to the study file. Empty: beside the run,
-    until it is finished. Other runs with the same folder reuse what is the same for them.
+    """Folder in which results of finished tasks are kept by content, relative to the study file. Empty: next to the
+    run, until it is finished. Other runs with the same folder reuse what is the same for them.
     """
     preregistration: str = ""
     """File of `lpact preregister` that the run is compared with, item by item; relative to the study file."""

@@ -62,7 +62,7 @@ def page_html(
 ) -> str:
     """The report as one HTML document; ``methods`` and ``bibtex`` are for pasting.
 
-    ``table_files`` are tables beside the page: name, meaning, number of rows, and files by format.
+    ``table_files`` are tables next to the page: name, meaning, number of rows, and files by format.
     """
     style, script = _style(), read_file("page.js")
     shown = [_analysis(part) for part in parts]

@@ -1,6 +1,6 @@
 """BibTeX entries, and which of them belong to readers, controls, mechanisms and software.
 
-Entries are in ``references.bib`` beside this file. A field that is not known for certain is left out there. What a run
+Entries are in ``references.bib`` next to this file. A field that is not known for certain is left out there. What a run
 cites is what its Methods section cites (`lpact.report.methods.cited_keys`).
 """
 

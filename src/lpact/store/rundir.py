@@ -277,7 +277,7 @@ class RunWriter:
         """Write the tables (by name) and the manifest, move them into place, remove the working folder.
 
         Tables are read one at a time. ``wrote`` is called after each, ``then`` with the number of rows of all: it may
-        return further tables. ``last`` is called at the end and returns files to write beside the manifest.
+        return further tables. ``last`` is called at the end and returns files to write next to the manifest.
         """
         run = self.partial / "run"
         with storage_errors(run, "an earlier attempt to publish cannot be removed"):
@@ -306,7 +306,7 @@ class RunWriter:
 
 
 def partial_folder(out: Path) -> Path:
-    """The working folder of a run, beside it."""
+    """The working folder of a run, next to it."""
     return out.with_name(f"{out.name}.partial")
 
 

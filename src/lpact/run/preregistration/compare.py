@@ -163,7 +163,7 @@ def _before_results(content: Content) -> Line:
 
 
 def compare(registered: Content, found: Content) -> Iterator[Line]:
-    """Every item of a registration beside what the run has; a part that is the same is one line."""
+    """Every item of a registration compared with what the run has; a part that is the same is one line."""
     both = (registered, found)
     yield Line("seed", "seed", str(registered.seed), str(found.seed))
     own, other = (_sections(side.config) for side in both)

@@ -83,7 +83,7 @@ def _reads(task: Task) -> bool:
 def look_for_results(
     folder: Path, inputs: Iterable[InputFile], pairs: Iterable[Pair]
 ) -> list[EarlierRun]:
-    """Search the run ``folder``, and what an interrupted run left beside it.
+    """Search the run ``folder``, and what an interrupted run left next to it.
 
     ``inputs`` are the files of the study that is to be registered, ``pairs`` its datasets and models. Datasets and
     models are compared by checksums, whatever their names; a model without files by its name.
