@@ -51,7 +51,7 @@ def registration(study: Study) -> Registration:
 
 def changed(registration: Registration, change: Callable[[Plain], object]) -> Registration:
     """What would have been registered had the study been another."""
-    plain = registration.content.model_dump(mode="json")
+    plain = registration.registered.model_dump(mode="json")
     change(plain)
     return new_registration(Content.model_validate_json(json.dumps(plain)))
 
@@ -91,11 +91,11 @@ def test_a_run_of_the_registered_study_follows_every_item(
 
 
 def test_claims_and_rows_are_those_of_the_run(registration: Registration, small_run: Run) -> None:
-    planned = registration.content.claims
+    planned = registration.registered.claims
     judged = small_run.claims().select("dataset", "model", "layer", "mechanism").iter_rows()
     assert planned.keys() == {"lpact"}
     assert set(planned["lpact"]) == {"/".join(map(str, row)) for row in judged}
-    for table, own in registration.content.rows.items():
+    for table, own in registration.registered.rows.items():
         found = small_run.table(table).height
         assert found <= own.n_rows if own.at_most else found == own.n_rows, table
 

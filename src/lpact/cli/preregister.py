@@ -113,7 +113,7 @@ def _show_registration(made: Registration) -> None:
     """Print what was registered, in a few lines."""
     from lpact.run.preregistration.earlier import KEPT
 
-    content = made.content
+    content = made.registered
     kept = sum(run.state == KEPT for run in content.earlier_runs)
     rows = [
         ("configuration", content.config_digest),

@@ -399,12 +399,6 @@ def _first_key(frame: pl.DataFrame, table: Table) -> str:
 ROWS_PER_GROUP = 131_072
 ROWS_PER_CSV_SLICE = 50_000
 ZSTD_LEVEL = 3
-_ARROW_TYPES = {
-    "str": pa.large_string(),
-    "int": pa.int64(),
-    "float": pa.float64(),
-    "bool": pa.bool_(),
-}
 
 
 def table_path(root: Path, table: Table, suffix: str = ".parquet") -> Path:
@@ -476,10 +470,10 @@ def read_table(root: Path, table: Table) -> pl.DataFrame:
 
 def arrow_schema(table: Table) -> pa.Schema:
     """The schema of the Parquet file, with meanings, units and the key as metadata."""
+    types = empty(table).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
     fields = []
     for column in table.columns:
-        element = _ARROW_TYPES[element_kind(column)]
-        dtype = pa.large_list(element) if is_list(column) else element
+        dtype = types.field(column.name).type
         about = {"meaning": column.meaning, "unit": column.unit}
         fields.append(pa.field(column.name, dtype, nullable=column.nullable, metadata=about))
     metadata = {"table": table.name, "meaning": table.meaning, "key": json.dumps(table.key)}

@@ -42,7 +42,8 @@ class Database:
             },
         )
         self._paths = frozenset(map(str, paths))
-        allowed = ", ".join(_literal(str(path)) for path in paths)
+        # The one setting that takes no parameter.
+        allowed = ", ".join("'" + path.replace("'", "''") + "'" for path in map(str, paths))
         for statement in (
             "SET temp_directory = ''",
             f"SET allowed_paths = [{allowed}]",
@@ -121,11 +122,6 @@ class Cache:
             while len(self._kept) > self._limit:
                 self._kept.popitem(last=False)
         return value
-
-
-def _literal(text: str) -> str:
-    """A text as SQL; used for paths of runs alone, in the one setting that takes no parameter."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 MOST_VALUES = 2_000

@@ -83,8 +83,9 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> PlainTextResponse | None:
         headers = Headers(scope=scope)
-        named = headers.getlist("host")
-        if len(named) != 1 or not self._is_ours(named[0]):
+        named = [host_name(host) for host in headers.getlist("host")]
+        by_number = ANY_ADDRESS in self._hosts and all(map(_is_address, named))
+        if len(named) != 1 or not (named[0] in self._hosts or by_number):
             return PlainTextResponse(
                 "This name is not one of the explorer's. Start it with --allow-host NAME to allow it.\n",
                 421,
@@ -94,10 +95,6 @@ class Guard:
         if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
             return PlainTextResponse("No request body is read.\n", 413)
         return None
-
-    def _is_ours(self, host: str) -> bool:
-        name = host_name(host)
-        return name in self._hosts or (ANY_ADDRESS in self._hosts and _is_address(name))
 
 
 def host_name(host: str) -> str:

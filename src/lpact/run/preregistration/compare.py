@@ -88,7 +88,7 @@ def run_items(
 
 
 def _items(about: Iterable[Line], registration: Registration, found: Content) -> pl.DataFrame:
-    rows = [line.row() for line in (*about, *compare(registration.content, found))]
+    rows = [line.row() for line in (*about, *compare(registration.registered, found))]
     return validate(frame(PREREGISTRATION_ITEMS, rows), PREREGISTRATION_ITEMS)
 
 
@@ -125,7 +125,7 @@ def _about_registration(
     if deposited is not None:
         why = "" if deposited == found else "the file is not the registration that was deposited"
         yield Line("registration", DEPOSITED, deposited, found, why)
-    yield _before_results(registration.content)
+    yield _before_results(registration.registered)
     edited = "" if registration.time_intact else ", a time that was edited"
     moment = f"registered at {registration.registered_at}{edited}"
     now, why, followed = "the run was made with it", "", True

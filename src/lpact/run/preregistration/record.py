@@ -185,11 +185,6 @@ class Registration(Item):
     registered: Content
 
     @property
-    def content(self) -> Content:
-        """What was registered."""
-        return self.registered
-
-    @property
     def found_digest(self) -> str:
         """Digest of the content as it is now: SHA-256 of its JSON without white space."""
         own = {"format": FORMAT, "format_version": FORMAT_VERSION}
