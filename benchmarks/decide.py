@@ -28,7 +28,7 @@ from lpact.analyses.lpact.robustness import (
     n_claim_decisions,
     robustness,
 )
-from lpact.cli.demo import demo_study
+from lpact.cli.study import demo_study
 from lpact.store import StoredRun
 from lpact.study import open_run
 

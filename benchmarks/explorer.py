@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.machine import machine, versions
 from lpact.store import Provenance, StoredRun, build_manifest, write_manifest
-from lpact.store.files import ROWS_PER_GROUP, ZSTD_LEVEL, arrow_schema
+from lpact.store.frames import ROWS_PER_GROUP, ZSTD_LEVEL, arrow_schema
 from lpact.tables import Table
 
 RESULTS = Path(__file__).parent / "results"
@@ -308,7 +308,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
 
 
 def _demo(out: Path) -> Path:
-    from lpact.cli.demo import demo_study
+    from lpact.cli.study import demo_study
 
     demo_study().run(out, progress=False)
     return out

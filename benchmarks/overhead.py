@@ -53,7 +53,7 @@ class Nothing:
 
 def one(way: str, n_tasks: str, folder: str, address: str) -> None:
     """Run the tasks one way, and print what it took."""
-    from lpact.cli.demo import demo_study
+    from lpact.cli.study import demo_study
     from lpact.config import RunConfig
     from lpact.inputs.workspace import Workspace
     from lpact.run.executors.local import open_executor

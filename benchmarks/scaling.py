@@ -50,7 +50,7 @@ class Stages(Reporter):
 
 def one(workers: int, folder: str) -> None:
     """Run the demo study, and print seconds by stage."""
-    from lpact.cli.demo import demo_study
+    from lpact.cli.study import demo_study
     from lpact.run.execute import execute
 
     study = demo_study()

@@ -397,7 +397,9 @@ def _member(name: str, member: Any) -> Iterator[str]:
     if not inspect.isclass(member) or issubclass(member, BaseModel):
         return
     rows = []
-    for own, value in vars(member).items():
+    stored = [base for base in member.__mro__[1:] if base.__module__.startswith("lpact.store.")]
+    # What `Run` inherits is documented with it; bases of measures and estimators have entries of their own.
+    for own, value in (item for base in (*stored, member) for item in vars(base).items()):
         if own.startswith("_") or not (callable(value) or _is_method(value)):
             continue
         call = getattr(value, "__func__", value)

@@ -30,40 +30,25 @@ class _Explained(StrEnum, metaclass=_NamedByCode):
 class FinalLabel(_Explained):
     """Verdict on a claim, in the order in which they are tried."""
 
-    DIAGNOSTIC_ONLY = (
-        "The dataset is kept for transparency but cannot support primary neural evidence."
-    )
-    INSUFFICIENT_COVERAGE = (
-        "Too few subject-runs or brain units for a robust confirmatory inference."
-    )
+    DIAGNOSTIC_ONLY = "Kept for transparency; the dataset cannot support primary neural evidence."
+    INSUFFICIENT_COVERAGE = "Too few subject-runs or brain units for a confirmatory inference."
     INTEGRATED_CANDIDATE = "Every gate passes."
-    MECHANISM_SPECIFIC_CANDIDATE = (
-        "Predictive, relational, mechanism, severe-control and replication gates pass; the ceiling gate "
-        "does not."
-    )
+    MECHANISM_SPECIFIC_CANDIDATE = "Every gate except the ceiling gate passes."
     RELATIONAL_CANDIDATE = (
         "Predictive, relational, severe-control and replication gates pass; the mechanism "
         "gate does not."
     )
-    PREDICTIVE_ONLY = (
-        "The model predicts beyond nuisance and severe controls, and no more than that is shown."
-    )
+    PREDICTIVE_ONLY = "The model predicts beyond nuisance and severe controls; no more is shown."
     INSUFFICIENT_BRAIN_CEILING = "Brain–brain reliability is missing, invalid or below the minimum."
-    CONTROL_EXPLAINED = (
-        "There is a raw positive, and nuisance, a severe control or an unmet gate accounts for it."
-    )
+    CONTROL_EXPLAINED = "Nuisance, a severe control or an unmet gate accounts for a raw positive."
     NULL = "No raw positive at any level."
 
 
 class Gate(_Explained):
     """Gates of the decision, in the order in which a failure is reported."""
 
-    PREDICTIVE = (
-        "The real features beat nuisance and the best severe control, on average over subject-runs."
-    )
-    SEVERE_CONTROL = (
-        "No severe control reaches the real features at level 1, nor in most summaries at level 2."
-    )
+    PREDICTIVE = "On average over subject-runs, features beat nuisance and the best severe control."
+    SEVERE_CONTROL = "No severe control reaches the model at level 1, or in most level-2 summaries."
     RELATIONAL = "The model's pattern over units resembles the brain's own more than any control's pattern does."
     MECHANISM = "Stripping the mechanism costs its own target units more than others, and more than a mismatched strip."
     CEILING = "The surviving evidence reaches the minimum fraction of brain–brain reliability."
@@ -80,19 +65,13 @@ class RowLabel(_Explained):
     SEVERE_CONTROL_EXPLAINED = "At least one severe control scores at least as high as the model."
     UNRELIABLE_BRAIN_PATTERN = "The brain unit's own pattern is not reliable across split halves."
     INSUFFICIENT_COVERAGE = "Too few units for a relational pattern."
-    NO_PREDICTIVE_CANDIDATE = (
-        "The claim did not pass the predictive gate, so a drop has nothing to explain."
-    )
-    NO_RELATIONAL_CANDIDATE = (
-        "The claim did not pass the relational gate, so the drop cannot be read as a mechanism."
-    )
+    NO_PREDICTIVE_CANDIDATE = "The predictive gate did not pass: a drop has nothing to explain."
+    NO_RELATIONAL_CANDIDATE = "The relational gate did not pass: a drop is no sign of a mechanism."
     STRIPPING_NO_EFFECT = "Removing the mechanism cost no held-out score."
     NONSPECIFIC_FEATURE_DEGRADATION = "The drop is not above that of a mismatched strip."
     DIAGONAL_NOT_DOMINANT = "A non-matching target dropped at least as much as the matching one."
     INSUFFICIENT_TARGETS = "Too few mechanisms or target units for a contrast."
-    NOT_A_MATCHING_TARGET = (
-        "A comparison row: another mechanism's target dropped less than the matching one."
-    )
+    NOT_A_MATCHING_TARGET = "Comparison row: another target dropped less than the matching one."
     INSUFFICIENT_BRAIN_CEILING = "Brain–brain reliability is missing, invalid or below the minimum."
     CONTROL_EXPLAINED = "The ceiling-normalised contrast is not positive."
     BELOW_CEILING_FRACTION = "The score is below the minimum fraction of the brain–brain ceiling."
@@ -110,53 +89,25 @@ class Reason(_Explained):
     TOO_FEW_EVENTS = "Too few events remain for the configured folds."
     TOO_FEW_STORIES = "Leave-one-story-out needs at least three stories."
     WORDS_OVERLAP = "A word starts before the previous one has ended."
-    WORDS_WITHOUT_FREQUENCY = (
-        "Some words are not in the list of word frequencies; they have the lowest "
-        "frequency of the list."
-    )
-    WORDS_OUTSIDE_RECORDING = (
-        "Response windows of some words lie outside the recording; those events are left out."
-    )
-    WORDS_WITHOUT_TIME = (
-        "The recording does not hold some words of the stimulus (a trigger is missing, it began late or ended early); "
-        "those events are left out."
-    )
-    BAD_SPAN = (
-        "The source marks a stretch as unusable, or a signal is beyond the artefact threshold there; events whose "
-        "response windows touch it are left out."
-    )
-    MISSING_SAMPLES = (
-        "Neural data hold stretches without finite values; events whose response windows touch them are "
-        "left out."
-    )
+    WORDS_WITHOUT_FREQUENCY = "Words that the frequency list lacks have its lowest frequency."
+    WORDS_OUTSIDE_RECORDING = "Events with response windows outside the recording are left out."
+    WORDS_WITHOUT_TIME = "Words that the recording lacks (no trigger, cut short) are left out."
+    BAD_SPAN = "Events that touch a stretch marked bad, or an artefact, are left out."
+    MISSING_SAMPLES = "Events whose response windows touch non-finite samples are left out."
     CLOCK_DRIFT = "The clocks of stimulus and recording drift apart; word times follow the recording's triggers."
-    TRIGGERS_DROPPED = (
-        "Triggers that were expected are not in the recording; words near them take the nearest one that "
-        "is."
-    )
-    CHANNEL_NOT_NEURAL = (
-        "A channel carries triggers or other signals, not neural data, and is left out."
-    )
+    TRIGGERS_DROPPED = "Triggers are missing; words near them take the nearest existing trigger."
+    CHANNEL_NOT_NEURAL = "A channel without neural data (triggers, other signals) is left out."
     CHANNEL_MARKED_BAD = "The source marks the channel as bad, and it is left out."
     CHANNEL_NOT_SELECTED = "The study's channel selection leaves the channel out."
     CHANNEL_WITHOUT_REFERENCE = "The channel has no neighbour to be referenced to, and is left out."
     UNIT_WITHOUT_PLACE = "The source does not say where the unit lies."
     SOURCE_ROWS_LEFT_OUT = "Rows of a source table are broken in a known way, and are left out."
     SOURCE_ROWS_SORTED = "Rows of a source table are not in order of time; they were sorted."
-    SOURCE_ROWS_MENDED = (
-        "Cells of a source table are wrong in a known way, and were corrected as the finding says."
-    )
-    SOURCE_STANDS_IN = (
-        "A file of the dataset is missing, and another one that holds the same is read instead."
-    )
-    SENTENCES_BY_RULE = (
-        "The source does not number sentences; they follow from punctuation or pauses."
-    )
+    SOURCE_ROWS_MENDED = "Wrong cells of a source table were corrected, as the finding says."
+    SOURCE_STANDS_IN = "A file is missing, and another one with the same content is read instead."
+    SENTENCES_BY_RULE = "The source numbers no sentences; they follow punctuation or pauses."
     SIDECAR_DISAGREES = "A sidecar file and the data disagree in something that does not matter here; the data count."
-    STIMULUS_START_ASSUMED = (
-        "Nothing says when the stimulus begins in the recording; it is taken to begin with the first "
-        "sample."
-    )
+    STIMULUS_START_ASSUMED = "The stimulus is assumed to begin with the recording's first sample."
     RECORDING_NOT_READ = "A recording lies in the folder and is not read; the finding says why."
     CONFOUNDS_NOT_OFFERED = "Series that could be regressed out did not come with the recording."
     NO_WORDS_IN_TR = "TRs without any word onset carry no features and are left out."
@@ -166,21 +117,11 @@ class Reason(_Explained):
     NO_OTHER_LAYER = "The model offers no other layer."
     NO_SENTENCE_IDS = "The words carry no sentence ids, or one word a sentence."
     STORY_TOO_SHORT = "No story is long enough for this surrogate."
-    SHIFT_NOT_POSSIBLE = (
-        "The run is too short to rotate it by more than the features' autocorrelation time."
-    )
+    SHIFT_NOT_POSSIBLE = "The run is too short to rotate beyond the features' autocorrelation time."
     MECHANISM_NOT_OFFERED = "Neither dataset nor model offers this mechanism."
-    WORDS_UNKNOWN_TO_MODEL = (
-        "Some words hold characters that the model's tokenizer does not know; the model reads them as "
-        "unknown."
-    )
-    TRANSCRIPT_BEYOND_WORDS = (
-        "A transcript has text that is in no word; a model reads it as context."
-    )
-    FEATURES_NOT_EXTRACTED = (
-        "A language model will give it: its features are not extracted yet, and a run "
-        "does so first."
-    )
+    WORDS_UNKNOWN_TO_MODEL = "Words with characters that the tokenizer lacks are read as unknown."
+    TRANSCRIPT_BEYOND_WORDS = "A transcript has text that is in no word; it is read as context."
+    FEATURES_NOT_EXTRACTED = "A run will extract it from a language model before anything else."
     MECHANISM_CONSTANT = "The mechanism does not vary over the events."
     NO_PREVIOUS_LAYER_FEATURES = "The model offers no features of the previous layer."
     DEGENERATE_DIRECTION = "The mechanism has no finite, non-zero direction in the features."
@@ -191,18 +132,10 @@ class Reason(_Explained):
     SINGLE_SESSION = "The subject has no second session."
     SINGLE_SUBJECT = "The dataset has no second subject."
     DIFFERENT_STIMULUS = "Responses can be paired only for the same stimulus."
-    SINGLE_PARTNER = (
-        "One partner has no mean over partners: the row of kind `response` says the same."
-    )
+    SINGLE_PARTNER = "One partner has no mean over partners: see the row of kind `response`."
     DIFFERENT_EVENTS = "The paired recordings do not share the same events."
-    UNITS_TAKEN_AS_COMPARABLE = (
-        "Nothing says whether units of the same name are the same place in other subjects; they are taken "
-        "to be."
-    )
-    UNITS_NOT_COMPARABLE = (
-        "Units of the same name are other places in another subject (implanted electrodes, a subject's own voxels); "
-        '`grid.units = "regions"` compares regions.'
-    )
+    UNITS_TAKEN_AS_COMPARABLE = "Units of the same name are assumed to be at the same place."
+    UNITS_NOT_COMPARABLE = 'Units are other places in other subjects; use `grid.units = "regions"`.'
     TOO_FEW_SHARED_UNITS = "The paired recordings share too few units."
     TOO_FEW_UNITS = "The recording has fewer units than the level needs."
     NO_REPEATED_MEASURE = "A split half of one presentation has no repeated response."
@@ -210,36 +143,21 @@ class Reason(_Explained):
     NO_VALID_CEILING = "No reliability mode is possible for this recording."
     NO_PARTNER_PATTERN = "No other recording offers brain patterns for these units."
     MEDIA_NOT_OFFERED = "The source has no stimulus audio or video."
-    SOUND_AVAILABLE = (
-        "The stimulus has its sound: the acoustic envelope is tested, and no proxy is needed."
-    )
+    SOUND_AVAILABLE = "The stimulus has sound: its acoustic envelope is tested, without a proxy."
     NOT_CONTINUOUS = "Epochs hold no signal between the words, so that neither onsets nor an envelope can be shifted."
-    WINDOW_NOT_HELD = (
-        "The recording has no samples in this window after word onset: it is sampled too slowly, or its epochs have no "
-        "such lag."
-    )
-    MEDIA_NOT_RELEASED = (
-        "The official release holds no such medium: a boundary of the source, not a fault "
-        "of the folder."
-    )
+    WINDOW_NOT_HELD = "The recording has no samples, or no lag, in this window after word onset."
+    MEDIA_NOT_RELEASED = "The official release has no such medium: a boundary of the source."
     CHAIN_INCOMPLETE = "A link of the evidence chain is missing."
     ROLE_NOT_CONFIRMATORY = "The study file gives the dataset another role."
-    SINGLE_AGGREGATION_UNIT = (
-        "One subject-run carries the number: its interval is a point, which tells of coverage and not of "
-        "precision."
-    )
+    SINGLE_AGGREGATION_UNIT = "One subject-run carries the number, so that its interval is a point."
     NOTHING_MEASURED = "No row holds such a number."
     NO_CONTROL_LEFT = "None of the controls that this asks for was computed."
     NEVER_DETECTED = "Even the strongest simulated effect is detected too seldom."
-    ALWAYS_DETECTED = (
-        "Even the weakest simulated effect is detected often enough: the smallest one is below it."
-    )
+    ALWAYS_DETECTED = "Even the weakest simulated effect is detected: the smallest is below it."
     TOO_FEW_DRAWS = "With fewer than two draws of every surrogate control, no effect is significant (`controls.draws`)."
     SINGLE_SUBJECT_RUN = "One subject-run shows no spread over subject-runs."
     NOT_SIMULATED = "No study of this design was simulated."
-    COLLINEAR_MECHANISMS = (
-        "Two mechanisms are nearly collinear and cannot be separated by stripping."
-    )
+    COLLINEAR_MECHANISMS = "Two mechanisms are too collinear to be separated by stripping."
 
 
 class Outcome(_Explained):

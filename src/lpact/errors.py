@@ -23,6 +23,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Self
 
+from lpact.wording import listed
+
 MOST_LISTED = 12
 """Names that a remedy lists when none is near."""
 
@@ -135,8 +137,13 @@ def require_known(
     """Raise ``error`` unless ``name`` is among the known ones; ``noun`` says what it should name."""
     known = list(known)
     if name not in known:
-        what = f"there is no {noun} '{name}'"
-        raise error(what, where=where, got=f"'{name}'", remedy=did_you_mean(name, known))
+        raise error(
+            f"there is no {noun} '{name}'",
+            where=where,
+            got=f"'{name}'",
+            expected=f"one of {listed(known, MOST_LISTED)}" if known else None,
+            remedy=did_you_mean(name, known),
+        )
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -147,5 +154,4 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         return f"did you mean '{near[0]}'?"
     if not known:
         return "none is known"
-    more = f" and {len(known) - MOST_LISTED} more" if len(known) > MOST_LISTED else ""
-    return "use one of: " + ", ".join(known[:MOST_LISTED]) + more
+    return f"use one of: {listed(known, MOST_LISTED)}"

@@ -25,7 +25,6 @@ from lpact.config import (
     check_paths,
     parse_study,
     read_study_file,
-    study_config,
     study_from_values,
     with_paths,
 )
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from lpact.report.write import WrittenReport
     from lpact.run.audit import StudyAudit
     from lpact.run.plan import Outline, Plan
-    from lpact.run.preregistration import Registration
+    from lpact.run.preregistration.record import Registration
     from lpact.run.progress import Reporter
 
 S = TypeVar("S", bound=Section)
@@ -74,11 +73,6 @@ class Run(StoredRun):
         if name in MOVED:
             raise AttributeError(f"Run.{name} was removed; use {MOVED[name]}")
         raise AttributeError(f"'Run' object has no attribute '{name}'")
-
-    @cached_property
-    def config(self) -> StudyConfig:
-        """The configuration that the run was made with."""
-        return study_config(self.manifest.config, where=f"{self.root}, manifest.json")
 
     @cached_property
     def analyses(self) -> dict[str, Analysis]:
@@ -194,7 +188,7 @@ class Run(StoredRun):
         out
             Folder of the report; by default ``report/`` in the run.
         tables
-            Whether every table is written as CSV and LaTeX beside the page.
+            Whether every table is written as CSV and LaTeX next to the page.
         workers
             Threads that draw and write.
         tell
@@ -202,15 +196,13 @@ class Run(StoredRun):
         """
         from lpact.report.write import write_report
 
-        return write_report(
-            self, config=self.config, out=out, with_tables=tables, workers=workers, tell=tell
-        )
+        return write_report(self, out=out, with_tables=tables, workers=workers, tell=tell)
 
-    def lock(self, **options: Any) -> LockedRun:
+    def lock(self) -> LockedRun:
         """Freeze the run and return its digest, to be quoted."""
         from lpact.archive import lock_run
 
-        return lock_run(self.root, **options)
+        return lock_run(self.root)
 
     def verify(self, **options: Any) -> Verification:
         """Check every byte against the lock, and decide again from the stored tables."""
@@ -330,7 +322,7 @@ class Study:
     def extract(self, *, progress: bool | None = None, console: Console | None = None) -> bool:
         """Extract the features that the study needs from its language models; returns whether any were missing."""
         from lpact.inputs.workspace import Workspace
-        from lpact.run.features import extract_features
+        from lpact.run.audit import extract_features
         from lpact.run.progress import reporter
 
         self.audit()
@@ -347,7 +339,7 @@ class Study:
     def plan(self, reporter: Reporter | None = None) -> Plan:
         """Count what a run would compute."""
         from lpact.inputs.workspace import Workspace
-        from lpact.run.features import extraction_cost
+        from lpact.run.audit import extraction_cost
         from lpact.run.plan import make_plan
 
         audit = self.audit(reporter)
@@ -363,13 +355,17 @@ class Study:
         results (``[run] tasks``), are a `RunError`, unless the registration is made ``after_the_fact``, which it then
         says.
         """
-        from lpact.run.preregistration import refuse_taken, register, write_registration
+        from lpact.run.preregistration.earlier import refuse_no_run, register
+        from lpact.run.preregistration.record import refuse_taken, write_registration
 
         refuse_taken(Path(out))
+        earlier = [Path(folder) for folder in runs]
+        for folder in earlier:
+            refuse_no_run(folder)
         made = register(
             self.config,
             self.audit(),
-            runs=[Path(folder) for folder in runs],
+            runs=earlier,
             kept=self.run_config.tasks,
             after_the_fact=after_the_fact,
         )
@@ -419,12 +415,13 @@ class Study:
                 expected=f"configuration {self.config.digest()[:12]}",
                 remedy="plan this study, or leave the plan out",
             )
-        settings = self.settings(workers, cluster, preregistration)
+        settings = self.settings(
+            workers=workers, cluster=cluster, preregistration=preregistration, progress=progress
+        )
         registration = self.registration(settings.preregistration, registered_digest)
         if existing_run(Path(out), self.config.digest()) == "complete":
             return self.reopen(out, plan.audit if plan is not None else self.audit())
-        show = self.run_config.progress if progress is None else progress
-        with reporter(show=show, console=console) as shown:
+        with reporter(show=settings.progress, console=console) as shown:
             stored = execute(
                 self.config,
                 settings=settings,
@@ -444,7 +441,7 @@ class Study:
         path = file or self.run_config.preregistration
         if not path and digest is None:
             return None
-        from lpact.run.preregistration import read_registration, refuse_other_digest
+        from lpact.run.preregistration.record import read_registration, refuse_other_digest
 
         if not path:
             raise ConfigError(
@@ -459,16 +456,10 @@ class Study:
             refuse_other_digest(registration, digest, where=str(path))
         return registration
 
-    def settings(
-        self,
-        workers: int | None = None,
-        cluster: str | None = None,
-        preregistration: str | Path | None = None,
-    ) -> RunConfig:
-        """How a run is made, with these settings instead of the study file's."""
-        registered = preregistration and str(preregistration)
-        given = {"workers": workers, "cluster": cluster, "preregistration": registered}
-        values = self.run_config.model_dump() | {k: v for k, v in given.items() if v is not None}
+    def settings(self, **given: Any) -> RunConfig:
+        """How a run is made, with these settings instead of the study file's; None changes nothing."""
+        known = {k: str(v) if isinstance(v, Path) else v for k, v in given.items() if v is not None}
+        values = self.run_config.model_dump() | known
         where, what = "settings of the run", "the settings of the run are"
         return validate_model(RunConfig, values, where=where, what=what)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -65,9 +66,18 @@ PLUGIN_OPTIONS = "the options of a plugin are"
 
 
 def config_digest(plain: Mapping[str, Any]) -> str:
-    """SHA-256 of a configuration as canonical JSON (sorted keys, no white space)."""
+    """SHA-256 of a configuration or another record as canonical JSON (sorted keys, no white space)."""
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def parse_digest(text: str, what: str, *, where: str, remedy: str) -> str:
+    """A SHA-256 that a user has copied, in lower case; anything else is a `ConfigError` that begins with ``what``."""
+    digest = text.strip().lower().removeprefix("sha256:")
+    if not re.fullmatch(r"[0-9a-f]{64}", digest):
+        expected = "64 hexadecimal digits"
+        raise ConfigError(what, where=where, got=text, expected=expected, remedy=remedy)
+    return digest
 
 
 def validate_model(

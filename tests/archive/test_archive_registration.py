@@ -20,7 +20,8 @@ from tampering import (
 
 import lpact
 from lpact.archive import Verification, lock_run, verify_run
-from lpact.run.preregistration import REGISTRATION_NAME, check_run, read_registration
+from lpact.run.preregistration.compare import check_run
+from lpact.run.preregistration.record import REGISTRATION_NAME, read_registration
 from lpact.store import StoredRun, write_table
 from lpact.tables import PREREGISTRATION_ITEMS
 from small_study import SMALL

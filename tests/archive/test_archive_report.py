@@ -25,16 +25,17 @@ def write(folder: Path, files: dict[str, bytes]) -> None:
         (folder / name).write_bytes(content)
 
 
-def make_again(root: Path, made: Path, *, tables: bool, **_: object) -> None:
+def make_again(root: Path, *, out: Path, with_tables: bool, **_: object) -> None:
     """Stands in for drawing a report: writes `MADE`."""
     if (root / "broken").exists():
         raise RunError("a table is damaged", got="nothing")
-    write(made, {n: c for n, c in MADE.items() if tables or not n.startswith("tables/")})
+    write(out, {n: c for n, c in MADE.items() if with_tables or not n.startswith("tables/")})
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("lpact.archive.verify.make_again", make_again)
+    monkeypatch.setattr("lpact.archive.verify.StoredRun", Path)
+    monkeypatch.setattr("lpact.report.write.write_report", make_again)
     write(tmp_path / "report", MADE)
     return tmp_path
 

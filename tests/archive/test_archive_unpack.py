@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import lpact.archive.unpack as layout
+import lpact.archive.zipped as layout
 from lpact.archive import export_run, opened_run, verify_run
 from lpact.errors import LPactError, RunError
 

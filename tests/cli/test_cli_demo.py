@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import lpact as api
-from lpact.cli import demo
+from lpact.cli import study as commands
 from lpact.study import Study, study_from_text
 from lpact.wording import fixed
 from tiny_study import TINY, Lpact, TinyRun
@@ -24,14 +24,14 @@ def tiny_demo(monkeypatch: pytest.MonkeyPatch, tiny_run: TinyRun, tmp_path: Path
     def tiny() -> Study:
         return study_from_text(TINY, where="tiny")
 
-    monkeypatch.setattr(demo, "demo_study", tiny)
+    monkeypatch.setattr(commands, "demo_study", tiny)
     folder = tmp_path / "my demo"
     shutil.copytree(tiny_run.folder, folder)
     return folder
 
 
 def test_built_in_study_is_the_example() -> None:
-    study = demo.demo_study()
+    study = commands.demo_study()
     assert len(study.config.datasets) >= 3
     assert len(study.config.models) >= 4
     assert any(d.role == "diagnostic" for d in study.config.datasets)

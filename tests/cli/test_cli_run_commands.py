@@ -58,15 +58,17 @@ def test_csv_is_the_whole_table_byte_for_byte(lpact: Lpact, tiny_run: TinyRun) -
     assert result.stdout_bytes == (tiny_run.folder / f"{name}.csv").read_bytes()
 
 
-def test_changed_csv_is_refused(lpact: Lpact, tiny_run: TinyRun, tmp_path: Path) -> None:
+def test_a_changed_table_is_refused(lpact: Lpact, tiny_run: TinyRun, tmp_path: Path) -> None:
     import shutil
 
     copy = tmp_path / "copy"
     shutil.copytree(tiny_run.folder, copy)
-    (copy / f"{DECISIONS}.csv").write_text("dataset\nmine\n")
+    shutil.copy(
+        copy / "relational/profile_similarity_scores.parquet", copy / f"{DECISIONS}.parquet"
+    )
     result = lpact("tables", copy, DECISIONS, "--csv")
     assert result.exit_code == 2
-    assert "is missing or has changed" in result.stderr
+    assert "has changed since the run was published" in result.stderr
     assert result.stdout == ""
 
 

@@ -9,7 +9,7 @@ import pytest
 from lpact.analyses.lpact.stages import BRAINS, CONTROLS, LEVELS
 from lpact.run import plan
 from lpact.run.machine import Limits
-from lpact.run.stages import DECISION, FEATURES, TABLES
+from lpact.run.progress import DECISION, FEATURES, TABLES
 from tiny_study import Lpact
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from lpact.analyses.lpact.stages import BRAINS, LEVELS
 from lpact.report.folder import new_folder
-from lpact.run.executors.base import TaskFailure, TaskRecord
+from lpact.run.executors.local import TaskFailure, TaskRecord
 from lpact.run.journal import Journal
 from lpact.run.progress import Reporter
 from lpact.run.status import LOG_NAME
@@ -129,7 +129,7 @@ def test_nothing_there(lpact: Lpact, out: Path) -> None:
     result = lpact("status", out)
     assert result.exit_code == 2
     assert result.stderr.startswith("error: there is no run\n")
-    assert "my run.partial beside it" in result.stderr
+    assert "my run.partial next to it" in result.stderr
     out.mkdir()
     assert "a folder without a manifest" in lpact("status", out).stderr
 

@@ -98,6 +98,6 @@ def test_installed_command_works(installed: Path, tmp_path: Path) -> None:
 
 
 def test_installed_demo_study_is_found(installed: Path, tmp_path: Path) -> None:
-    code = "from lpact.cli.demo import demo_study; print(demo_study().config.name)"
+    code = "from lpact.cli.study import demo_study; print(demo_study().config.name)"
     result = run(installed / "python", "-c", code, cwd=tmp_path)
     assert result.stdout == "demo\n", result.stderr

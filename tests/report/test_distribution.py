@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from lpact.analyses.explanation import Distribution
-from lpact.report.distribution import MOST_DOTS, description, distribution_svg
+from lpact.report.explanation import MOST_DOTS, description, distribution_svg
 
 
 def made(**changes: object) -> Distribution:

@@ -22,8 +22,14 @@ from lpact.analyses.explanation import (
     Outcome,
 )
 from lpact.errors import ConfigError
-from lpact.report.distribution import description
-from lpact.report.explanation import FAIL, PASS, explanation_html, explanation_text, numbers
+from lpact.report.explanation import (
+    FAIL,
+    PASS,
+    description,
+    explanation_html,
+    explanation_text,
+    numbers,
+)
 from lpact.report.notebook import plan_html, run_html, study_html
 from lpact.report.theme import vega_config
 from lpact.report.values import needed, number

@@ -17,13 +17,13 @@ from lpact.analyses.explanation import ClaimTable, Conclusion, Outcome
 from lpact.analyses.lpact.blocks import unavailable
 from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY, EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
+from lpact.config import flat_options
 from lpact.report.figure import Figure, Missing
 from lpact.report.page import (
     AnalysisPart,
     Drawn,
     claim_rows,
     evidence_data,
-    options,
     page_html,
     script_json,
     strongest,
@@ -274,13 +274,13 @@ def test_unavailable_names_what_where_and_why(tables: dict[str, pl.DataFrame]) -
 
 def test_options_are_listed_by_path() -> None:
     config = {"a": 1, "b": {"c": [1, 2], "d": {}}, "e": [{"name": "x", "f": "g"}, {"h": None}]}
-    assert list(options(config)) == [
-        ("a", "1"),
-        ("b.c", "[1, 2]"),
-        ("b.d", "{}"),
-        ("e[x].name", '"x"'),
-        ("e[x].f", '"g"'),
-        ("e[1].h", "null"),
+    assert list(flat_options(config)) == [
+        ("a", 1),
+        ("b.c", [1, 2]),
+        ("b.d", {}),
+        ("e", ["x", 1]),
+        ("e[x].f", "g"),
+        ("e[1].h", None),
     ]
 
 

@@ -10,7 +10,7 @@ import lpact
 from lpact.config import StudyConfig
 from lpact.errors import RunError
 from lpact.run.journal import announced
-from lpact.run.stages import AUDIT
+from lpact.run.progress import AUDIT
 from lpact.run.status import LOG_NAME, STATUS_NAME, run_status
 from lpact.store import FolderLock, partial_folder
 from small_study import SMALL

@@ -25,8 +25,7 @@ from dataset_writers.arrays import write_arrays
 from lpact.config import RunConfig
 from lpact.errors import RunError
 from lpact.inputs.workspace import Workspace
-from lpact.run.executors.base import TaskFailure, TaskRecord
-from lpact.run.executors.local import InProcess, open_executor
+from lpact.run.executors.local import InProcess, TaskFailure, TaskRecord, open_executor
 from lpact.store import TaskStore
 
 pytestmark = pytest.mark.stress

@@ -20,8 +20,13 @@ from lpact.config import RunConfig
 from lpact.errors import ConfigError, RunError
 from lpact.inputs.workspace import Workspace
 from lpact.run.executors import cluster as clusters
-from lpact.run.executors.base import TaskFailure, TaskRecord
-from lpact.run.executors.local import InProcess, open_executor, too_many_workers
+from lpact.run.executors.local import (
+    InProcess,
+    TaskFailure,
+    TaskRecord,
+    open_executor,
+    too_many_workers,
+)
 from lpact.store import TaskStore
 from lpact.study import Study
 

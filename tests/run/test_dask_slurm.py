@@ -18,9 +18,8 @@ from lpact.config import RunConfig
 from lpact.config.study import SlurmConfig
 from lpact.errors import ConfigError, RunError
 from lpact.inputs.workspace import Workspace
-from lpact.run.executors.base import TaskRecord
 from lpact.run.executors.cluster import slurm_options
-from lpact.run.executors.local import open_executor
+from lpact.run.executors.local import TaskRecord, open_executor
 from lpact.store import TaskStore
 from lpact.validation import validate_model
 

@@ -17,11 +17,13 @@ from lpact.analyses.base import Task
 from lpact.errors import LPactError, RunError
 from lpact.inputs.workspace import Workspace
 from lpact.run.executors import local
-from lpact.run.executors.base import Setup, TaskFailure, TaskRecord
 from lpact.run.executors.local import (
     MOST_DEATHS,
     InProcess,
     Processes,
+    Setup,
+    TaskFailure,
+    TaskRecord,
     open_executor,
     scratch_results,
 )
@@ -180,7 +182,7 @@ def test_workers_that_die_while_nothing_runs_are_replaced(workspace, store, tmp_
 def test_a_process_with_other_code_of_a_plugin_computes_nothing(
     workspace, store, tmp_path, monkeypatch
 ) -> None:
-    base = "lpact.run.executors.base.plugin_code"
+    base = "lpact.run.executors.local.plugin_code"
     monkeypatch.setattr(base, lambda _: (("control mine", "a" * 64),))
     setup = Setup.of(workspace)
     monkeypatch.setattr(base, lambda _: (("control mine", "b" * 64),))

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from lpact.analyses.lpact.stages import BRAINS, LEVELS
-from lpact.run.executors.base import TaskFailure, TaskRecord
+from lpact.run.executors.local import TaskFailure, TaskRecord
 from lpact.run.journal import MOST_FAILURES, Journal
 from lpact.run.progress import Estimate, Reporter
 from lpact.run.status import LOG_NAME, STATUS_NAME, StatusFile, read_log, read_status, summarise_log
@@ -299,7 +299,7 @@ import resource, sys
 from pathlib import Path
 from lpact.run.journal import Journal
 from lpact.run.progress import reporter
-from lpact.run.executors.base import TaskFailure, TaskRecord
+from lpact.run.executors.local import TaskFailure, TaskRecord
 from lpact.analyses.lpact.stages import (BRAINS, LEVELS)
 from lpact.store import FolderLock
 
@@ -427,7 +427,6 @@ def test_the_status_is_replaced_now_and_then_not_for_every_task(tmp_path: Path) 
 
 
 def test_a_long_task_leaves_a_sign_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lpact.run.journal.HEARTBEAT_S", 0.01)
     monkeypatch.setattr("lpact.run.journal.SECONDS_BETWEEN_STATUS", 0.01)
     with journal(tmp_path) as told:
         told.stage(BRAINS, 1)

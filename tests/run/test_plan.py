@@ -18,7 +18,7 @@ from lpact.run.plan import (
     operations_per_second,
     task_cost,
 )
-from lpact.run.stages import DECISION, REPORT, TABLES
+from lpact.run.progress import DECISION, REPORT, TABLES
 from lpact.tables import run_tables
 from small_study import SMALL
 

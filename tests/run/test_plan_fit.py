@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from lpact.errors import RunError
 from lpact.run.machine import Limits, machine_limits, memory_limit
-from lpact.run.plan import StageCost, memory_with, refusal
-from lpact.run.stages import DECISION, FEATURES, REPORT, TABLES
+from lpact.run.plan import Plan, StageCost, memory_with
+from lpact.run.progress import DECISION, FEATURES, REPORT, TABLES
 
 BRAINS, LEVELS = "brains", "levels"
 MIB, GIB = 2**20, 2**30
@@ -30,15 +33,12 @@ def judged(
     stages: tuple[StageCost, ...] = STAGES,
     size_options: tuple[str, ...] = (),
 ) -> RunError | None:
-    return refusal(
-        stages,
-        limits,
-        workers=workers,
-        out=Path("run"),
-        features=Path("sets"),
-        memory_gib=2.0,
-        size_options=size_options,
-    )
+    config: Any = SimpleNamespace(readout=SimpleNamespace(memory_gib=2.0))
+    audit: Any = None
+    plan = Plan(config, audit, rows={}, at_most=frozenset(), claims={}, tasks={}, stages=stages)
+    analyses = {"one": SimpleNamespace(size_options=size_options)}
+    with patch("lpact.run.plan.analyses_of", return_value=analyses):
+        return plan.refusal(workers=workers, out=Path("run"), features=Path("sets"), limits=limits)
 
 
 def test_a_run_that_fits_is_not_refused() -> None:

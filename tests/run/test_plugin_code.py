@@ -19,7 +19,8 @@ from lpact.errors import RunError
 from lpact.measures import MEASURES
 from lpact.registry import Entry
 from lpact.run.audit import plugin_code, plugin_packages
-from lpact.run.preregistration import check_run, register, study_tasks
+from lpact.run.preregistration.compare import check_run
+from lpact.run.preregistration.earlier import register, study_tasks
 from lpact.store import code, read_manifest
 from lpact.study import Study
 

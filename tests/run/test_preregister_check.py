@@ -19,17 +19,15 @@ from lpact.analyses.lpact.tables.audit import (
 )
 from lpact.errors import ConfigError, RunError
 from lpact.report.page import followed
-from lpact.run.preregistration import (
+from lpact.run.preregistration.compare import DEPOSITED, check_run, run_items
+from lpact.run.preregistration.earlier import Reused, register
+from lpact.run.preregistration.record import (
+    Content,
     Registration,
-    check_run,
+    new_registration,
     read_registration,
-    register,
-    run_items,
     write_registration,
 )
-from lpact.run.preregistration.compare import DEPOSITED
-from lpact.run.preregistration.earlier import Reused
-from lpact.run.preregistration.record import Content, new_registration
 from lpact.store import Provenance, RunTables, build_manifest, write_manifest, write_table
 from lpact.study import Run, Study
 from lpact.tables import BEFORE_RESULTS, BEFORE_RUN, DIGEST, PREREGISTRATION_ITEMS
@@ -53,7 +51,7 @@ def registration(study: Study) -> Registration:
 
 def changed(registration: Registration, change: Callable[[Plain], object]) -> Registration:
     """What would have been registered had the study been another."""
-    plain = registration.content.model_dump(mode="json")
+    plain = registration.registered.model_dump(mode="json")
     change(plain)
     return new_registration(Content.model_validate_json(json.dumps(plain)))
 
@@ -93,11 +91,11 @@ def test_a_run_of_the_registered_study_follows_every_item(
 
 
 def test_claims_and_rows_are_those_of_the_run(registration: Registration, small_run: Run) -> None:
-    planned = registration.content.claims
+    planned = registration.registered.claims
     judged = small_run.claims().select("dataset", "model", "layer", "mechanism").iter_rows()
     assert planned.keys() == {"lpact"}
     assert set(planned["lpact"]) == {"/".join(map(str, row)) for row in judged}
-    for table, own in registration.content.rows.items():
+    for table, own in registration.registered.rows.items():
         found = small_run.table(table).height
         assert found <= own.n_rows if own.at_most else found == own.n_rows, table
 
@@ -118,7 +116,7 @@ PLANTED: dict[str, tuple[Callable[[Plain], object], tuple[str, str]]] = {
     ),
     "order of models": (
         lambda p: p["config"]["models"].reverse(),
-        ("configuration", "models, their order"),
+        ("configuration", "models"),
     ),
     "section that is gone": (
         lambda p: p["config"].update(novel={"x": 1}),

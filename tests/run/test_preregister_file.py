@@ -13,8 +13,14 @@ from typing import Any
 import pytest
 
 from lpact.errors import RunError
-from lpact.run.preregistration import Registration, read_registration, write_registration
-from lpact.run.preregistration.record import Content, TableRows, new_registration
+from lpact.run.preregistration.record import (
+    Content,
+    Registration,
+    TableRows,
+    new_registration,
+    read_registration,
+    write_registration,
+)
 from lpact.store import InputFile
 
 EVIL = 'a"\n[red]\x1b[31m é'
@@ -47,7 +53,7 @@ def test_the_digest_is_over_everything_but_the_time(registration: Registration) 
     assert values.pop("dated_digest") == hashlib.sha256(dated.encode()).hexdigest()
     text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     assert digest == hashlib.sha256(text.encode()).hexdigest()
-    later = new_registration(registration.content, datetime(2025, 1, 1, tzinfo=UTC))
+    later = new_registration(registration.registered, datetime(2025, 1, 1, tzinfo=UTC))
     assert (later.digest, later.registered_at) == (digest, "2025-01-01T00:00:00Z")
 
 

@@ -23,9 +23,11 @@ from lpact.analyses.lpact.positive_controls import ImplantJob
 from lpact.errors import RunError
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import study_keys
-from lpact.run.executors.base import Setup
+from lpact.run.executors.local import Setup
 from lpact.run.executors.worker import packed, take
-from lpact.run.preregistration import check_run, read_registration, register, study_tasks
+from lpact.run.preregistration.compare import check_run
+from lpact.run.preregistration.earlier import register, study_tasks
+from lpact.run.preregistration.record import read_registration
 from lpact.store import TaskStore, code_digest
 from lpact.study import Run, Study
 from lpact.tables import BEFORE_RESULTS, BEFORE_RUN, PREREGISTRATION_ITEMS
@@ -195,13 +197,13 @@ def test_a_study_with_results_in_its_own_place_is_not_registered(
     assert f"results of {len(tasks)} task(s) of this very study" in str(caught.value)
     assert not out.exists()
     late = made(kept).preregister(out, after_the_fact=True)
-    assert [run.n_finished_tasks for run in late.content.earlier_runs] == [len(tasks), 0]
+    assert [run.n_finished_tasks for run in late.registered.earlier_runs] == [len(tasks), 0]
     # Of another study, nothing is there; a place that is not there yet is as good.
     other = made(kept)
     config = other.config.model_copy(update={"seed": 4})
     for study in (Study.of(config, other.run_config), made(tmp_path / "none")):
         made_now = study.preregister(tmp_path / f"{study.config.seed}.json")
-        assert [run.n_finished_tasks for run in made_now.content.earlier_runs] == [0]
+        assert [run.n_finished_tasks for run in made_now.registered.earlier_runs] == [0]
     assert not (tmp_path / "none").exists()
 
 
@@ -223,12 +225,12 @@ def test_results_of_the_same_data_count_with_whichever_options_they_were_made(
     for part in ("'run.tasks'", f"a run of the study '{study.config.name}'", *pairs):
         assert part in str(caught.value)
     late = study.preregister(tmp_path / "r.json", after_the_fact=True)
-    found = [(run.state, run.n_finished_tasks, {*run.same}) for run in late.content.earlier_runs]
+    found = [(run.state, run.n_finished_tasks, {*run.same}) for run in late.registered.earlier_runs]
     assert found == [("kept", 0, set()), ("noted", 0, pairs)]
     # A run that was noted and has kept nothing is no hindrance.
     for path in kept.rglob("*.task"):
         path.unlink()
-    early = study.preregister(tmp_path / "early.json").content
+    early = study.preregister(tmp_path / "early.json").registered
     assert not any(run.has_results for run in early.earlier_runs)
 
 

@@ -24,14 +24,8 @@ from lpact.analyses.lpact.tables.audit import UNIT_INVENTORY
 from lpact.cli import app
 from lpact.errors import LPactError, RunError
 from lpact.math import ridge, scores
-from lpact.run.preregistration import (
-    Registration,
-    leave_note,
-    look_for_results,
-    read_registration,
-    register,
-    study_tasks,
-)
+from lpact.run.preregistration.earlier import leave_note, look_for_results, register, study_tasks
+from lpact.run.preregistration.record import Registration, read_registration
 from lpact.store import InputFile, TaskStore
 from lpact.study import Run, Study
 
@@ -137,11 +131,11 @@ def poison(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_other_responses_give_the_same_registration_but_for_their_checksums(
     tmp_path: Path,
 ) -> None:
-    first = registered(tmp_path, real).content
+    first = registered(tmp_path, real).registered
     assert first.claims
     assert all(recording["used"] for recording in first.audit[UNIT_INVENTORY.name])
     for responses in (permuted, replaced):
-        other = registered(tmp_path, responses).content
+        other = registered(tmp_path, responses).registered
         changed = {
             then.path
             for then, now in zip(first.inputs, other.inputs, strict=True)
@@ -153,7 +147,7 @@ def test_other_responses_give_the_same_registration_but_for_their_checksums(
 
 def test_a_unit_that_cannot_be_used_is_seen(tmp_path: Path) -> None:
     """The twin: what the source audit is to see of responses does enter the registration."""
-    first, other = registered(tmp_path, real).content, registered(tmp_path, flat_unit).content
+    first, other = registered(tmp_path, real).registered, registered(tmp_path, flat_unit).registered
     then, now = (own.audit[UNIT_INVENTORY.name] for own in (first, other))
     assert {recording["n_units_used"] for recording in then} == {N_UNITS}
     assert {recording["n_units_used"] for recording in now} == {N_UNITS - 1}
@@ -187,7 +181,7 @@ def test_the_command_computes_no_outcome(tmp_path: Path, monkeypatch: pytest.Mon
     poison(monkeypatch)
     result = CliRunner().invoke(app, ["preregister", str(path)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    claims = read_registration(tmp_path / "own.preregistration.json").content.claims
+    claims = read_registration(tmp_path / "own.preregistration.json").registered.claims
     assert {claim.split("/")[0] for claim in claims["lpact"]} == {"mine"}
     # The twin: a run of the same study does come upon what was put in their place.
     with pytest.raises((AssertionError, LPactError), match="an outcome was computed"):
@@ -247,12 +241,12 @@ def test_registering_is_refused_where_results_are(tmp_path: Path) -> None:
     partial = tmp_path / "run.partial"
     (partial / "tasks" / "ab").mkdir(parents=True)
     made = register(study.config, audit, runs=[out])
-    assert [run.state for run in made.content.earlier_runs] == ["unfinished"]
+    assert [run.state for run in made.registered.earlier_runs] == ["unfinished"]
     (partial / "tasks" / "ab" / "abcd").write_bytes(b"a result")
     for folder in (out, partial):
         with pytest.raises(RunError, match="results exist already"):
             register(study.config, audit, runs=[folder])
-    late = register(study.config, audit, runs=[out], after_the_fact=True).content
+    late = register(study.config, audit, runs=[out], after_the_fact=True).registered
     assert late.after_the_fact
     assert [run.n_finished_tasks for run in late.earlier_runs] == [1]
 
@@ -272,8 +266,8 @@ def test_a_shared_place_tells_the_same_data_from_other_data(tmp_path: Path) -> N
         paths = {"paths": {"renamed": str(tmp_path / folder)}}
         other = lpact.load_study(values | {"run": paths})
         made = register(other.config, other.audit(), kept=place, after_the_fact=True)
-        assert made.content.earlier_runs[0].n_finished_tasks == 0
-        return {f"{run.state} {pair}" for run in made.content.earlier_runs for pair in run.same}
+        assert made.registered.earlier_runs[0].n_finished_tasks == 0
+        return {f"{run.state} {pair}" for run in made.registered.earlier_runs for pair in run.same}
 
     assert seen("real") == set()  # the run was noted, and has kept nothing yet
     store.save(study_tasks(study.config, audit)[0].key, {})

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lpact.analyses.lpact.stages import BRAINS, CEILINGS, LEVELS
-from lpact.run.progress import Estimate, RunProgress
-from lpact.run.stages import AUDIT, DECISION, FEATURES
+from lpact.run.progress import AUDIT, DECISION, FEATURES, Estimate, RunProgress
 
 
 class Clock:

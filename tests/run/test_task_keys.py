@@ -19,7 +19,7 @@ from lpact.analyses.lpact.positive_controls import JUDGING
 from lpact.config import SharedConfig, StudyConfig
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, study_keys
-from lpact.run.executors.base import perform
+from lpact.run.executors.local import perform
 from lpact.run.measure import Conductor, Measuring
 from lpact.run.progress import Reporter
 from lpact.store import MemoryTasks
@@ -289,7 +289,6 @@ ORDERING = (
     "run/journal.py",
     "run/machine.py",
     "run/progress.py",
-    "run/stages.py",
     "run/status.py",
     "report",  # an explanation imports its renderers when it is shown, which no task does
 )

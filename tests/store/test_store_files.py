@@ -30,7 +30,7 @@ from lpact.store import (
     validate,
     write_table,
 )
-from lpact.store.files import ROWS_PER_CSV_SLICE
+from lpact.store.frames import ROWS_PER_CSV_SLICE
 
 TWO = frame(EVERY_TYPE, [row(name="b"), row(name="a", delta=0.1, best="x")])
 

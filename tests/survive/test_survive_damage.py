@@ -13,7 +13,7 @@ import lpact
 from lpact.analyses.lpact.stages import LEVELS
 from lpact.errors import RunError
 from lpact.run.journal import Journal
-from lpact.run.stages import DECISION
+from lpact.run.progress import DECISION
 
 
 def cut(path: Path, _: Path) -> None:

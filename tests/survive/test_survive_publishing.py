@@ -11,7 +11,7 @@ import pytest
 from survivors import assert_same_run, computed, contents, events, partial_of
 from victims import wait_for
 
-from lpact.run.stages import DECISION, TABLES
+from lpact.run.progress import DECISION, TABLES
 from lpact.store import read_manifest
 
 pytestmark = pytest.mark.stress

@@ -86,7 +86,7 @@ def workers_of(victim: Victim) -> list[int]:
 
 _BREEDER = """
 import json, os, sys
-import lpact.cli, lpact.cli.run, lpact.study
+import lpact.cli, lpact.cli.study, lpact.study
 import scipy.ndimage, scipy.signal, scipy.stats, multiprocessing.context, concurrent.futures.process
 import lpact.analyses.lpact.conclusion, lpact.analyses.lpact.gates, lpact.analyses.lpact.plan_sizes
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from lpact.errors import RunError
 from lpact.web import create_app
-from lpact.web.database import Database
+from lpact.web.query import Database
 
 BASE = "http://127.0.0.1"
 TABLE = "decisions/lpact_decision_table"

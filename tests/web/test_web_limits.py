@@ -15,11 +15,11 @@ from lpact.errors import ConfigError, RunError
 from lpact.tables import Column, declared_tables
 from lpact.web import create_app
 from lpact.web.address import FACET, AddressError, parse_value
-from lpact.web.database import Database
-from lpact.web.guard import HEADERS, host_name
-from lpact.web.listings import MATRIX
-from lpact.web.listings import TABLE as TABLE_PARAMETERS
+from lpact.web.pages import MATRIX
+from lpact.web.pages import TABLE as TABLE_PARAMETERS
+from lpact.web.query import Database
 from lpact.web.runs import open_runs, unique_slugs
+from lpact.web.server import HEADERS, host_name
 
 BASE = "http://127.0.0.1"
 TABLE = "decisions/lpact_decision_table"

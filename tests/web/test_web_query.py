@@ -10,8 +10,17 @@ import pytest
 
 from lpact.tables import declared_tables
 from lpact.web.address import find_column
-from lpact.web.database import Cache, Database
-from lpact.web.query import Condition, Query, Source, count, page, value_counts, values
+from lpact.web.query import (
+    Cache,
+    Condition,
+    Database,
+    Query,
+    Source,
+    count,
+    page,
+    value_counts,
+    values,
+)
 from lpact.web.runs import open_runs
 
 TABLE = declared_tables()["relational/profile_similarity_scores"]

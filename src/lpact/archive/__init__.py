@@ -7,24 +7,17 @@ and one digest of all of it. `verify_run` compares a run with it, and decides it
 
 from __future__ import annotations
 
-from lpact.archive.diff import Comparison, diff_runs
-from lpact.archive.export import Exported, export_run
-from lpact.archive.lock import Lock, LockedRun, lock_run, read_lock
-from lpact.archive.problems import Problem, Verification
-from lpact.archive.unpack import opened_run
-from lpact.archive.verify import verify_run
-
-__all__ = [
-    "Comparison",
-    "Exported",
-    "Lock",
-    "LockedRun",
-    "Problem",
-    "Verification",
-    "diff_runs",
-    "export_run",
-    "lock_run",
-    "opened_run",
-    "read_lock",
-    "verify_run",
-]
+from lpact.archive.diff import Comparison as Comparison, diff_runs as diff_runs
+from lpact.archive.lock import (
+    Lock as Lock,
+    LockedRun as LockedRun,
+    lock_run as lock_run,
+    read_lock as read_lock,
+)
+from lpact.archive.problems import Problem as Problem, Verification as Verification
+from lpact.archive.verify import verify_run as verify_run
+from lpact.archive.zipped import (
+    Exported as Exported,
+    export_run as export_run,
+    opened_run as opened_run,
+)

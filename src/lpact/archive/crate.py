@@ -10,7 +10,6 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
@@ -46,18 +45,10 @@ _FORMATS = {
 Tables = Mapping[str, pl.DataFrame]
 
 
-@dataclass(frozen=True)
-class Stated:
-    """What the lock does not contain: the day of publication, and the URL of the licence, if there is one."""
-
-    date: str
-    licence: str | None = None
-
-
 def crate_bytes(
-    root: Path, lock: Lock, stated: Stated, study: StudyConfig, tables: Tables
+    root: Path, lock: Lock, study: StudyConfig, tables: Tables, date: str, licence: str | None
 ) -> bytes:
-    """The description of the locked run at ``root``."""
+    """The description of the locked run at ``root``; the lock has no day of publication and no URL of a licence."""
     from rocrate.rocrate import ContextEntity, ROCrate
 
     content = lock.content
@@ -112,12 +103,12 @@ def crate_bytes(
         f"the raw data: `lpact verify ARCHIVE --digest {lock.root_digest}`."
     )
     dataset["identifier"] = f"sha256:{lock.root_digest}"
-    dataset["datePublished"] = stated.date
+    dataset["datePublished"] = date
     dataset["mentions"] = action
     dataset["variableMeasured"] = outcomes
-    if stated.licence is not None:
-        short = stated.licence.rsplit("/", 1)[-1] or stated.licence
-        dataset["license"] = add(stated.licence, "CreativeWork", name=short)
+    if licence is not None:
+        short = licence.rsplit("/", 1)[-1] or licence
+        dataset["license"] = add(licence, "CreativeWork", name=short)
     document = json.dumps(
         crate.metadata.generate(), indent=1, ensure_ascii=False, sort_keys=True, allow_nan=False
     )
@@ -162,13 +153,13 @@ def _outcomes(
 
 
 def check_crate(root: Path, lock: Lock, study: StudyConfig, tables: Tables) -> list[Problem]:
-    """Compare the description beside a lock with one made again, with the same day and licence."""
+    """Compare the description next to a lock with one made again, with the same day and licence."""
     try:
         content = read_limited(root / CRATE_FILE)
         graph = {entity["@id"]: entity for entity in json.loads(content)["@graph"]}
         licence = graph["./"]["license"]["@id"] if "license" in graph["./"] else None
-        stated = Stated(str(graph["./"]["datePublished"]), licence)
-        again = crate_bytes(root, lock, stated, study, tables)
+        day = str(graph["./"]["datePublished"])
+        again = crate_bytes(root, lock, study, tables, day, licence)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         return [Problem("crate", CRATE_FILE, f"cannot be compared: {repr(error)[:300]}")]
     except LPactError as error:

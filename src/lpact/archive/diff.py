@@ -15,9 +15,8 @@ from typing import Any, Literal
 
 from lpact.analyses.base import Analysis, Material, analyses_of
 from lpact.analyses.explanation import ClaimTable, Value
-from lpact.config import study_config
+from lpact.config import flat_options
 from lpact.store import Manifest, RunTables, StoredRun
-from lpact.tables import declared_tables
 from lpact.wording import counted, plain
 
 Kind = Literal["changed", "added", "removed"]
@@ -36,24 +35,13 @@ class Change:
     """A value that differs; None in a run that does not have it.
 
     Options have dotted paths, with named tables by name (``datasets[meg].grid.lags_ms``); input files are named
-    ``dataset: path`` and have their checksums as values.
+    ``dataset: path`` and have their checksums as values; the values of tables are numbers of rows.
     """
 
     name: str
     kind: Kind
     before: Any
     after: Any
-
-
-@dataclass(frozen=True)
-class TableChange(Change):
-    """A table with other content, or of one run only; ``before`` and ``after`` are numbers of rows.
-
-    ``only_before`` and ``only_after`` count rows whose key only one of the runs has; None if that was not counted.
-    """
-
-    only_before: int | None = None
-    only_after: int | None = None
 
 
 @dataclass(frozen=True)
@@ -133,7 +121,7 @@ class Comparison:
     options: tuple[Change, ...]
     versions: tuple[Change, ...]
     inputs: tuple[Change, ...]
-    tables: tuple[TableChange, ...]
+    tables: tuple[Change, ...]
     analyses_removed: tuple[str, ...]
     analyses_added: tuple[str, ...]
     analyses: tuple[AnalysisComparison, ...]
@@ -153,19 +141,12 @@ class Comparison:
         return comparison_text(self)
 
 
-def diff_runs(
-    before: str | Path | StoredRun, after: str | Path | StoredRun, *, rows: bool = True
-) -> Comparison:
+def diff_runs(before: str | Path | StoredRun, after: str | Path | StoredRun) -> Comparison:
     """What two finished runs differ in, whatever their datasets and models.
 
-    Parameters
-    ----------
-    before, after
-        Folders of runs, archives of `lpact.archive.export_run`, or open runs.
-    rows
-        Whether to count the rows that only one run has, which reads every table that differs.
+    Each is the folder of a run, an archive of `lpact.archive.export_run`, or an open run.
     """
-    from lpact.archive.unpack import opened_run
+    from lpact.archive.zipped import opened_run
 
     with ExitStack() as stack:
         first, second = runs = [
@@ -182,7 +163,7 @@ def diff_runs(
             inputs=_changes(
                 *({f"{f.dataset}: {f.path}": f.sha256 for f in run.manifest.inputs} for run in runs)
             ),
-            tables=tuple(_table_changes(first, second, rows=rows)),
+            tables=tuple(_table_changes(first, second)),
             analyses_removed=tuple(name for name in old if name not in new),
             analyses_added=tuple(name for name in new if name not in old),
             analyses=tuple(
@@ -205,31 +186,7 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Chang
 
 def option_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:
     """Options that differ, by dotted path. A missing option differs from one that is null."""
-    return _changes(dict(_leaves(before)), dict(_leaves(after)))
-
-
-def _leaves(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value with its path. An empty table is a value; a list of named tables is that of its names."""
-    for key, inner in value.items():
-        here = f"{path}.{key}" if path else key
-        if isinstance(inner, Mapping) and inner:
-            yield from _leaves(inner, here)
-        elif _is_named_list(inner):
-            yield here, [table["name"] for table in inner]
-            for table in inner:
-                rest = {name: part for name, part in table.items() if name != "name"}
-                yield from _leaves(rest, f"{here}[{table['name']}]")
-        else:
-            yield here, inner
-
-
-def _is_named_list(value: object) -> bool:
-    """Whether it is a list of tables with distinct names."""
-    if not isinstance(value, list) or not value:
-        return False
-    if not all(isinstance(table, Mapping) and "name" in table for table in value):
-        return False
-    return len({str(table["name"]) for table in value}) == len(value)
+    return _changes(dict(flat_options(before)), dict(flat_options(after)))
 
 
 def _versions(manifest: Manifest) -> dict[str, str]:
@@ -242,8 +199,8 @@ def _versions(manifest: Manifest) -> dict[str, str]:
     }
 
 
-def _table_changes(before: StoredRun, after: StoredRun, *, rows: bool) -> Iterator[TableChange]:
-    """Tables of one run only, or with other content; with ``rows``, rows that only one run has are counted."""
+def _table_changes(before: StoredRun, after: StoredRun) -> Iterator[Change]:
+    """Tables of one run only, or with other content, with their numbers of rows."""
     checksums = (
         {
             f.path.removesuffix(".parquet"): f.sha256
@@ -253,17 +210,9 @@ def _table_changes(before: StoredRun, after: StoredRun, *, rows: bool) -> Iterat
         for run in (before, after)
     )
     for change in _changes(*checksums):
-        table = declared_tables().get(change.name)
-        if not rows or table is None or change.kind != "changed":
-            yield TableChange(change.name, change.kind, None, None)
-            continue
-        key = list(table.key)
-        old, new = (run.table(change.name).select(key) for run in (before, after))
-        only = (
-            one.join(other, on=key, how="anti", nulls_equal=True).height
-            for one, other in ((old, new), (new, old))
-        )
-        yield TableChange(change.name, "changed", old.height, new.height, *only)
+        name, sides = change.name, ((before, change.before), (after, change.after))
+        n_rows = (None if checksum is None else run.n_rows(name) for run, checksum in sides)
+        yield Change(name, change.kind, *n_rows)
 
 
 _Side = tuple[Analysis, StoredRun, dict[str, str]]
@@ -271,10 +220,9 @@ _Side = tuple[Analysis, StoredRun, dict[str, str]]
 
 
 def _sides(run: StoredRun) -> dict[str, _Side]:
-    study = study_config(run.manifest.config, where=f"{run.root}, manifest.json")
     sides = {}
-    for name, analysis in analyses_of(study).items():
-        outcomes = analysis.conclude(Material(RunTables(run), study)).outcomes
+    for name, analysis in analyses_of(run.config).items():
+        outcomes = analysis.conclude(Material(RunTables(run), run.config)).outcomes
         sides[name] = (analysis, run, {own.profile: own.code for own in outcomes})
     return sides
 
@@ -475,7 +423,8 @@ def comparison_text(comparison: Comparison, *, most: int | None = None) -> str:
             add(f"{name}: other verdicts or gates", map(_claim_change_text, other))
             title = f"{name}: same verdict and gates, other numbers"
             add(title, map(_claim_change_text, numbers))
-    add("Tables with other content", map(_table_text, comparison.tables))
+    rows = "{:,} rows".format
+    add("Tables with other content", (_change_text(own, rows) for own in comparison.tables))
     return "\n".join(lines) + "\n"
 
 
@@ -512,12 +461,3 @@ def _claim_change_text(change: ClaimChange) -> str:
 
 def _claim_text(claim: Claim) -> str:
     return "/".join(plain(part) for part in claim)
-
-
-def _table_text(change: TableChange) -> str:
-    if not change.only_before and not change.only_after:
-        return f"{change.name} ({change.kind})"
-    return (
-        f"{change.name}: {change.before:,} → {change.after:,} rows; "
-        f"{change.only_before:,} only in the first run, {change.only_after:,} only in the second"
-    )

@@ -14,7 +14,6 @@ digest; locked with other software it has another one, because the software is p
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import json
 import os
@@ -32,7 +31,6 @@ from lpact.errors import RunError
 from lpact.report.folder import clear_leftovers, refuse_being_written, report_contents
 from lpact.store import (
     InputFile,
-    Manifest,
     atomic_write_bytes,
     code_digest,
     read_manifest,
@@ -47,6 +45,7 @@ from lpact.store.manifest import (
     is_locked,
     parse_record,
 )
+from lpact.validation import config_digest
 from lpact.wording import listed
 
 LOCK_FORMAT = 3
@@ -116,18 +115,10 @@ def make_lock(content: Content, *, locked_on: str) -> Lock:
     """The lock of this content."""
     head = {
         "format_version": LOCK_FORMAT,
-        "root_digest": digest_of(content.model_dump(mode="json")),
+        "root_digest": config_digest(content.model_dump(mode="json")),
         "locked_on": locked_on,
     }
-    return Lock.model_validate({**head, "checksum": digest_of(head), "content": content})
-
-
-def digest_of(values: Any) -> str:
-    """SHA-256 of JSON values in their canonical form."""
-    text = json.dumps(
-        values, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
-    return hashlib.sha256(text.encode()).hexdigest()
+    return Lock.model_validate({**head, "checksum": config_digest(head), "content": content})
 
 
 def lock_bytes(lock: Lock) -> bytes:
@@ -203,24 +194,6 @@ def list_files(root: Path) -> Listing:
     return Listing(dict(sorted(files.items())), dict(sorted(others.items())), tuple(folders))
 
 
-def _software(manifest: Manifest) -> Software:
-    """The software that made a run, and that of this process."""
-    return Software(
-        made_by_version=manifest.lpact_version,
-        made_by_code=manifest.lpact_code,
-        made_with=manifest.versions,
-        plugins=manifest.plugins,
-        locked_by_code=code_digest(),
-        system={
-            "python": platform.python_version(),
-            "implementation": platform.python_implementation(),
-            "system": platform.system(),
-            "machine": platform.machine(),
-        },
-        distributions=distributions(),
-    )
-
-
 @cache
 def distributions() -> dict[str, str]:
     """Versions of lpact and of every installed package that it depends on, directly or not.
@@ -286,7 +259,20 @@ def lock_run(path: str | Path) -> LockedRun:
         config=manifest.config,
         config_digest=manifest.config_digest,
         inputs=manifest.inputs,
-        software=_software(manifest),
+        software=Software(
+            made_by_version=manifest.lpact_version,
+            made_by_code=manifest.lpact_code,
+            made_with=manifest.versions,
+            plugins=manifest.plugins,
+            locked_by_code=code_digest(),
+            system={
+                "python": platform.python_version(),
+                "implementation": platform.python_implementation(),
+                "system": platform.system(),
+                "machine": platform.machine(),
+            },
+            distributions=distributions(),
+        ),
         files={
             name: FileFacts(n_bytes=path.stat().st_size, sha256=sha256_file(path))
             for name, path in listing.files.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -37,8 +38,7 @@ MOST_CELLS = 1000
 """Cells of one column, or rows of one kind, that are listed; a further entry counts the rest."""
 _LONGEST = 100
 _AROUND = 60
-_CHUNK = 2**20
-_NTH, _OLD, _NEW = "\x00nth", "\x00old", "\x00new"
+_OLD, _NEW = "\x00old", "\x00new"
 
 
 @dataclass(frozen=True)
@@ -110,44 +110,28 @@ def change(old: Any, new: Any) -> str:
 
 def first_difference(stored: BinaryIO, made: BinaryIO) -> str:
     """The first line in which two texts differ, around the first difference; empty if they are the same."""
-    line, before = 1, b""
-    while (one := stored.read(_CHUNK)) == (other := made.read(_CHUNK)):
-        if not one:
-            return ""
-        line, before = line + one.count(b"\n"), one[-_AROUND:]
-    shorter = min(len(one), len(other))
-    at = next((i for i in range(shorter) if one[i] != other[i]), shorter)
-    line += one.count(b"\n", 0, at)
-    start = (before + one[:at])[-_AROUND // 2 :].rpartition(b"\n")[2]
-    here, there = (
-        (start + text[at : at + _AROUND]).partition(b"\n")[0].decode(errors="replace")
-        for text in (one, other)
-    )
-    return f"line {line} reads {shown(here)}, made again {shown(there)}"
+    for number, pair in enumerate(zip_longest(stored, made, fillvalue=b""), start=1):
+        if pair[0] != pair[1]:
+            bytes_ = enumerate(zip(*pair, strict=False))
+            at = next((i for i, (a, b) in bytes_ if a != b), min(map(len, pair)))
+            part = slice(max(0, at - _AROUND // 2), at + _AROUND)
+            here, there = (line[part].rstrip(b"\n").decode(errors="replace") for line in pair)
+            return f"line {number} reads {shown(here)}, made again {shown(there)}"
+    return ""
 
 
 def frame_problems(
-    table: Table, old: pl.DataFrame, new: pl.DataFrame, *, kind: Kind, where: str | None = None
+    table: Table, old: pl.DataFrame, new: pl.DataFrame, *, kind: Kind
 ) -> list[Problem]:
-    """Differences between two frames of a table, by key; empty if the frames are the same.
-
-    Both frames have the declared columns. Keys may repeat.
-    """
+    """Differences between two valid frames of a table, by key; empty if the frames are the same."""
     if old.equals(new):
         return []
-    place, key = where or table.name, list(table.key)
-    joined = (
-        _numbered(old, key, _OLD)
-        .join(
-            _numbered(new, key, _NEW),
-            on=[*key, _NTH],
-            how="full",
-            coalesce=True,
-            nulls_equal=True,
-            suffix=_NEW,
-        )
-        .sort([*key, _NTH])
+    place, key = table.name, list(table.key)
+    left, right = (
+        frame.with_columns(pl.lit(1).alias(m)) for frame, m in ((old, _OLD), (new, _NEW))
     )
+    joined = left.join(right, on=key, how="full", coalesce=True, nulls_equal=True, suffix=_NEW)
+    joined = joined.sort(key)
     problems: list[Problem] = []
     for missing, what in ((_NEW, "the row is missing"), (_OLD, "the row was added")):
         rows = joined.filter(pl.col(missing).is_null())
@@ -163,12 +147,6 @@ def frame_problems(
         what = "a zero has another sign" if same else "the rows are in another order"
         problems.append(Problem(kind, place, what))
     return problems
-
-
-def _numbered(frame: pl.DataFrame, key: list[str], mark: str) -> pl.DataFrame:
-    """The frame with the number of each row among those with its key."""
-    nth = pl.int_range(pl.len()).over(key).alias(_NTH)
-    return frame.with_columns(nth, pl.lit(value=True).alias(mark))
 
 
 def _cells(

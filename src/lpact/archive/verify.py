@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from lpact.archive.lock import (
     FileFacts,
     Listing,
     Lock,
-    digest_of,
     distributions,
     list_files,
     read_limited,
@@ -37,14 +36,23 @@ from lpact.archive.problems import (
     first_difference,
     frame_problems,
 )
-from lpact.archive.unpack import unpacked_run
+from lpact.archive.zipped import unpacked_run
 from lpact.config import StudyConfig, study_config
-from lpact.errors import ConfigError, LPactError, RunError
+from lpact.errors import LPactError, RunError
 from lpact.report.folder import REPORT_PAGE
-from lpact.store import Manifest, StoredRun, code_digest, read_manifest, read_table, sha256_file
-from lpact.store.files import write_csv
+from lpact.store import (
+    LazyTables,
+    Manifest,
+    StoredRun,
+    code_digest,
+    read_manifest,
+    read_table,
+    sha256_file,
+)
+from lpact.store.frames import write_csv
 from lpact.store.manifest import LOCK_FILE, MANIFEST_NAME, REPORT_FOLDER, is_locked
 from lpact.tables import PREREGISTRATION_ITEMS, Table, declared_tables
+from lpact.validation import config_digest, parse_digest
 from lpact.wording import listed
 
 Tell = Callable[[str], None]
@@ -79,10 +87,14 @@ def verify_run(
     tell
         Called with the name of each step.
     """
-    quoted = None if digest is None else _parse_digest(digest)
+    if digest is not None:
+        remedy = "copy the whole digest that `lpact lock` printed"
+        digest = parse_digest(
+            digest, "the root digest is not valid", where="--digest", remedy=remedy
+        )
     with unpacked_run(path) as root:
         found = _Verifier(root, tell)
-        found.lock_and_files(quoted)
+        found.lock_and_files(digest)
         found.tables()
         if report:
             found.report(workers)
@@ -98,19 +110,6 @@ def verify_run(
         )
 
 
-def _parse_digest(given: str) -> str:
-    text = given.strip().lower().removeprefix("sha256:")
-    if not re.fullmatch(r"[0-9a-f]{64}", text):
-        raise ConfigError(
-            "the root digest is not valid",
-            where="--digest",
-            got=given,
-            expected="64 hexadecimal digits",
-            remedy="copy the whole digest that `lpact lock` printed",
-        )
-    return text
-
-
 def is_table(name: str) -> bool:
     """Whether a path is that of a table file, outside of the report."""
     return name.endswith((".parquet", ".csv")) and not name.startswith(f"{REPORT_FOLDER}/")
@@ -121,7 +120,7 @@ def check_files(
 ) -> tuple[list[Problem], set[str]]:
     """Compare every file; return the problems, and the names of the intact files.
 
-    Without a lock only table files are known, and others may lie beside them.
+    Without a lock only table files are known, and others may lie next to them.
     """
     problems, intact = [], set()
     for name, facts in expected.items():
@@ -187,17 +186,16 @@ def _by_name(files: Collection[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     }
 
 
-class CheckedTables(Mapping[str, pl.DataFrame]):
+class CheckedTables(LazyTables):
     """The tables of a run that can be read, by name; each is compared with its CSV file.
 
     ``intact`` are files that are as the lock (or the manifest) lists them.
     """
 
     def __init__(self, root: Path, tables: Collection[Table], intact: Collection[str]) -> None:
+        super().__init__({})
         self.problems: list[Problem] = []
         self._root = root
-        self._tables: dict[str, Table] = {}
-        self._frames: dict[str, pl.DataFrame] = {}
         for table in tables:
             try:
                 frame = read_table(root, table)
@@ -206,30 +204,13 @@ class CheckedTables(Mapping[str, pl.DataFrame]):
                     what = f"cannot be read: {error.what}: {error.got}"
                     self.problems.append(Problem("table", f"{table.name}.parquet", what))
                 continue
-            self._tables[table.name] = table
+            # Read again if it is used: not every table stays in memory.
+            self.makers[table.name] = cache(partial(read_table, root, table))
             self._compare_csv(table, frame, intact)
-
-    def __getitem__(self, name: str) -> pl.DataFrame:
-        if name not in self._frames:
-            self._frames[name] = read_table(self._root, self._tables[name])
-        return self._frames[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tables)
-
-    def __len__(self) -> int:
-        return len(self._tables)
 
     def rows(self, name: str, **equals: Any) -> pl.DataFrame:
         """Rows of a table by equality, in the order of the key."""
-        if name not in self:
-            raise RunError(
-                f"the run has no readable table '{name}'",
-                where=str(self._root),
-                expected="a table that the run wrote",
-                remedy="restore the run from a copy",
-            )
-        return self[name].filter(**equals) if equals else self[name]
+        return self[name].filter(**equals)
 
     def _compare_csv(self, table: Table, frame: pl.DataFrame, intact: Collection[str]) -> None:
         """Name the first line in which the CSV file is not what the Parquet file gives."""
@@ -325,7 +306,7 @@ class _Verifier:
         if self.lock is None:
             self.add("lock", LOCK_FILE, "a digest was given, but the run has no readable lock")
             return
-        found = digest_of(self.lock.content.model_dump(mode="json"))
+        found = config_digest(self.lock.content.model_dump(mode="json"))
         if found == quoted:
             self.checked.append("The root digest is the given one.")
         else:
@@ -407,7 +388,8 @@ class _Verifier:
         elif name not in tables:
             self.add("registration", name, "cannot be compared: no readable table")
         else:
-            from lpact.run.preregistration import check_run, read_registration
+            from lpact.run.preregistration.compare import check_run
+            from lpact.run.preregistration.record import read_registration
 
             try:
                 read_limited(path)
@@ -442,19 +424,7 @@ def _failed(error: BaseException) -> str:
         return f"cannot be made again: {error.what}: {error.got}"
     if isinstance(error, KeyError):
         return f"cannot be made again: no readable table {error}"
-    text = next(iter(str(error).splitlines()), "")
-    return f"cannot be made again: {type(error).__name__}: {text}"
-
-
-def make_again(
-    root: Path, made: Path, *, tables: bool, workers: int, tell: Callable[[str], None]
-) -> None:
-    """Write the report of a run into another folder."""
-    from lpact.report.write import write_report
-
-    run = StoredRun(root)
-    config = study_config(run.manifest.config, where=f"{root}, manifest.json")
-    write_report(run, config=config, out=made, with_tables=tables, workers=workers, tell=tell)
+    return f"cannot be made again: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
 def check_report(
@@ -462,21 +432,23 @@ def check_report(
     *,
     names: Collection[str] | None = None,
     workers: int = 0,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Tell = lambda _: None,
 ) -> tuple[list[Problem], str]:
     """Problems of the report, and a sentence that says what was checked.
 
     ``names`` are the files that the report should have; by default those that it has.
     """
+    from lpact.report.write import write_report
+
     stored = list_files(root / REPORT_FOLDER).files if (root / REPORT_FOLDER).is_dir() else {}
     expected = stored if names is None else names
     if REPORT_PAGE not in expected:
         return [], "The run has no report."
     with tempfile.TemporaryDirectory(prefix="lpact-verify-") as folder:
         made = Path(folder) / REPORT_FOLDER
-        with_tables = any(name.startswith("tables/") for name in expected)
+        tables = any(name.startswith("tables/") for name in expected)
         try:
-            make_again(root, made, tables=with_tables, workers=workers, tell=tell)
+            write_report(StoredRun(root), out=made, with_tables=tables, workers=workers, tell=tell)
         except LPactError as error:
             what = f"cannot be made again: {error.what}: {error.got}"
             return [Problem("report", REPORT_FOLDER, what)], "The report could not be made again."

@@ -25,11 +25,11 @@ from lpact.errors import LPactError, RegistryError
 USAGE_ERROR = 2
 INTERRUPTED = 130
 SHARED = {
-    "demo": "lpact.cli.demo:command",
-    "init": "lpact.cli.init:command",
-    "plan": "lpact.cli.plan:command",
+    "demo": "lpact.cli.study:demo",
+    "init": "lpact.cli.study:init",
+    "plan": "lpact.cli.study:plan",
     "preregister": "lpact.cli.preregister:command",
-    "run": "lpact.cli.run:command",
+    "run": "lpact.cli.study:run",
     "status": "lpact.cli.status:command",
     "report": "lpact.cli.read:report",
     "explain": "lpact.cli.read:explain",
@@ -39,13 +39,13 @@ SHARED = {
     "verify": "lpact.cli.archive:verify",
     "export": "lpact.cli.archive:export",
     "diff": "lpact.cli.archive:diff",
-    "audit": "lpact.cli.plan:audit",
+    "audit": "lpact.cli.study:audit",
     "datasets": "lpact.cli.datasets:app",
     "features": "lpact.cli.features:command",
     "list": "lpact.cli.list:command",
 }
 """Commands that know no analysis by name, and where they are."""
-VERB = "lpact.cli.run:command --analysis"
+VERB = "lpact.cli.study:run --analysis"
 """Stands for the command that an analysis is."""
 
 

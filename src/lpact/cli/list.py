@@ -8,6 +8,7 @@ import typer
 
 from lpact.cli._options import program
 from lpact.cli._terminal import say, show_table
+from lpact.errors import RegistryError, require_known
 
 if TYPE_CHECKING:
     from lpact.registry import Registry
@@ -34,9 +35,10 @@ def command(
         show_table(("kind", "registered", "named in the study file by"), rows, indent=0)
         say(f"\nOne kind in full: {program()} list controls")
         return
+    require_known(kind, kinds, "kind of plug-in", where="lpact list", error=RegistryError)
     plugins = [
         (entry.name, "built in" if entry.origin == "lpact" else entry.origin, entry.summary)
-        for entry in _registry(kind, kinds).entries()
+        for entry in kinds[kind][0].entries()
     ]
     show_table(("name", "from", "what"), plugins, indent=0)
 
@@ -50,17 +52,3 @@ def plugin_kinds() -> dict[str, tuple[Registry[Any], str]]:
         for kind, (place, option) in entry.plugin.kinds.items():
             found.setdefault(kind, (resolve(place), f"{entry.name}.{option}"))
     return dict(sorted(found.items()))
-
-
-def _registry(kind: str, kinds: dict[str, tuple[Registry[Any], str]]) -> Registry[Any]:
-    from lpact.errors import RegistryError, did_you_mean
-
-    if kind not in kinds:
-        raise RegistryError(
-            f"there is no kind of plug-in named '{kind}'",
-            where="lpact list",
-            got=kind,
-            expected=f"one of {', '.join(kinds)}",
-            remedy=did_you_mean(kind, kinds),
-        )
-    return kinds[kind][0]

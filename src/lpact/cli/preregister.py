@@ -15,7 +15,7 @@ from lpact.wording import counted
 if TYPE_CHECKING:
     import polars as pl
 
-    from lpact.run.preregistration import Registration
+    from lpact.run.preregistration.record import Registration
 
 NOT_FOLLOWED = 1
 SUFFIX = ".preregistration.json"
@@ -27,7 +27,7 @@ def command(
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", help=f"File to write; default: beside the study, NAME{SUFFIX}."),
+        typer.Option("--out", help=f"File to write; default: next to the study, NAME{SUFFIX}."),
     ] = None,
     run: Annotated[
         list[Path] | None,
@@ -73,7 +73,8 @@ def command(
         target = study.with_name(study.stem + SUFFIX) if out is None else out
         _register(study, target, run or [], after_the_fact, path, model)
         return
-    from lpact.run.preregistration import check_run, read_registration
+    from lpact.run.preregistration.compare import check_run
+    from lpact.run.preregistration.record import read_registration
     from lpact.study import open_run
 
     items = check_run(read_registration(study), open_run(check), deposited=registered_digest)
@@ -90,19 +91,9 @@ def _register(
     path: list[str] | None,
     model: list[str] | None,
 ) -> None:
-    from lpact.run.preregistration import refuse_taken
-    from lpact.store import partial_folder
+    from lpact.run.preregistration.record import refuse_taken
 
     refuse_taken(target)
-    for run in runs:
-        if not run.exists() and not partial_folder(run.absolute()).exists():
-            raise ConfigError(
-                "there is no run to search for earlier results",
-                where=f"--run {run}",
-                got="no such folder",
-                expected="the folder of a finished or interrupted run",
-                remedy="name its folder, or leave the option out",
-            )
     loaded = load(study, path, model)
     say(f"{loaded.config.name}: auditing the sources; nothing is fitted …")
     made = loaded.preregister(target, runs=runs, after_the_fact=after_the_fact)
@@ -122,7 +113,7 @@ def _show_registration(made: Registration) -> None:
     """Print what was registered, in a few lines."""
     from lpact.run.preregistration.earlier import KEPT
 
-    content = made.content
+    content = made.registered
     kept = sum(run.state == KEPT for run in content.earlier_runs)
     rows = [
         ("configuration", content.config_digest),

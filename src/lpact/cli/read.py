@@ -132,22 +132,10 @@ def _show_head(run: Run, table: Table, n_rows: int) -> None:
 
 
 def _write_csv(run: Run, table: Table) -> None:
-    """Copy the table's CSV file to standard output, if it is the file that the run published."""
-    from lpact.errors import RunError
-    from lpact.store import sha256_file, table_path
+    """Write the whole table to standard output, as in its CSV file."""
+    from lpact.store.frames import write_csv
 
-    path = table_path(run.root, table, ".csv")
-    listed = {file.path: file.sha256 for file in run.manifest.outputs}
-    checksum = listed.get(f"{table.name}.csv")
-    if checksum is None or not path.is_file() or sha256_file(path) != checksum:
-        raise RunError(
-            f"the CSV file of table '{table.name}' is missing or has changed",
-            where=str(path),
-            got="another SHA-256 than the manifest lists, or no file",
-            expected=checksum or "a table that the run wrote",
-            remedy="restore the file from a copy, or run the study again",
-        )
-    sys.stdout.buffer.write(path.read_bytes())
+    write_csv(run.table(table.name), table, sys.stdout.buffer)
     sys.stdout.buffer.flush()
 
 
@@ -215,7 +203,7 @@ def add_report(run: Run) -> None:
     from lpact.errors import LPactError
     from lpact.report.folder import REPORT_PAGE
     from lpact.run.journal import logged_stage
-    from lpact.run.stages import REPORT
+    from lpact.run.progress import REPORT
     from lpact.run.status import LOG_NAME
     from lpact.store.manifest import REPORT_FOLDER
 

@@ -19,6 +19,7 @@ from lpact.wording import counted, duration, plain, size
 
 if TYPE_CHECKING:
     from lpact.run.status import RunStatus, StatusFile
+    from lpact.study import Run
 
 SECONDS_BETWEEN_LOOKS = 2.0
 FAILED = 1
@@ -76,19 +77,17 @@ def _watch(run: Path, *, as_json: bool) -> RunStatus:
 
 def _values(status: RunStatus) -> dict[str, Any]:
     from lpact.run.status import summarise_log
+    from lpact.study import Run
 
     values = status.as_json()
     if status.state == "finished":
-        values["finished"] = _finished_values(status.out)
+        values["finished"] = _finished_values(Run(status.out))
         values["history"] = summarise_log(status.log).as_json()
     return values
 
 
-def _finished_values(folder: Path) -> dict[str, Any]:
+def _finished_values(run: Run) -> dict[str, Any]:
     """What a finished run holds."""
-    from lpact.study import Run
-
-    run = Run(folder)
     verdicts = []
     for name, analysis in run.analyses.items():
         by = [*(["gate_profile"] if analysis.claims.profiles else []), "label"]
@@ -99,7 +98,7 @@ def _finished_values(folder: Path) -> dict[str, Any]:
         "config_digest": run.manifest.config_digest,
         "n_tables": len(run.tables()),
         "n_rows": sum(run.n_rows(table.name) for table in run.tables()),
-        "locked": (folder / LOCK_RECORD).is_file(),
+        "locked": (run.root / LOCK_RECORD).is_file(),
         "verdicts": verdicts,
     }
 
@@ -223,7 +222,8 @@ def _show_finished(status: RunStatus) -> None:
     from lpact.store.manifest import REPORT_FOLDER
     from lpact.study import Run
 
-    values = _finished_values(status.out)
+    run = Run(status.out)
+    values = _finished_values(run)
     say(
         f"{plain(values['study'])} (configuration {values['config_digest'][:12]}), "
         f"{counted(values['n_tables'], 'table')}, {counted(values['n_rows'], 'row')}",
@@ -240,7 +240,6 @@ def _show_finished(status: RunStatus) -> None:
         locked if values["locked"] else f"not locked; {program()} lock {folder} freezes it",
         indent=2,
     )
-    run = Run(status.out)
     for analysis in run.analyses.values():
         show_claim_counts(analysis, run.table(analysis.claims.table.name))
     history = summarise_log(status.log)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -30,111 +30,78 @@ from lpact.errors import ConfigError, did_you_mean, require_known
 from lpact.registry import ANALYSES
 from lpact.validation import Section, config_digest, validate_model
 
-_WORD = r"^[A-Za-z0-9_.,@:+-]*$"
+_Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.,@:+-]*$")]
 _BYTES = r"^\d+(\.\d+)? ?([kMGTP]i?)?B$"
 
 
 class SlurmConfig(Section):
     """Jobs that `cluster = "slurm"` submits; each holds as many worker processes as cores."""
 
-    jobs: Annotated[int, Field(ge=1)] = Field(1, description="Number of jobs.")
-    cores: Annotated[int, Field(ge=1)] = Field(
-        1, description="Cores of a job; each runs one worker process with one BLAS thread."
-    )
-    memory: str = Field(
-        "4 GiB", pattern=_BYTES, description="Memory of a job, shared by its processes."
-    )
-    walltime: str = Field(
-        "01:00:00",
-        pattern=r"^(\d+-)?\d{1,3}(:\d{2}){0,2}$",
-        description="Longest time of a job, as SLURM writes it. Jobs that end are replaced while the run lasts.",
-    )
-    queue: str = Field(
-        "", pattern=_WORD, description="Partition; empty: the cluster's own default."
-    )
-    account: str = Field(
-        "", pattern=_WORD, description="Account that is charged; empty: the cluster's own default."
-    )
-    interface: str = Field(
-        "",
-        pattern=_WORD,
-        description="Network interface by which jobs reach the scheduler on this machine, such as `ib0` or `eth0`. "
-        "Required, so that no port is opened on a network that you did not choose.",
-    )
-    encrypt: bool = Field(
-        True,
-        description="Encrypt and authenticate all traffic with certificates made for this run; they are kept in "
-        "`folder` while it lasts.",
-    )
-    folder: str = Field(
-        "lpact-slurm",
-        min_length=1,
-        pattern=r"^[^\s'\"\\\\$`]+$",
-        description="Folder that all machines of the cluster share, for certificates and for the jobs' own output; "
-        "relative to where lpact is started, unless it is absolute.",
-    )
-    directives: tuple[str, ...] = Field(
-        (), description='Further lines for `#SBATCH`, such as "--constraint=haswell".'
-    )
-    prologue: tuple[str, ...] = Field(
-        (), description='Shell commands before the workers start, such as "module load python".'
-    )
+    jobs: Annotated[int, Field(ge=1)] = 1
+    """Number of jobs."""
+    cores: Annotated[int, Field(ge=1)] = 1
+    """Cores of a job; each runs one worker process with one BLAS thread."""
+    memory: str = Field("4 GiB", pattern=_BYTES)
+    """Memory of a job, shared by its processes."""
+    walltime: str = Field("01:00:00", pattern=r"^(\d+-)?\d{1,3}(:\d{2}){0,2}$")
+    """Longest time of a job, as SLURM writes it. Jobs that end are replaced while the run lasts."""
+    queue: _Word = ""
+    """Partition; empty: the cluster's own default."""
+    account: _Word = ""
+    """Account that is charged; empty: the cluster's own default."""
+    interface: _Word = ""
+    """Network interface by which jobs reach the scheduler on this machine, such as `ib0` or `eth0`. Required, so that
+    no port is opened on a network that you did not choose.
+    """
+    encrypt: bool = True
+    """Encrypt and authenticate all traffic with certificates made for this run; they are kept in `folder` while it
+    lasts.
+    """
+    folder: str = Field("lpact-slurm", min_length=1, pattern=r"^[^\s'\"\\\\$`]+$")
+    """Folder that all machines of the cluster share, for certificates and for the jobs' own output; relative to where
+    lpact is started, unless it is absolute.
+    """
+    directives: tuple[str, ...] = ()
+    """Further lines for `#SBATCH`, such as "--constraint=haswell"."""
+    prologue: tuple[str, ...] = ()
+    """Shell commands before the workers start, such as "module load python"."""
 
 
 class RunConfig(Section):
     """Settings that change no number: how and where the work is done."""
 
-    workers: Annotated[int, Field(ge=1)] = Field(
-        1, description="Processes; each uses one BLAS thread."
-    )
-    progress: bool = Field(True, description="Show progress while running.")
-    paths: dict[str, str] = Field(
-        default_factory=dict,
-        description="Folder of each dataset that is read from disk, by dataset name; relative to the study file.",
-    )
-    models: dict[str, str] = Field(
-        default_factory=dict,
-        description="Folder (or GGUF file) of a language model, by model name; relative to the study file.",
-    )
-    features: str = Field(
-        "lpact-features",
-        min_length=1,
-        description="Folder in which features extracted from language models are kept; relative to the study file.",
-    )
-    grids: str = Field(
-        "lpact-grids",
-        min_length=1,
-        description="Folder in which recordings that take long to read are kept on their event grid; relative to the "
-        "study file.",
-    )
-    tasks: str = Field(
-        "",
-        description="Folder in which results of finished tasks are kept by content, relative to the study file. Empty: "
-        "beside the run, until it is finished. Other runs with the same folder reuse what is the same for them.",
-    )
-    preregistration: str = Field(
-        "",
-        description="File of `lpact preregister` that the run is compared with, item by item; relative to the study "
-        "file.",
-    )
-    cluster: str = Field(
-        "",
-        description="Where tasks run: empty for this machine, the address of a Dask scheduler (`tcp://host:port`, or "
-        "`tls://host:port`), or `slurm` for SLURM jobs (see `run.slurm`).",
-    )
-    patience_s: Annotated[float, Field(gt=0)] = Field(
-        600.0,
-        description="Seconds to wait for workers of a cluster while there are none, at the start and later on.",
-    )
-    slurm: SlurmConfig = Field(
-        default_factory=SlurmConfig, description='Jobs of `cluster = "slurm"`.'
-    )
+    workers: Annotated[int, Field(ge=1)] = 1
+    """Processes; each uses one BLAS thread."""
+    progress: bool = True
+    """Show progress while running."""
+    paths: dict[str, str] = Field(default_factory=dict)
+    """Folder of each dataset that is read from disk, by dataset name; relative to the study file."""
+    models: dict[str, str] = Field(default_factory=dict)
+    """Folder (or GGUF file) of a language model, by model name; relative to the study file."""
+    features: str = Field("lpact-features", min_length=1)
+    """Folder in which features extracted from language models are kept; relative to the study file."""
+    grids: str = Field("lpact-grids", min_length=1)
+    """Folder in which recordings that take long to read are kept on their event grid; relative to the study file."""
+    tasks: str = ""
+    """Folder in which results of finished tasks are kept by content, relative to the study file. Empty: next to the
+    run, until it is finished. Other runs with the same folder reuse what is the same for them.
+    """
+    preregistration: str = ""
+    """File of `lpact preregister` that the run is compared with, item by item; relative to the study file."""
+    cluster: str = ""
+    """Where tasks run: empty for this machine, the address of a Dask scheduler (`tcp://host:port`, or
+    `tls://host:port`), or `slurm` for SLURM jobs (see `run.slurm`).
+    """
+    patience_s: Annotated[float, Field(gt=0)] = 600.0
+    """Seconds to wait for workers of a cluster while there are none, at the start and later on."""
+    slurm: SlurmConfig = Field(default_factory=SlurmConfig)
+    """Jobs of `cluster = "slurm"`."""
 
     @field_validator("tasks")
     @classmethod
     def _folder(cls, value: str) -> str:
         if "://" in value:
-            raise ValueError(f"'{value}' is not a folder; object stores are no longer supported")
+            raise ValueError(f"'{value}' is not a folder; object stores are not supported")
         return value
 
     @field_validator("cluster")
@@ -150,20 +117,22 @@ class RunConfig(Section):
 class SharedConfig(Section):
     """What every analysis of a study shares; all of it changes numbers."""
 
-    name: Name = Field(description="Name of the study.")
-    seed: Annotated[int, Field(ge=0)] = Field(
-        0, description="Every random draw derives from this seed and the key of its row."
-    )
-    datasets: tuple[DatasetConfig, ...] = Field(min_length=1, description="Datasets of the study.")
-    models: tuple[LanguageModelConfig, ...] = Field((), description="Models of the study.")
-    readout: ReadoutConfig = Field(default_factory=ReadoutConfig, description="Readout grid.")
-    nuisance: NuisanceConfig = Field(
-        default_factory=NuisanceConfig, description="Nuisance features."
-    )
-    controls: ControlsConfig = Field(default_factory=ControlsConfig, description="Severe controls.")
-    mechanisms: MechanismsConfig = Field(
-        default_factory=MechanismsConfig, description="Candidate mechanisms."
-    )
+    name: Name
+    """Name of the study."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Every random draw derives from this seed and the key of its row."""
+    datasets: tuple[DatasetConfig, ...] = Field(min_length=1)
+    """Datasets of the study."""
+    models: tuple[LanguageModelConfig, ...] = ()
+    """Models of the study."""
+    readout: ReadoutConfig = Field(default_factory=ReadoutConfig)
+    """Readout grid."""
+    nuisance: NuisanceConfig = Field(default_factory=NuisanceConfig)
+    """Nuisance features."""
+    controls: ControlsConfig = Field(default_factory=ControlsConfig)
+    """Severe controls."""
+    mechanisms: MechanismsConfig = Field(default_factory=MechanismsConfig)
+    """Candidate mechanisms."""
 
     @model_validator(mode="after")
     def _check_shared(self) -> SharedConfig:
@@ -200,10 +169,8 @@ MOVED = {name: f"lpact.{name}" for name in ("audit", "relational", "stripping", 
 class StudyConfig(SharedConfig):
     """Everything that changes a number: the shared tables, and one table per analysis."""
 
-    analyses: dict[str, SerializeAsAny[Section]] = Field(
-        default_factory=dict,
-        description="The analyses of the study, by name; each is a separate table in the file (`[lpact]`).",
-    )
+    analyses: dict[str, SerializeAsAny[Section]] = Field(default_factory=dict)
+    """The analyses of the study, by name; each is a separate table in the file (`[lpact]`)."""
 
     @model_serializer(mode="wrap")
     def _as_in_the_file(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -255,6 +222,22 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {"": value}
 
 
+def flat_options(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every option of a configuration by its dotted path; a list of tables is their names, then what each holds."""
+    for key, value in values.items():
+        here = f"{path}.{key}" if path else str(key)
+        if isinstance(value, Mapping) and value:
+            yield from flat_options(value, here)
+        elif isinstance(value, list) and value and all(isinstance(own, Mapping) for own in value):
+            names = [own.get("name", place) for place, own in enumerate(value)]
+            yield here, names
+            for name, own in zip(names, value, strict=True):
+                rest = {inner: option for inner, option in own.items() if inner != "name"}
+                yield from flat_options(rest, f"{here}[{name}]")
+        else:
+            yield here, value
+
+
 def list_once(listed: Mapping[str, Sequence[str]]) -> None:
     """Raise `ValueError` where a name is listed twice."""
     for what, names in listed.items():
@@ -284,14 +267,14 @@ def read_study_file(path: str | Path) -> tuple[StudyConfig, RunConfig]:
         ) from error
     study, run = parse_study(text, where=str(path))
     folder = path.absolute().parent
-    paths = {name: str(folder / given) for name, given in run.paths.items()}
-    models = {name: str(folder / given) for name, given in run.models.items()}
-    kept = {"features": str(folder / run.features), "grids": str(folder / run.grids)}
-    if run.tasks:
-        kept["tasks"] = str(folder / run.tasks)
-    if run.preregistration:
-        kept["preregistration"] = str(folder / run.preregistration)
-    return study, run.model_copy(update={"paths": paths, "models": models, **kept})
+    own = ("features", "grids", "tasks", "preregistration")
+    found: dict[str, Any] = {
+        name: str(folder / value) for name in own if (value := getattr(run, name))
+    }
+    for option in ("paths", "models"):
+        given = getattr(run, option)
+        found[option] = {name: str(folder / value) for name, value in given.items()}
+    return study, run.model_copy(update=found)
 
 
 def parse_study(text: str, *, where: str) -> tuple[StudyConfig, RunConfig]:
@@ -331,17 +314,15 @@ def check_paths(study: StudyConfig, run: RunConfig, *, where: str) -> None:
 class Dataset(DatasetConfig):
     """One dataset of the study, with its folder on this machine."""
 
-    path: Path | str | None = Field(
-        None, exclude=True, description="Folder of the dataset, where it is read from disk."
-    )
+    path: Path | str | None = Field(None, exclude=True)
+    """Folder of the dataset, where it is read from disk."""
 
 
 class Model(LanguageModelConfig):
     """One model of the study, with its folder on this machine."""
 
-    path: Path | str | None = Field(
-        None, exclude=True, description="Folder (or GGUF file) of a language model."
-    )
+    path: Path | str | None = Field(None, exclude=True)
+    """Folder (or GGUF file) of a language model."""
 
 
 def with_paths(

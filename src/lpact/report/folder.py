@@ -87,7 +87,7 @@ def new_folder(target: Path) -> Iterator[Path]:
 
 
 def _work(target: Path) -> Path:
-    """Folder beside a report that is being written: it holds the new one, the earlier one, and a file lock."""
+    """Folder next to a report that is being written: it holds the new one, the earlier one, and a file lock."""
     return target.with_name(f".{target.name}.partial")
 
 
@@ -106,7 +106,7 @@ def _restore(target: Path) -> None:
 
 
 def clear_leftovers(target: Path) -> None:
-    """Remove what a process that was killed while it wrote the report ``target`` has left beside it."""
+    """Remove what a process that was killed while it wrote the report ``target`` has left next to it."""
     target = Path(os.path.abspath(target))
     if _work(target).is_dir() and report_writer(target) is None:
         with storage_errors(target, "leftovers of an earlier report cannot be removed"):

@@ -277,6 +277,8 @@ def readout(config: StudyConfig) -> list[str]:
         components = "No principal component analysis was used."
     else:
         components = f"Numbers of principal components to choose from were {listed(counts, 'or')}."
+    known = {"cpu": "the CPU (NumPy)", "torch": "the CPU (PyTorch)"}
+    device = known.get(chosen.device, f"{plain(chosen.device)} (PyTorch)")
     penalties = numbers(chosen.alphas)
     noun = "penalty" if len(chosen.alphas) == 1 else "penalties"
     return [
@@ -289,15 +291,9 @@ def readout(config: StudyConfig) -> list[str]:
         "blocks were pooled and scored around the training mean. The score that decisions look at is the "
         f"{METRICS[chosen.primary_metric]}, summarised over units by its median.",
         f"An outer fold needed at least {chosen.min_train_events} training and {chosen.min_test_events} test events. "
-        f"Readouts were computed on {_device(chosen.device)} in {chosen.precision}, with up to "
+        f"Readouts were computed on {device} in {chosen.precision}, with up to "
         f"{number(chosen.memory_gib)} GiB of working memory.",
     ]
-
-
-def _device(device: str) -> str:
-    return {"cpu": "the CPU (NumPy)", "torch": "the CPU (PyTorch)"}.get(
-        device, f"{plain(device)} (PyTorch)"
-    )
 
 
 def software(manifest: Manifest, seed: int) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from lpact.analyses.base import Analysis
 from lpact.analyses.explanation import ClaimTable, Conclusion, Explanation
+from lpact.config import flat_options
 from lpact.report.explanation import environment, explanation_html, read_file
 from lpact.report.figure import Figure, Missing, drawable
 from lpact.report.theme import following_page, variables
@@ -61,7 +62,7 @@ def page_html(
 ) -> str:
     """The report as one HTML document; ``methods`` and ``bibtex`` are for pasting.
 
-    ``table_files`` are tables beside the page: name, meaning, number of rows, and files by format.
+    ``table_files`` are tables next to the page: name, meaning, number of rows, and files by format.
     """
     style, script = _style(), read_file("page.js")
     shown = [_analysis(part) for part in parts]
@@ -94,7 +95,10 @@ def page_html(
             profiles={
                 name: text for own in shown for name, text in own["profiles"].items() if name
             },
-            options=list(options(manifest.config)),
+            options=[
+                (path, json.dumps(value, ensure_ascii=False))
+                for path, value in flat_options(manifest.config)
+            ],
             versions=sorted(manifest.versions.items()),
             inputs=[(f.dataset, f.path, size(f.n_bytes), f.sha256) for f in manifest.inputs],
             outputs=[(f.path, size(f.n_bytes), f.sha256) for f in manifest.outputs],
@@ -161,18 +165,6 @@ def _style() -> str:
         f":root[data-theme=dark]{{{dark}color-scheme:dark}}\n"
     )
     return palette + read_file("page.css") + read_file("explanation.css")
-
-
-def options(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Every option of a configuration by its dotted path, with its value."""
-    if isinstance(value, Mapping) and value:
-        for name, own in value.items():
-            yield from options(own, f"{path}.{name}" if path else str(name))
-    elif isinstance(value, list) and value and all(isinstance(own, Mapping) for own in value):
-        for place, own in enumerate(value):
-            yield from options(own, f"{path}[{own.get('name', place)}]")
-    else:
-        yield path, json.dumps(value, ensure_ascii=False)
 
 
 # -- preregistration ---------------------------------------------------------------------------------------------------

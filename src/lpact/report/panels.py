@@ -318,7 +318,7 @@ def column(
     title: str = "",
     **look: Any,
 ) -> alt.LayerChart:
-    """Words beside lanes, as a panel of fixed width; ``title`` is above it."""
+    """Words next to lanes, as a panel of fixed width; ``title`` is above it."""
     at = {"left": 0.0, "center": width / 2, "right": width}[align]
     most = max(4, int(width / 5.9))  # letters of the base size
     rows = rows.with_columns(pl.Series(name, [short(own, most) for own in rows[name]]))
@@ -493,7 +493,7 @@ def overlay(
 
 
 def beside(*panels: Chart, title: Any = None, spacing: float = 14) -> alt.HConcatChart:
-    """Panels beside each other, aligned at their plotting areas."""
+    """Panels side by side, aligned at their plotting areas."""
     return alt.HConcatChart(hconcat=list(panels), spacing=spacing, bounds="flush", **_titled(title))
 
 

@@ -1,6 +1,6 @@
 """BibTeX entries, and which of them belong to readers, controls, mechanisms and software.
 
-Entries are in ``references.bib`` beside this file. A field that is not known for certain is left out there. What a run
+Entries are in ``references.bib`` next to this file. A field that is not known for certain is left out there. What a run
 cites is what its Methods section cites (`lpact.report.methods.cited_keys`).
 """
 
@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from lpact.errors import LPactError, did_you_mean
+from lpact.errors import LPactError, require_known
 
 PACKAGE = ("lpact_software",)
 READOUT = ("hoerl1970", "naselaris2011", "varma2006")
@@ -107,14 +107,7 @@ def bibtex(keys: Iterable[str]) -> str:
     known = entries()
     wanted = sorted(set(keys))
     for key in wanted:
-        if key not in known:
-            raise LPactError(
-                "there is no such reference",
-                where="references.bib",
-                got=key,
-                expected="a key of references.bib",
-                remedy=did_you_mean(key, known),
-            )
+        require_known(key, known, "reference", where="references.bib", error=LPactError)
     return "".join(f"{known[key]}\n\n" for key in wanted).removesuffix("\n")
 
 

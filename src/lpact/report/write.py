@@ -21,7 +21,6 @@ from typing import Any
 import polars as pl
 
 from lpact.analyses.base import Analysis, Material, analyses_of
-from lpact.config import StudyConfig
 from lpact.report.figure import Figure, Missing
 from lpact.report.folder import REPORT_PAGE, new_folder, refuse_foreign
 from lpact.report.latex import latex_table
@@ -36,7 +35,7 @@ from lpact.report.page import AnalysisPart, Drawn, page_html, strongest
 from lpact.report.references import bibtex
 from lpact.report.render import converter, write_pictures
 from lpact.store import RunTables, StoredRun, table_path, write_table
-from lpact.store.files import write_csv
+from lpact.store.frames import write_csv
 from lpact.store.manifest import REPORT_FOLDER
 from lpact.tables import PREREGISTRATION_ITEMS, Table, find_table
 
@@ -63,39 +62,26 @@ class WrittenReport:
 def write_report(
     run: StoredRun,
     *,
-    config: StudyConfig,
     out: str | Path | None = None,
     with_tables: bool = True,
     workers: int = 0,
     tell: Tell = lambda _: None,
 ) -> WrittenReport:
-    """Write the report of a finished run; nothing is fitted again.
+    """Write the report of a finished run, with the arguments of `lpact.Run.report`; nothing is fitted again.
 
-    Parameters
-    ----------
-    run, config
-        The run, and the configuration it was made with.
-    out
-        Folder of the report; by default ``report/`` in the run. An earlier report there is replaced, and a folder that
-        holds anything else is refused.
-    with_tables
-        Whether every table is written as CSV and LaTeX beside the page.
-    workers
-        Threads that draw and write meanwhile.
-    tell
-        Called with a few words on each step.
+    An earlier report is replaced, and a folder that holds anything else is refused.
     """
     folder = run.root / REPORT_FOLDER if out is None else Path(out)
     refuse_foreign(folder)
-    analyses = analyses_of(config)
+    analyses = analyses_of(run.config)
     converter()  # before threads use it
     with new_folder(folder) as made, ThreadPoolExecutor(max(1, workers)) as pool:
         exported = pool.submit(export_tables, run.root, made / "tables") if with_tables else None
-        material = Material(RunTables(run), config)
+        material = Material(RunTables(run), run.config)
         more: dict[str, pl.DataFrame] = {}
         for analysis in analyses.values():
             more |= analysis.extra_tables(material, tell)
-        material = Material(material.tables, config, more)
+        material = Material(material.tables, run.config, more)
         tell("drawing figures")
         drawings = {
             name: _draw(own, material, made / "figures" / (name if len(analyses) > 1 else ""), pool)

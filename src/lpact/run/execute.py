@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,19 +12,17 @@ import polars as pl
 from lpact.analyses.base import Frames, Task, analyses_of, decided
 from lpact.config import RunConfig, StudyConfig
 from lpact.inputs.workspace import Workspace
-from lpact.run.audit import StudyAudit, audit_study, check_device, provenance
+from lpact.run.audit import StudyAudit, audit_study, check_device, extract_features, provenance
 from lpact.run.executors.local import open_executor
-from lpact.run.features import extract_features
 from lpact.run.journal import Journal, announced
 from lpact.run.measure import Conductor, Measuring
-from lpact.run.progress import Reporter, Several
-from lpact.run.stages import AUDIT, DECISION, TABLES
-from lpact.run.status import LOG_NAME, read_status
+from lpact.run.progress import AUDIT, DECISION, TABLES, Reporter, Several
+from lpact.run.status import LOG_NAME
 from lpact.store import LazyTables, RunWriter, StoredRun, TaskStore
 from lpact.tables import PREREGISTRATION_ITEMS
 
 if TYPE_CHECKING:
-    from lpact.run.preregistration import Registration
+    from lpact.run.preregistration.record import Registration
 
 
 def execute(
@@ -54,7 +51,15 @@ def execute(
     tasks = TaskStore(Path(settings.tasks)) if settings.tasks else None
     with (
         RunWriter(out, provenance(config, audit), tasks) as writer,
-        _journal(config, writer, reporter, workers, expected, settings.cluster) as journal,
+        Journal(
+            writer.partial,
+            reporter,
+            study=config.name,
+            config_digest=config.digest(),
+            workers=workers,
+            expected=expected,
+            cluster=settings.cluster,
+        ) as journal,
     ):
         journal.known(AUDIT, audit.n_recordings, audit.seconds, audit.peak_bytes)
         if registration is not None:
@@ -68,39 +73,6 @@ def execute(
             audit = audit_study(workspace, journal)
             writer.provenance = provenance(config, audit)
         return _make(workspace, audit, writer, workers, journal, registration)
-
-
-@contextmanager
-def _journal(
-    config: StudyConfig,
-    writer: RunWriter,
-    reporter: Reporter,
-    workers: int,
-    expected: Mapping[str, float] | None,
-    cluster: str,
-) -> Iterator[Journal]:
-    """The run's log and status; how it ends is the last thing that they say."""
-    if not expected and (before := read_status(writer.partial)) is not None:
-        expected = before.expected
-    journal = Journal(
-        writer.partial,
-        reporter,
-        study=config.name,
-        config_digest=config.digest(),
-        workers=workers,
-        expected=expected,
-        cluster=cluster,
-    )
-    try:
-        yield journal
-    except KeyboardInterrupt:
-        journal.close("interrupted", "stopped by Ctrl-C or a signal to end")
-        raise
-    except BaseException as error:
-        journal.close("failed", str(error))
-        raise
-    finally:
-        journal.close("finished")
 
 
 def _make(
@@ -125,7 +97,7 @@ def _make(
         results = "1 finished result" if n == 1 else f"{n:,} finished results"
         journal.note("resuming", n_results=n, what=f"Resuming: reusing {results}")
     if workspace.run.tasks and not all(writer.tasks.has(task.key) for task in tasks):
-        from lpact.run.preregistration import leave_note
+        from lpact.run.preregistration.earlier import leave_note
 
         leave_note(writer.tasks, config, audit)
     with open_executor(workspace, writer.tasks, workers, lost=lost, note=journal.note) as executor:
@@ -161,7 +133,8 @@ def _followed(
     """Whether the registration was followed, item by item; no table without one."""
     if registration is None:
         return {}
-    from lpact.run.preregistration import reused_results, run_items
+    from lpact.run.preregistration.compare import run_items
+    from lpact.run.preregistration.earlier import reused_results
 
     reused = reused_results(writer.tasks, tasks, registration)
     if reused is not None:
@@ -178,7 +151,7 @@ def _records(
     path = writer.partial / LOG_NAME
     records = {LOG_NAME: path.read_bytes()} if path.is_file() else {}
     if registration is not None:
-        from lpact.run.preregistration import REGISTRATION_NAME
+        from lpact.run.preregistration.record import REGISTRATION_NAME
 
         records[REGISTRATION_NAME] = registration.text().encode()
     return records

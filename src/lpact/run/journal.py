@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from lpact.config import StudyConfig
 from lpact.errors import RunError
-from lpact.run.executors.base import TaskFailure, TaskRecord
+from lpact.run.executors.local import TaskFailure, TaskRecord
 from lpact.run.machine import peak_bytes
 from lpact.run.progress import Estimate, Reporter, RunProgress, StageProgress
 from lpact.run.status import (
@@ -39,8 +39,6 @@ from lpact.store.manifest import library_versions, lpact_version
 Outcome = Literal["finished", "failed", "interrupted"]
 
 SECONDS_BETWEEN_STATUS = 1.0
-HEARTBEAT_S = 5.0
-"""A status is written at least this often."""
 MOST_FAILURES = 20
 LONGEST_MESSAGE = 2_000
 LONGEST_TRACE = 50_000
@@ -122,8 +120,8 @@ class Journal(Reporter):
     """Log, status and progress of one attempt at a run.
 
     ``folder`` is the working folder, which this process has locked. ``expected`` holds the seconds of each stage, if a
-    plan knows them. A second thread writes the status during long tasks; `close` and `leave` end it. An error of the
-    log or the status never ends a run. With ``logged=False`` there is a status and no log.
+    plan knows them; else those of an earlier attempt are used. A second thread writes the status every second; `close`
+    and `leave` end it. An error of the log or the status never ends a run. With ``logged=False`` there is no log.
     """
 
     def __init__(
@@ -141,7 +139,8 @@ class Journal(Reporter):
         self._folder = folder
         self._reporter = reporter
         self._log = LogFile(folder / LOG_NAME, self.say) if logged else None
-        self._progress = RunProgress(expected or {})
+        before = read_status(folder)
+        self._progress = RunProgress(expected or (before.expected if before else {}))
         self._lock = threading.RLock()
         self._closed = threading.Event()
         self._outcome: Outcome | None = None
@@ -149,8 +148,7 @@ class Journal(Reporter):
         self._n_failed = self._n_results = 0
         self._worker_peaks: dict[str, int] = {}
         self._own_peaks: dict[str, int] = {}
-        self._status_at = -SECONDS_BETWEEN_STATUS
-        self._status_lost = self._pending = False
+        self._status_lost = False
         self._about: dict[str, Any] = {
             "format": STATUS_FORMAT,
             "study": study,
@@ -170,9 +168,22 @@ class Journal(Reporter):
             "cores": os.cpu_count(),
         }
         self._write("run_started", "", versions | self._about)
-        self._tick(now=True)
+        self._tick()
         self._heart = threading.Thread(target=self._beat, name="lpact journal", daemon=True)
         self._heart.start()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: object
+    ) -> None:
+        if kind is None:
+            self.close("finished")
+        elif issubclass(kind, KeyboardInterrupt):
+            self.close("interrupted", "stopped by Ctrl-C or a signal to end")
+        else:
+            self.close("failed", str(error))
 
     @property
     def n_failed(self) -> int:
@@ -187,7 +198,7 @@ class Journal(Reporter):
             fields = {"total": total, "expected_seconds": self._progress.expected.get(name)}
             self._write("stage_started", name, fields)
             self._reporter.stage(name, total)
-            self._tick(now=True)
+            self._tick()
 
     def advance(self, steps: int = 1) -> None:
         """Some steps of the stage are done."""
@@ -203,7 +214,6 @@ class Journal(Reporter):
                 if n:
                     self._write("resumed", stage.name, {"n": n})
             self._reporter.resumed(n)
-            self._tick()
 
     def known(self, name: str, total: int, seconds: float, own_peak_bytes: int) -> None:
         """Log a stage that ended before this journal began."""
@@ -280,8 +290,8 @@ class Journal(Reporter):
         if (stage := self._progress.current) is not None:
             stage.advance(steps, self._progress.clock())
             show = show or stage.done == stage.total
-        # First the estimate, so that the line about the end of a stage has the new one.
-        self._tick(now=show)
+        if show:  # first the estimate, so that the line about the end of a stage has the new one
+            self._tick()
         self._reporter.advance(steps)
 
     def _end_stage(self) -> None:
@@ -307,18 +317,11 @@ class Journal(Reporter):
     def _beat(self) -> None:
         while not self._closed.wait(SECONDS_BETWEEN_STATUS):
             with self._lock:
-                waited = self._progress.clock() - self._status_at
-                if waited >= (SECONDS_BETWEEN_STATUS if self._pending else HEARTBEAT_S):
-                    self._tick(now=True)
+                self._tick()
 
-    def _tick(self, *, now: bool = False) -> None:
-        """Write the status and show the estimate, at most once per second."""
-        at = self._progress.clock()
-        if self._closed.is_set():
-            return
-        self._pending = not now and at - self._status_at < SECONDS_BETWEEN_STATUS
-        if not self._pending:
-            self._status_at = at
+    def _tick(self) -> None:
+        """Write the status and show the estimate."""
+        if not self._closed.is_set():
             self._reporter.overall(self._write_status("running", ""))
 
     def _write_status(self, state: str, problem: str) -> Estimate:
@@ -391,14 +394,12 @@ def announced(out: str | Path, config: StudyConfig, workers: int) -> Iterator[Jo
     status = partial / STATUS_NAME
     try:
         before = status.read_bytes() if status.is_file() else None
-        said = read_status(partial)
         journal = Journal(
             partial,
             Reporter(),
             study=config.name,
             config_digest=config.digest(),
             workers=workers,
-            expected=None if said is None else said.expected,
             logged=False,
         )
         try:

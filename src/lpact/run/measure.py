@@ -12,10 +12,8 @@ from lpact.config import RunConfig, StudyConfig
 from lpact.errors import RunError
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, study_keys
-from lpact.run.executors.base import Executor, TaskFailure
-from lpact.run.executors.local import InProcess
-from lpact.run.progress import Reporter
-from lpact.run.stages import FIRST, LAST
+from lpact.run.executors.local import Executor, InProcess, TaskFailure
+from lpact.run.progress import FIRST, LAST, Reporter
 from lpact.store import LazyTables, MemoryTasks, Results, concat
 from lpact.tables import Table
 

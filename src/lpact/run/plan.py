@@ -36,11 +36,10 @@ from lpact.datasets.catalogue import Download
 from lpact.errors import RunError
 from lpact.features.models import NO_COST, ExtractionCost, ModelPlace
 from lpact.inputs.workspace import build_source
-from lpact.run.audit import StudyAudit, check_device
-from lpact.run.features import wanted_contexts
+from lpact.run.audit import StudyAudit, check_device, wanted_contexts
 from lpact.run.machine import Limits, held_bytes, machine_limits
 from lpact.run.measure import Measuring
-from lpact.run.stages import AUDIT, DECISION, FEATURES, REPORT, TABLES
+from lpact.run.progress import AUDIT, DECISION, FEATURES, REPORT, TABLES
 from lpact.tables import MODEL_FILES, find_table
 from lpact.wording import counted, size
 
@@ -149,6 +148,10 @@ def memory_with(stages: Sequence[StageCost], workers: int) -> int:
     return max(own + int(RETAINED_SHARE * max(0, shared - least)), shared)
 
 
+_Problem = tuple[str, str, str, str]
+"""What is wrong, what was found, what was expected, and advice."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """Sizes and costs of a study."""
@@ -227,17 +230,56 @@ class Plan:
         report: bool = True,
     ) -> RunError | None:
         """Why the run does not fit this machine, with advice; None if it fits."""
-        limits = limits or machine_limits(out, features)
-        memory_gib = self.config.readout.memory_gib
-        options = (o for own in analyses_of(self.config).values() for o in own.size_options)
-        return refusal(
-            self._stages(report),
-            limits,
-            workers=workers,
-            out=out,
-            features=features,
-            memory_gib=memory_gib,
-            size_options=tuple(dict.fromkeys(options)),
+        limits, stages = limits or machine_limits(out, features), self._stages(report)
+        extracted = sum(s.disk_bytes for s in stages if s.stage == FEATURES)
+        drawn = sum(s.disk_bytes for s in stages if s.stage == REPORT)
+        total = self.disk_with(report=report)
+        found = [self._memory_problem(stages, limits, workers)]
+        if limits.one_disk:
+            found.append(_disk_problem(total, drawn, limits.out, out, "--out"))
+        else:
+            found.append(_disk_problem(total - extracted, drawn, limits.out, out, "--out"))
+            found.append(_disk_problem(extracted, 0, limits.features, features, "run.features"))
+        problems = [problem for problem in found if problem is not None]
+        if not problems:
+            return None
+        what, got, expected, remedy = zip(*problems, strict=True)
+        return RunError(
+            "this run does not fit: " + " and ".join(what),
+            where=str(out),
+            got="; ".join(got),
+            expected="; ".join(expected),
+            remedy="; ".join(remedy),
+        )
+
+    def _memory_problem(
+        self, stages: Sequence[StageCost], limits: Limits, workers: int
+    ) -> _Problem | None:
+        needed = memory_with(stages, workers)
+        if limits.memory is None or needed <= MEMORY_SHARE * limits.memory:
+            return None
+        allowed = int(MEMORY_SHARE * limits.memory)
+        largest = max(stages, key=lambda s: s.peak_bytes * (workers if s.shared else 1))
+        most = min(workers - 1, limits.cores or workers)
+        fitting = next((n for n in range(most, 0, -1) if memory_with(stages, n) <= allowed), 0)
+        if fitting:
+            fits = size(memory_with(stages, fitting))
+            advice = f"use --workers {fitting}, which needs about {fits}"
+        elif largest.shared:
+            advice = (
+                f"lower readout.memory_gib (now {self.config.readout.memory_gib:g}), use fewer units "
+                '(preprocess.channels or grid.units = "regions"), or use a machine with more memory'
+            )
+        else:
+            options = [o for own in analyses_of(self.config).values() for o in own.size_options]
+            lower = f"lower {' or '.join(dict.fromkeys(options))}, " if options else ""
+            advice = f"{lower}divide the study, or use a machine with more memory"
+        return (
+            "memory is short",
+            f"about {size(needed)} of memory with {counted(workers, 'worker')}, most of it in the stage "
+            f"'{largest.stage}', where one process needs {size(largest.peak_bytes)}",
+            f"at most {size(allowed)} of this machine's {size(limits.memory)}",
+            advice,
         )
 
     def _stages(self, report: bool) -> tuple[StageCost, ...]:
@@ -288,76 +330,6 @@ def make_plan(config: StudyConfig, audit: StudyAudit, extraction: ExtractionCost
         tasks=dict(tasks),
         stages=stages,
         extraction=extraction,
-    )
-
-
-def refusal(
-    stages: Sequence[StageCost],
-    limits: Limits,
-    *,
-    workers: int,
-    out: Path,
-    features: Path,
-    memory_gib: float,
-    size_options: Sequence[str] = (),
-) -> RunError | None:
-    """Why a run does not fit, with advice; None if it fits."""
-    extracted = sum(s.disk_bytes for s in stages if s.stage == FEATURES)
-    written = sum(s.disk_bytes for s in stages) - extracted
-    report = sum(s.disk_bytes for s in stages if s.stage == REPORT)
-    found = [_memory_problem(stages, limits, workers, memory_gib, size_options)]
-    if limits.one_disk:
-        found.append(_disk_problem(written + extracted, report, limits.out, out, "--out"))
-    else:
-        found.append(_disk_problem(written, report, limits.out, out, "--out"))
-        found.append(_disk_problem(extracted, 0, limits.features, features, "run.features"))
-    problems = [problem for problem in found if problem is not None]
-    if not problems:
-        return None
-    what, got, expected, remedy = zip(*problems, strict=True)
-    return RunError(
-        "this run does not fit: " + " and ".join(what),
-        where=str(out),
-        got="; ".join(got),
-        expected="; ".join(expected),
-        remedy="; ".join(remedy),
-    )
-
-
-_Problem = tuple[str, str, str, str]
-
-
-def _memory_problem(
-    stages: Sequence[StageCost],
-    limits: Limits,
-    workers: int,
-    memory_gib: float,
-    size_options: Sequence[str],
-) -> _Problem | None:
-    needed = memory_with(stages, workers)
-    if limits.memory is None or needed <= MEMORY_SHARE * limits.memory:
-        return None
-    allowed = int(MEMORY_SHARE * limits.memory)
-    largest = max(stages, key=lambda s: s.peak_bytes * (workers if s.shared else 1))
-    most = min(workers - 1, limits.cores or workers)
-    fitting = next((n for n in range(most, 0, -1) if memory_with(stages, n) <= allowed), 0)
-    if fitting:
-        advice = f"use --workers {fitting}, which needs about {size(memory_with(stages, fitting))}"
-    elif largest.shared:
-        advice = (
-            f"lower readout.memory_gib (now {memory_gib:g}), use fewer units (preprocess.channels or grid.units = "
-            '"regions"), or use a machine with more memory'
-        )
-    else:
-        lower = f"lower {' or '.join(size_options)}, " if size_options else ""
-        advice = f"{lower}divide the study, or use a machine with more memory"
-    return (
-        "memory is short",
-        f"about {size(needed)} of memory with {counted(workers, 'worker')}, most of it in the stage "
-        f"'{largest.stage}', where one process "
-        f"needs {size(largest.peak_bytes)}",
-        f"at most {size(allowed)} of this machine's {size(limits.memory)}",
-        advice,
     )
 
 

@@ -1,4 +1,7 @@
-"""Progress of a run: how far it is, shown as bars on terminals and as lines elsewhere."""
+"""Progress of a run: its stages and how far they are, shown as bars on terminals and as lines elsewhere.
+
+Stages that every run has are named here; analyses add their own between.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,20 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Column
 from rich.text import Text
 
-from lpact.run.stages import FEATURES, FIRST, LAST
 from lpact.wording import about, plain
 
 if TYPE_CHECKING:
-    from lpact.run.executors.base import TaskFailure, TaskRecord
+    from lpact.run.executors.local import TaskFailure, TaskRecord
+
+AUDIT = "source audit"
+FEATURES = "features"
+DECISION = "decision"
+TABLES = "tables"
+REPORT = "report"
+
+FIRST = (AUDIT, FEATURES)
+LAST = (DECISION, TABLES, REPORT)
+
 
 Clock = Callable[[], float]
 

@@ -124,8 +124,9 @@ def _models(field: FieldInfo) -> list[str]:
 
 def _section(name: str, model: type[BaseModel], values: Mapping[str, Any]) -> list[str]:
     """One table of the file and its sub-tables; the first line of the model's docstring says what it is."""
-    tables = {n: field for n, field in model.model_fields.items() if _is_table(field)}
-    plain = {n: f for n, f in model.model_fields.items() if n not in tables}
+    fields = model.model_fields.items()
+    tables = {n: f for n, f in fields if f.default_factory is dict or _is_section(f)}
+    plain = {n: f for n, f in fields if n not in tables}
     lines = ["", *_prose(_summary(model)), f"[{name}]", *_options(plain, values)]
     for table, field in tables.items():
         if _is_section(field):
@@ -205,10 +206,6 @@ def _summary(model: type[BaseModel]) -> str:
 
 def _prose(text: str) -> list[str]:
     return [f"# {line}" for line in textwrap.wrap(text, WIDTH - 2, break_on_hyphens=False)]
-
-
-def _is_table(field: FieldInfo) -> bool:
-    return field.default_factory is dict or _is_section(field)
 
 
 def _is_section(field: FieldInfo) -> bool:

@@ -148,7 +148,7 @@ def run_status(out: str | Path, *, now: datetime | None = None) -> RunStatus:
         "there is no run",
         where=str(out),
         got="a folder without a manifest" if out.is_dir() else "no such folder",
-        expected=f"a finished run, or {partial.name} beside it",
+        expected=f"a finished run, or {partial.name} next to it",
         remedy="name the folder that was given to `lpact run` as --out",
     )
 

@@ -86,7 +86,7 @@ def package_digest(plugin: type) -> str:
     """SHA-256 of the code of a class of another package, as found at the first call in this process.
 
     All code of its top-level package counts, compiled modules included. For a single module or a script it is that
-    file, with the modules and packages beside it that it imports, unless it is installed. A class of an interactive
+    file, with the modules and packages next to it that it imports, unless it is installed. A class of an interactive
     session is identified by its source; without one, by nothing that another process has.
     """
     module = sys.modules.get(plugin.__module__.partition(".")[0])

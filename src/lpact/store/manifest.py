@@ -15,13 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    SerializerFunctionWrapHandler,
-    ValidationError,
-    model_serializer,
-)
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lpact.errors import RunError
 from lpact.store.code import code_digest
@@ -90,16 +84,6 @@ class Manifest(Record):
     plugin_code: dict[str, str] = {}
     inputs: tuple[InputFile, ...]
     outputs: tuple[OutputFile, ...]
-
-    @model_serializer(mode="wrap")
-    def _without_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A run without plugins of other packages has no such field."""
-        return without_empty(dump(self), "plugin_code")
-
-
-def without_empty(values: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Values without these fields if they are empty."""
-    return {name: value for name, value in values.items() if value or name not in names}
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal, Self
 
@@ -25,6 +25,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lpact.config import StudyConfig, study_config
 from lpact.errors import RunError, did_you_mean
 from lpact.store.disk import (
     LOCK_NAME,
@@ -35,7 +36,7 @@ from lpact.store.disk import (
     storage_errors,
     sync_folder,
 )
-from lpact.store.files import read_table, table_path, write_table
+from lpact.store.frames import read_table, table_path, write_table
 from lpact.store.manifest import (
     MANIFEST_NAME,
     Manifest,
@@ -68,6 +69,11 @@ class StoredRun:
 
     def __repr__(self) -> str:
         return f"StoredRun({str(self.root)!r})"
+
+    @cached_property
+    def config(self) -> StudyConfig:
+        """The configuration that the run was made with; a `ConfigError` if it cannot be read here."""
+        return study_config(self.manifest.config, where=f"{self.root}, {MANIFEST_NAME}")
 
     def tables(self) -> list[Table]:
         """Return the tables of the run, in the order of their declaration."""
@@ -103,9 +109,15 @@ class StoredRun:
             return self.table(name).height
 
     def _read(self, table: Table) -> pl.DataFrame:
-        path = table_path(self.root, table)
-        checksum = self._checksums.get(f"{table.name}.parquet")
-        if checksum is None:
+        path, checksum = table_path(self.root, table), self.checksum(table)
+        if path.is_file() and sha256_file(path) != checksum:
+            raise table_changed(path, table, "another SHA-256 than the manifest lists", checksum)
+        return read_table(self.root, table)
+
+    def checksum(self, table: Table) -> str:
+        """SHA-256 of a table's Parquet file as the manifest lists it; a `RunError` if the run has no such table."""
+        listed = self._checksums.get(f"{table.name}.parquet")
+        if listed is None:
             raise RunError(
                 f"the run has no table '{table.name}'",
                 where=str(self.root / MANIFEST_NAME),
@@ -113,15 +125,18 @@ class StoredRun:
                 expected="a table that the run wrote",
                 remedy=did_you_mean(table.name, [present.name for present in self.tables()]),
             )
-        if path.is_file() and sha256_file(path) != checksum:
-            raise RunError(
-                f"the table '{table.name}' has changed since the run was published",
-                where=str(path),
-                got="another SHA-256 than the manifest lists",
-                expected=checksum,
-                remedy="restore the file from a copy, or run the study again",
-            )
-        return read_table(self.root, table)
+        return listed
+
+
+def table_changed(path: Path, table: Table, got: str, expected: str) -> RunError:
+    """The error about a table's file that is not the one that was published."""
+    return RunError(
+        f"the table '{table.name}' has changed since the run was published",
+        where=str(path),
+        got=got,
+        expected=expected,
+        remedy="restore the file from a copy, or run the study again",
+    )
 
 
 class LazyTables(Mapping[str, pl.DataFrame]):
@@ -178,6 +193,26 @@ def existing_run(out: str | Path, digest: str) -> RunState:
     return "complete" if manifest.config_digest == digest else "other"
 
 
+def refuse_other_run(out: Path, digest: str) -> None:
+    """Refuse an output folder to which a run of the configuration ``digest`` cannot be moved at the end."""
+    found, remedy = "", "choose another output folder (--out), or move this one away"
+    if out.is_symlink() or os.path.ismount(out):
+        found = "a symbolic link" if out.is_symlink() else "a mount point"
+        remedy = f"name a folder inside it, such as {out / 'run'}"
+    elif (state := existing_run(out, digest)) == "complete":
+        found = "a published run of the same configuration"
+    elif state == "other":
+        found = "other files, or a run of another configuration"
+    if found:
+        raise RunError(
+            "the output folder is taken",
+            where=str(out),
+            got=found,
+            expected="a folder that does not exist yet, or an empty one",
+            remedy=remedy,
+        )
+
+
 class RunWriter:
     """The one process that may make the run ``out``; use it as a context manager.
 
@@ -192,7 +227,7 @@ class RunWriter:
         self.out = Path(os.path.abspath(out))
         self.provenance = provenance
         refuse_locked(self.out)
-        self._refuse_taken()
+        refuse_other_run(self.out, provenance.config_digest)
         self.partial = partial_folder(self.out)
         refuse_foreign(self.partial)
         self._lock = FolderLock(self.partial)
@@ -207,7 +242,7 @@ class RunWriter:
         """Make the working folder ready, now that it is locked; returns the place for results."""
         try:
             # Another process may have published between the first look and the lock.
-            self._refuse_taken()
+            refuse_other_run(self.out, self.provenance.config_digest)
         except RunError:
             if not (self.partial / TASKS_NAME).exists():
                 shutil.rmtree(self.partial, ignore_errors=True)
@@ -242,7 +277,7 @@ class RunWriter:
         """Write the tables (by name) and the manifest, move them into place, remove the working folder.
 
         Tables are read one at a time. ``wrote`` is called after each, ``then`` with the number of rows of all: it may
-        return further tables. ``last`` is called at the end and returns files to write beside the manifest.
+        return further tables. ``last`` is called at the end and returns files to write next to the manifest.
         """
         run = self.partial / "run"
         with storage_errors(run, "an earlier attempt to publish cannot be removed"):
@@ -269,28 +304,9 @@ class RunWriter:
         self.close()
         return StoredRun(self.out)
 
-    def _refuse_taken(self) -> None:
-        """Refuse an output folder to which the run cannot be moved at the end."""
-        found, remedy = "", "choose another output folder, or move this one away"
-        if self.out.is_symlink() or os.path.ismount(self.out):
-            found = "a symbolic link" if self.out.is_symlink() else "a mount point"
-            remedy = f"name a folder inside it, such as {self.out / 'run'}"
-        elif (state := existing_run(self.out, self.provenance.config_digest)) == "complete":
-            found = "a published run of the same configuration"
-        elif state == "other":
-            found = "other files, or a run of another configuration"
-        if found:
-            raise RunError(
-                "the output folder is taken",
-                where=str(self.out),
-                got=found,
-                expected="a folder that does not exist yet, or an empty one",
-                remedy=remedy,
-            )
-
 
 def partial_folder(out: Path) -> Path:
-    """The working folder of a run, beside it."""
+    """The working folder of a run, next to it."""
     return out.with_name(f"{out.name}.partial")
 
 

@@ -4,8 +4,8 @@ A result is one file, written in one step: frames as Arrow IPC behind a header w
 
 ::
 
-    lpact-task 1 <SHA-256 of the header>\n
-    <header: JSON with the task's key, a mark, and name, offset, size and SHA-256 of every frame>\n
+    lpact-task 2 <SHA-256 of the header>\n
+    <header: JSON with the task's key, a mark, and name, size and SHA-256 of every frame>\n
     <frames, one after the other>
 
 The mark is the digest of the registration under which a result was made.
@@ -23,18 +23,15 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, TypeAlias
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
 from lpact.errors import RunError, TableError
 from lpact.store.disk import TEMPORARY, atomic_write_bytes, storage_errors
 
-MAGIC = "lpact-task 1"
+MAGIC = "lpact-task 2"
 OLD_S = 24 * 3600.0
-_ARROW = b"ARROW1"
-"""First and last bytes of a frame."""
 _CANNOT_BE_READ = "a finished task cannot be read"
 
 
@@ -45,25 +42,13 @@ class DamagedResultError(ValueError):
 _UNREADABLE = (DamagedResultError, KeyError, TypeError, ValueError, pl.exceptions.PolarsError)
 
 
-class _Header(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    key: str
-    frames: list[tuple[str, int, PositiveInt, str]]
-    mark: str = ""
-
-
 def pack(key: str, frames: Mapping[str, pl.DataFrame], mark: str = "") -> bytes:
     """A task's frames as the bytes of its file."""
-    entries, parts, offset = [], [], 0
-    for name in sorted(frames):
-        content = _to_ipc(name, frames[name])
-        entries.append([name, offset, len(content), _sha256(content)])
-        parts.append(content)
-        offset += len(content)
-    values = {"key": key, "frames": entries} | ({"mark": mark} if mark else {})
+    parts = {name: _to_ipc(name, frames[name]) for name in sorted(frames)}
+    entries = [[name, len(content), _sha256(content)] for name, content in parts.items()]
+    values = {"key": key, "mark": mark, "frames": entries}
     header = json.dumps(values, separators=(",", ":")).encode()
-    return b"".join([f"{MAGIC} {_sha256(header)}\n".encode(), header, b"\n", *parts])
+    return b"".join([f"{MAGIC} {_sha256(header)}\n".encode(), header, b"\n", *parts.values()])
 
 
 def unpack(content: bytes, key: str) -> dict[str, pl.DataFrame]:
@@ -71,33 +56,22 @@ def unpack(content: bytes, key: str) -> dict[str, pl.DataFrame]:
     return _read_frames(io.BytesIO(content), key)
 
 
-def _read_header(file: BinaryIO, key: str) -> _Header:
-    """The checked header of a result; a checksum shows that it is complete, not that `pack` wrote it."""
+def _read_header(file: BinaryIO, key: str) -> dict[str, Any]:
+    """The checked header of a result, with the file at the first frame."""
     first = file.readline(len(MAGIC) + 66).decode("ascii", "replace")
     magic, _, digest = first.rstrip("\n").rpartition(" ")
     if magic != MAGIC:
         raise DamagedResultError("it does not begin like the result of a task")
     body = file.readline()
-    if not body.endswith(b"\n"):
-        raise DamagedResultError("its header is cut off")
     if _sha256(body[:-1]) != digest:
         raise DamagedResultError("its header does not have its checksum")
-    try:
-        header = _Header.model_validate_json(body)
-    except ValidationError as error:
-        raise DamagedResultError(f"its header is not valid: {error.errors()[0]['msg']}") from None
-    if header.key != key:
-        raise DamagedResultError(f"it is the result of another task, {header.key[:80]}")
+    header: dict[str, Any] = json.loads(body)
+    if header["key"] != key:
+        raise DamagedResultError(f"it is the result of another task, {header['key'][:80]}")
     start, size = file.tell(), file.seek(0, io.SEEK_END)
-    end = 0
-    for _, offset, n_bytes, _ in header.frames:
-        if offset != end:
-            raise DamagedResultError("its frames do not lie one after the other")
-        end += n_bytes
-    if start + end != size:
-        raise DamagedResultError(f"it has {size} bytes in place of {start + end}")
-    if len({name for name, *_ in header.frames}) != len(header.frames):
-        raise DamagedResultError("two of its frames have the same name")
+    end = start + sum(n_bytes for _, n_bytes, _ in header["frames"])
+    if end != size:
+        raise DamagedResultError(f"it has {size} bytes in place of {end}")
     file.seek(start)
     return header
 
@@ -106,17 +80,13 @@ def _contents(
     file: BinaryIO, key: str, names: Collection[str] | None = None
 ) -> Iterator[tuple[str, bytes]]:
     """Checked bytes of every frame, or of those in ``names``."""
-    header = _read_header(file, key)
-    start = file.tell()
-    for name, offset, n_bytes, digest in header.frames:
+    for name, n_bytes, digest in _read_header(file, key)["frames"]:
         if names is not None and name not in names:
+            file.seek(n_bytes, io.SEEK_CUR)
             continue
-        file.seek(start + offset)
         content = file.read(n_bytes)
         if _sha256(content) != digest:
             raise DamagedResultError(f"its frame '{name}' does not have its checksum")
-        if not (content.startswith(_ARROW) and content.endswith(_ARROW)):
-            raise DamagedResultError(f"its frame '{name}' is not Arrow")
         yield name, content
 
 
@@ -148,26 +118,6 @@ def _to_ipc(name: str, frame: pl.DataFrame) -> bytes:
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-class Results(Protocol):
-    """Results of tasks by key."""
-
-    def save(self, key: str, frames: Mapping[str, pl.DataFrame]) -> int:
-        """Keep a task's frames in place of an earlier result; returns their size in bytes."""
-        ...
-
-    def load(self, key: str, names: Collection[str] | None = None) -> dict[str, pl.DataFrame]:
-        """Frames of a finished task, all or those of ``names``; a missing or damaged result is a `RunError`."""
-        ...
-
-    def names(self, key: str) -> tuple[str, ...]:
-        """Names of the frames of a finished task."""
-        ...
-
-    def fault(self, key: str) -> str | None:
-        """None for an intact result, ``""`` without a result, or what is wrong with it."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -212,12 +162,12 @@ class TaskStore:
     def names(self, key: str) -> tuple[str, ...]:
         """Names of a task's frames."""
         with self._errors(key), self._open(key) as file:
-            return tuple(name for name, *_ in _read_header(file, key).frames)
+            return tuple(name for name, *_ in _read_header(file, key)["frames"])
 
     def mark_of(self, key: str) -> str:
         """The mark of a finished task; empty without one."""
         with self._errors(key), self._open(key) as file:
-            return _read_header(file, key).mark
+            return str(_read_header(file, key)["mark"])
 
     def has(self, key: str) -> bool:
         """Whether there is a file for a task; it is not read."""
@@ -288,3 +238,7 @@ class MemoryTasks:
     def fault(self, key: str) -> str | None:
         """None for an existing result, else ``""``."""
         return None if key in self.frames else ""
+
+
+Results: TypeAlias = TaskStore | MemoryTasks
+"""Results of tasks by key."""

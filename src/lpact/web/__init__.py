@@ -25,8 +25,7 @@ def create_app(runs: Sequence[str | Path], *, hosts: Sequence[str] | None = None
     is refused: it would be a page elsewhere that has had its own name point here.
     """
     _require()
-    from lpact.web.guard import LOOPBACK_NAMES
-    from lpact.web.server import build
+    from lpact.web.server import LOOPBACK_NAMES, build
 
     return build(runs, LOOPBACK_NAMES if hosts is None else hosts)
 

@@ -12,18 +12,19 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 
 from lpact.errors import LPactError, did_you_mean
+from lpact.store.frames import is_list
 from lpact.tables import Column, Table
-from lpact.web.query import OPERATORS, Condition, is_list
+from lpact.web.query import OPERATORS, Condition
 
 LONGEST_TEXT = 500
 """Characters of a search or a number."""
 LONGEST_NAME = 8_000
-"""Characters of a text that a column is held to; names in tables may be long, the head of a request ends somewhere."""
+"""Characters of a text that a column must equal; names in tables may be long, but the head of a request is limited."""
 MOST_CONDITIONS = 12
 PAGE_SIZES = (25, 50, 100, 200)
 DEFAULT_SIZE = 50
 FACET = "is."
-"""Prefix of a parameter that holds a column to one value; a column may have the name of another parameter."""
+"""Prefix of a parameter that says which value a column must have; a column may have the name of another parameter."""
 _CONDITION = ("col", "op", "val")
 _INT64 = 2**63
 
@@ -136,7 +137,7 @@ def read_sort(address: Address, table: Table) -> tuple[Column | None, bool]:
 
 
 def read_conditions(address: Address, table: Table) -> tuple[Condition, ...]:
-    """Columns held to a value (``is.dataset=…``), and free conditions (``col=…&op=…&val=…``, as often as needed)."""
+    """Columns that must equal a value (``is.dataset=…``), and further conditions (``col=…&op=…&val=…``, repeated)."""
     made = [
         Condition(column, "is", parse_value(column, value))
         for name, value in address.pairs
@@ -236,8 +237,8 @@ def facet(address: Address, name: str, column: str, options: Sequence[object]) -
 def read_address(request: Request, known: Sequence[str]) -> Address:
     """The address of a request with the parameters that its page knows; empty fields of a form are left out.
 
-    Columns held to a value (``is.…``) and conditions are kept by pages that know `FACET` and ``col``. A condition
-    whose column is empty goes with its three parts.
+    Columns that must equal a value (``is.…``) and conditions are kept by pages that know `FACET` and ``col``. A
+    condition whose column is empty goes with its three parts.
     """
     pairs = request.query_params.multi_items()
     parts = [[value for name, value in pairs if name == key] for key in _CONDITION]

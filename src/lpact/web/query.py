@@ -1,19 +1,128 @@
-"""Queries on tables: conditions, search, order and page, as SQL with parameters.
+"""Queries on tables: conditions, search, order and page, as SQL with parameters for DuckDB, which is locked.
 
-Text of a request only ever becomes a parameter. Names in statements are those of declared columns.
+Text of a request only ever becomes a parameter. Names in statements are those of declared columns. The connection is in
+memory, loads no extension, spills nothing to disk, and may open only the Parquet files of the given runs; then its
+configuration is locked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
+import duckdb
 import polars as pl
+import pyarrow as pa
 
+from lpact.errors import RunError
+from lpact.store.frames import is_list
 from lpact.tables import Column, Table
-from lpact.web.database import Database
 from lpact.web.runs import TableFile
+
+BATCH_ROWS = 50_000
+CACHED_ANSWERS = 512
+Value = TypeVar("Value")
+
+
+class Database:
+    """One connection; every request uses a cursor of its own."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._connection = duckdb.connect(
+            ":memory:",
+            config={
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+                "allow_community_extensions": "false",
+            },
+        )
+        self._paths = frozenset(map(str, paths))
+        # The one setting that takes no parameter.
+        allowed = ", ".join("'" + path.replace("'", "''") + "'" for path in map(str, paths))
+        for statement in (
+            "SET temp_directory = ''",
+            f"SET allowed_paths = [{allowed}]",
+            "SET enable_external_access = false",
+            "SET lock_configuration = true",
+        ):
+            self._connection.execute(statement)
+        self.answers = Cache(CACHED_ANSWERS)
+
+    def rows(self, sql: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        """All rows of an answer."""
+        with self._errors(parameters):
+            return self._connection.cursor().execute(sql, parameters).fetchall()
+
+    def frame(self, sql: str, parameters: dict[str, Any]) -> pl.DataFrame:
+        """All rows of an answer, as a Polars data frame."""
+        with self._errors(parameters):
+            table = self._connection.cursor().sql(sql, params=parameters).to_arrow_table()
+            return cast(pl.DataFrame, pl.from_arrow(table))
+
+    def batches(self, sql: str, parameters: dict[str, Any]) -> Iterator[pl.DataFrame]:
+        """The rows of an answer, in pieces; the first piece is made before this returns."""
+        with self._errors(parameters):
+            cursor = self._connection.cursor()
+            reader = cursor.sql(sql, params=parameters).to_arrow_reader(BATCH_ROWS)
+            first = next(iter(reader), None)
+
+        def pieces() -> Iterator[pl.DataFrame]:
+            batch = first
+            while batch is not None:
+                yield cast(pl.DataFrame, pl.from_arrow(batch))
+                with self._errors(parameters):
+                    batch = next(iter(reader), None)
+
+        return pieces()
+
+    @contextmanager
+    def _errors(self, parameters: dict[str, Any]) -> Iterator[None]:
+        """Turn errors of DuckDB, or of Arrow while it reads from DuckDB, into a `RunError` about the files."""
+        files = [own for own in parameters.values() if isinstance(own, str) and own in self._paths]
+        try:
+            yield
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            memory = isinstance(error, duckdb.OutOfMemoryException)
+            raise RunError(
+                "the query needs too much memory" if memory else "a table cannot be read",
+                where=", ".join(dict.fromkeys(files)) or None,
+                got=(str(error).splitlines() or [type(error).__name__])[0],
+                expected="a query that fits into memory" if memory else "a Parquet file of lpact",
+                remedy="filter to fewer rows"
+                if memory
+                else "restore the file from a copy, or run the study again",
+            ) from error
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+class Cache:
+    """The latest answers by key; safe to use from many threads."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._lock = limit, threading.Lock()
+        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+
+    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The answer to ``key``, made if it is not kept. Two threads may both make it; one is kept."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return cast(Value, self._kept[key])
+        value = make()
+        with self._lock:
+            self._kept[key] = value
+            while len(self._kept) > self._limit:
+                self._kept.popitem(last=False)
+        return value
+
 
 MOST_VALUES = 2_000
 """Distinct values of a column up to which they are listed."""
@@ -144,42 +253,33 @@ def quoted(column: Column) -> str:
     return f'"{column.name}"'
 
 
-def is_list(column: Column) -> bool:
-    """Whether a column holds lists."""
-    return column.dtype.startswith("list")
-
-
 def count(database: Database, query: Query) -> int:
-    """How many rows there are; counted once for every filter."""
-
-    def look() -> int:
-        made = _Statement(query)
-        return int(database.rows(made.sql("count(*)", made.where), made.values)[0][0])
-
-    return database.answers.get(("count", query.filter_key), look)
+    """How many rows there are."""
+    return int(_answer(database, query, "count(*)")[0][0])
 
 
 def value_counts(database: Database, query: Query, column: Column) -> dict[Any, int]:
     """How many rows every value of a column has."""
-
-    def look() -> dict[Any, int]:
-        made = _Statement(query)
-        sql = made.sql(f"{quoted(column)}, count(*)", made.where, "GROUP BY 1 ORDER BY 1")
-        return dict(database.rows(sql, made.values))
-
-    return database.answers.get(("value_counts", query.filter_key, column.name), look)
+    shown = f"{quoted(column)}, count(*)"
+    return dict(_answer(database, query, shown, "GROUP BY 1 ORDER BY 1"))
 
 
 def values(database: Database, source: Source, column: Column) -> list[Any] | None:
     """Distinct values of a column, sorted; None where they are more than `MOST_VALUES`."""
+    query = Query(source, (Condition(column, "some"),))
+    limit = f"LIMIT {MOST_VALUES + 1}"
+    found = sorted(row[0] for row in _answer(database, query, f"DISTINCT {quoted(column)}", limit))
+    return found if len(found) <= MOST_VALUES else None
 
-    def look() -> list[Any] | None:
-        made = _Statement(Query(source, (Condition(column, "some"),)))
-        sql = made.sql(f"DISTINCT {quoted(column)}", made.where, f"LIMIT {MOST_VALUES + 1}")
-        found = sorted(row[0] for row in database.rows(sql, made.values))
-        return found if len(found) <= MOST_VALUES else None
 
-    return database.answers.get(("values", source.key, column.name), look)
+def _answer(database: Database, query: Query, shown: str, rest: str = "") -> list[tuple[Any, ...]]:
+    """What a query selects; looked up once for every filter."""
+
+    def look() -> list[tuple[Any, ...]]:
+        made = _Statement(query)
+        return database.rows(made.sql(shown, made.where, rest), made.values)
+
+    return database.answers.get((query.filter_key, shown, rest), look)
 
 
 def page(database: Database, query: Query, offset: int, limit: int) -> list[dict[str, Any]]:

@@ -15,10 +15,10 @@ from functools import cached_property
 from pathlib import Path
 
 from lpact.analyses.base import Analysis, analyses_of
-from lpact.config import StudyConfig, study_config
-from lpact.errors import RunError, did_you_mean
+from lpact.errors import RunError
 from lpact.store import StoredRun, sha256_file, storage_errors, table_path
 from lpact.store.manifest import MANIFEST_NAME
+from lpact.store.rundir import table_changed
 from lpact.tables import Table
 
 Fingerprint = tuple[int, int, int]
@@ -34,8 +34,8 @@ class TableFile:
     fingerprint: Fingerprint
 
 
-class OpenRun:
-    """One run: its slug in addresses, its manifest, and its tables."""
+class OpenRun(StoredRun):
+    """One run, with its slug in addresses."""
 
     def __init__(self, slug: str, root: Path) -> None:
         self.slug = slug
@@ -47,69 +47,42 @@ class OpenRun:
                 expected="the folder of a finished run",
                 remedy="correct the path, or make the run: lpact run STUDY --out RUN",
             )
-        self.root = root.resolve()
-        _refuse_link(self.root / MANIFEST_NAME, self.root)
-        self.stored = StoredRun(self.root)
-        self.manifest = self.stored.manifest
-        self._listed = {file.path: file for file in self.manifest.outputs}
-        self._checksums: dict[tuple[str, Fingerprint], str] = {}
-
-    @cached_property
-    def config(self) -> StudyConfig:
-        """The configuration that the run was made with; raises `ConfigError` where it cannot be read here."""
-        return study_config(self.manifest.config, where=f"{self.root}, manifest.json")
+        root = root.resolve()
+        _refuse_link(root / MANIFEST_NAME, root)
+        super().__init__(root)
+        self._n_bytes = {file.path: file.n_bytes for file in self.manifest.outputs}
+        self._hashed: dict[tuple[str, Fingerprint], str] = {}
 
     @cached_property
     def analyses(self) -> dict[str, Analysis]:
         """The analyses of the run by name."""
         return analyses_of(self.config)
 
-    @property
-    def study(self) -> str:
-        """Name of the study."""
-        return self.manifest.study
-
-    def tables(self) -> list[Table]:
-        """The tables that the manifest lists, in the order of their declaration."""
-        return self.stored.tables()
-
     def has(self, table: Table) -> bool:
         """Whether the run lists the table."""
-        return f"{table.name}.parquet" in self._listed
+        return f"{table.name}.parquet" in self._n_bytes
 
     def n_bytes(self, table: Table) -> int:
         """Size of the table's Parquet file when the run was published."""
-        return self._listed[f"{table.name}.parquet"].n_bytes
-
-    def path(self, table: Table) -> Path:
-        """Where the table's Parquet file must lie."""
-        return table_path(self.root, table)
+        return self._n_bytes[f"{table.name}.parquet"]
 
     def file(self, table: Table) -> TableFile:
         """The table's file; its checksum is compared with the manifest once, and again when the file has changed."""
-        if not self.has(table):
-            raise RunError(
-                f"the run has no table '{table.name}'",
-                where=self.slug,
-                got=f"{len(self.tables())} other tables",
-                expected="a table that the run wrote",
-                remedy=did_you_mean(table.name, [present.name for present in self.tables()]),
-            )
-        path = self.path(table)
+        checksum = self.checksum(table)
+        path = table_path(self.root, table)
         _refuse_link(path, self.root)
         with storage_errors(path, f"the table '{table.name}' cannot be read"):
             found = path.stat()
         if not stat.S_ISREG(found.st_mode):
-            raise _changed(table, path, "not a plain file", "a Parquet file that lpact wrote")
+            raise table_changed(path, table, "not a plain file", "a Parquet file that lpact wrote")
         fingerprint = (found.st_ino, found.st_size, found.st_mtime_ns)
-        listed = self._listed[f"{table.name}.parquet"]
-        if found.st_size != listed.n_bytes:
-            raise _changed(table, path, f"{found.st_size} bytes", f"{listed.n_bytes} bytes")
+        if found.st_size != (n_bytes := self.n_bytes(table)):
+            raise table_changed(path, table, f"{found.st_size} bytes", f"{n_bytes} bytes")
         key = (table.name, fingerprint)
-        if key not in self._checksums:  # two requests may both compute it
-            self._checksums[key] = sha256_file(path)
-        if self._checksums[key] != listed.sha256:
-            raise _changed(table, path, "another SHA-256 than the manifest lists", listed.sha256)
+        if key not in self._hashed:  # two requests may both compute it
+            self._hashed[key] = sha256_file(path)
+        if self._hashed[key] != checksum:
+            raise table_changed(path, table, "another SHA-256 than the manifest lists", checksum)
         return TableFile(table, path, fingerprint)
 
 
@@ -151,13 +124,3 @@ def _refuse_link(path: Path, root: Path) -> None:
             expected=f"a plain file inside {root.name}",
             remedy="replace the link by the file itself",
         )
-
-
-def _changed(table: Table, path: Path, got: str, expected: str) -> RunError:
-    return RunError(
-        f"the table '{table.name}' has changed since the run was published",
-        where=str(path),
-        got=got,
-        expected=expected,
-        remedy="restore the file from a copy, or run the study again",
-    )

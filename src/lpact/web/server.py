@@ -1,9 +1,14 @@
-"""The explorer as an application (its addresses, files and error pages), served on a port until it is interrupted."""
+"""The explorer as an application (its addresses, files and error pages), served on a port until it is interrupted.
+
+Only GET requests without a body, and only with a ``Host`` of this server, are answered (protection against DNS
+rebinding). Headers keep browsers from guessing content types or loading anything else.
+"""
 
 from __future__ import annotations
 
 import errno
 import ipaddress
+import re
 import socket
 import sys
 import webbrowser
@@ -14,18 +19,100 @@ from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lpact.errors import ConfigError, LPactError
 from lpact.report.explanation import read_file
-from lpact.web import listings, pages
+from lpact.store import table_path
+from lpact.web import pages
 from lpact.web.address import NotFoundError
-from lpact.web.database import Database
-from lpact.web.guard import ANY_ADDRESS, HEADERS, LOOPBACK_NAMES, Guard, host_name
+from lpact.web.query import Database
 from lpact.web.runs import open_runs
 from lpact.web.site import HERE, Site, build_templates
+
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+ANY_ADDRESS = "*"
+"""Among the names: any address in numbers. Such a ``Host`` cannot be a foreign name."""
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_][a-z0-9._-]*)(:[0-9]{0,5})?", re.ASCII)
+"""A ``Host`` header, whole: a name, or an address in numbers, and perhaps a port."""
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+
+
+class Guard:
+    """ASGI middleware around the whole explorer."""
+
+    def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
+        self._app = app
+        self._hosts = frozenset(host.lower() for host in hosts) - {""}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse, or pass on; either way with the headers."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # no WebSocket is served
+            await send({"type": "websocket.close", "code": 1008})
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        refusal = self._refusal(scope)
+        await (refusal or self._app)(scope, receive, send_guarded)
+
+    def _refusal(self, scope: Scope) -> PlainTextResponse | None:
+        headers = Headers(scope=scope)
+        named = [host_name(host) for host in headers.getlist("host")]
+        by_number = ANY_ADDRESS in self._hosts and all(map(_is_address, named))
+        if len(named) != 1 or not (named[0] in self._hosts or by_number):
+            return PlainTextResponse(
+                "This name is not one of the explorer's. Start it with --allow-host NAME to allow it.\n",
+                421,
+            )
+        if scope["method"] != "GET":
+            return PlainTextResponse("Only GET is answered.\n", 405, {"Allow": "GET"})
+        if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
+            return PlainTextResponse("No request body is read.\n", 413)
+        return None
+
+
+def host_name(host: str) -> str:
+    """The name of a ``Host`` header without its port, in small letters; nothing where the header is not one."""
+    found = _HOST.fullmatch(host.lower())
+    return found[1].removesuffix(".") if found else ""
+
+
+def _is_address(name: str) -> bool:
+    try:
+        if name.startswith("["):
+            ipaddress.IPv6Address(name[1:-1])
+        else:
+            ipaddress.IPv4Address(name)
+    except ValueError:
+        return False
+    return True
+
 
 _EVERYWHERE = {"0.0.0.0", "::", ""}  # noqa: S104 - compared with, never a default
 STATIC = {
@@ -39,7 +126,7 @@ STATIC = {
 def build(runs: Sequence[str | Path], hosts: Sequence[str]) -> FastAPI:
     """An application over ``runs`` that answers to the names ``hosts``."""
     opened = open_runs(runs)
-    paths = [run.path(table) for run in opened for table in run.tables()]
+    paths = [table_path(run.root, table) for run in opened for table in run.tables()]
     site = Site(opened, Database(paths), build_templates())
 
     @asynccontextmanager
@@ -53,16 +140,16 @@ def build(runs: Sequence[str | Path], hosts: Sequence[str]) -> FastAPI:
     app.add_middleware(Guard, hosts=hosts)
     answers: dict[str, Callable[..., Response]] = {
         "/": pages.overview,
-        "/decisions": listings.matrix,
+        "/decisions": pages.matrix,
         "/claim": pages.claim,
         "/compare": pages.compare,
         "/runs/{slug}": pages.one_run,
-        "/runs/{slug}/tables/{folder}/{name}": listings.table,
+        "/runs/{slug}/tables/{folder}/{name}": pages.table,
     }
     for form in ("csv", "json"):
-        answers[f"/decisions.{form}"] = partial(listings.matrix_file, form=form)
+        answers[f"/decisions.{form}"] = partial(pages.matrix_file, form=form)
         path = f"/runs/{{slug}}/download/{{folder}}/{{name}}.{form}"
-        answers[path] = partial(listings.table_file, form=form)
+        answers[path] = partial(pages.table_file, form=form)
     contents = {name: (HERE / "static" / name).read_bytes() for name in STATIC}
     contents["explorer.css"] += read_file("explanation.css").encode()
 

@@ -23,8 +23,7 @@ from lpact.store import LazyTables, empty
 from lpact.tables import Column, Table, declared_tables
 from lpact.tables import find_table as declared_table
 from lpact.web.address import Address, NotFoundError, find_column, read_choice
-from lpact.web.database import Database
-from lpact.web.query import RUN, Condition, Query, Source, head, select
+from lpact.web.query import RUN, Condition, Database, Query, Source, head, select
 from lpact.web.runs import OpenRun, TableFile
 
 HERE = Path(__file__).parent

@@ -347,8 +347,7 @@ def test_controls_have_the_draws_that_were_made():
     assert "(circular_shift), not available;" in text
     assert "static_embedding did not enter the best control of the point rules" in text
     assert (
-        "Control circular_shift was not available for one: the run is too short to rotate it"
-        in text
+        "Control circular_shift was not available for one: the run is too short to rotate" in text
     )
 
 

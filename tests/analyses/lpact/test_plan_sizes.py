@@ -29,7 +29,7 @@ from lpact.math.ridge import NestedRidge
 from lpact.run.audit import StudyAudit
 from lpact.run.measure import measure_in_memory
 from lpact.run.plan import Plan, make_plan
-from lpact.run.stages import AUDIT, DECISION, FEATURES, REPORT, TABLES
+from lpact.run.progress import AUDIT, DECISION, FEATURES, REPORT, TABLES
 from lpact.study import Run, Study
 from small_study import SMALL
 

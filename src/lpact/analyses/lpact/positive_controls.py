@@ -41,7 +41,6 @@ JUDGING = (
     "analyses/lpact/stages.py",
     "run/audit.py",
     "run/measure.py",
-    "run/features.py",
 )
 """Code that a positive control may run: the implanted study is measured and judged as any other."""
 

@@ -28,8 +28,8 @@ from lpact.config.study import SlurmConfig
 from lpact.errors import ConfigError, LPactError, RunError
 from lpact.extras import require
 from lpact.inputs.workspace import Workspace
-from lpact.run.executors.base import Ended, Setup, failure
 from lpact.run.executors.fork_server import ONE_THREAD
+from lpact.run.executors.local import Ended, Setup, failure
 from lpact.run.executors.worker import Fit, look, packed, processor, take
 from lpact.store import TaskStore, code_digest
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.context import BaseContext
@@ -31,12 +32,8 @@ def start() -> None:
     from multiprocessing import forkserver
 
     forkserver.set_forkserver_preload(["lpact.run.executors.preload"])
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process
-    try:
-        with one_thread_environment():
-            forkserver.ensure_running()
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with one_thread_environment(), interrupts_ignored():
+        forkserver.ensure_running()
     _started.append(True)
 
 
@@ -56,3 +53,16 @@ def one_thread_environment() -> Iterator[None]:
         os.environ.update({name: value for name, value in before.items() if value is not None})
         for name in (name for name, value in before.items() if value is None):
             os.environ.pop(name, None)
+
+
+@contextmanager
+def interrupts_ignored() -> Iterator[None]:
+    """Processes that start in this block ignore Ctrl-C, which the main process handles."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from lpact.extras import require
 
 if TYPE_CHECKING:
-    from lpact.run.executors.base import Ended, Setup
+    from lpact.run.executors.local import Ended, Setup
 
 KEPT_RUNS = 2
 """Runs that a worker process stays ready for."""
@@ -70,7 +70,7 @@ def take(
     """Run a task, from the results that it ``needs``; returns its record, and its result unless it failed."""
     opened = _open(code, setup)
     from lpact.errors import RunError, TableError
-    from lpact.run.executors.base import TaskRecord, failure, perform
+    from lpact.run.executors.local import TaskRecord, failure, perform
     from lpact.store.tasks import MemoryTasks, pack, unpack
 
     if isinstance(opened, str):
@@ -128,7 +128,7 @@ def _opened(code: str, setup: bytes) -> Setup | str:
 @lru_cache
 def _one_thread() -> Any:
     """The limit of this process; never lifted, because the threads of a worker share the libraries."""
-    from lpact.run.executors.base import OneThread
+    from lpact.run.executors.local import OneThread
 
     return OneThread()
 
@@ -136,7 +136,7 @@ def _one_thread() -> Any:
 def _other_sources(setup: Setup) -> Iterator[str]:
     """Copies of datasets and features that differ from the client's; the client's own files are not read again."""
     from lpact.inputs.workspace import Workspace
-    from lpact.run.features import unready
+    from lpact.run.audit import unready
 
     copied = setup.workspace().check_sources()
     if setup.seen and not copied:

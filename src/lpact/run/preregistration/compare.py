@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import polars as pl
 
+from lpact.config import flat_options
 from lpact.features.models import FEATURE_SETS
 from lpact.run.preregistration.earlier import KEPT, MODEL, NOTED, Reused
 from lpact.run.preregistration.record import (
@@ -86,7 +88,7 @@ def run_items(
 
 
 def _items(about: Iterable[Line], registration: Registration, found: Content) -> pl.DataFrame:
-    rows = [line.row() for line in (*about, *compare(registration.content, found))]
+    rows = [line.row() for line in (*about, *compare(registration.registered, found))]
     return validate(frame(PREREGISTRATION_ITEMS, rows), PREREGISTRATION_ITEMS)
 
 
@@ -123,7 +125,7 @@ def _about_registration(
     if deposited is not None:
         why = "" if deposited == found else "the file is not the registration that was deposited"
         yield Line("registration", DEPOSITED, deposited, found, why)
-    yield _before_results(registration.content)
+    yield _before_results(registration.registered)
     edited = "" if registration.time_intact else ", a time that was edited"
     moment = f"registered at {registration.registered_at}{edited}"
     now, why, followed = "the run was made with it", "", True
@@ -161,7 +163,7 @@ def _before_results(content: Content) -> Line:
 
 
 def compare(registered: Content, found: Content) -> Iterator[Line]:
-    """Every item of a registration beside what the run has; a part that is the same is one line."""
+    """Every item of a registration compared with what the run has; a part that is the same is one line."""
     both = (registered, found)
     yield Line("seed", "seed", str(registered.seed), str(found.seed))
     own, other = (_sections(side.config) for side in both)
@@ -215,23 +217,14 @@ def _parts(
 
 def _sections(config: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Options of every section by dotted path; every dataset and model is a section."""
-    sections: dict[str, Any] = {}
-    for name, value in config.items():
-        if isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value):
-            names = [own.get("name", i) for i, own in enumerate(value)]
-            sections |= {f"{name}[{own}]": v for own, v in zip(names, value, strict=True)}
-            sections[f"{name}, their order"] = names
-        elif name != "seed":
-            sections[name] = value
-    return {name: dict(_options(value, "")) for name, value in sections.items()}
-
-
-def _options(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping) and value:
-        for name, own in value.items():
-            yield from _options(own, f"{path}.{name}")
-    else:
-        yield path, json.dumps(value, ensure_ascii=False, sort_keys=True)
+    sections: dict[str, dict[str, str]] = {}
+    for path, value in flat_options(config):
+        # ``datasets[meg].grid.lags_ms`` is part of the section ``datasets[meg]``.
+        section = re.match(r"[^.\[]*(\[.*?\])?", path)[0]  # type: ignore[index]
+        if section != "seed":
+            text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+            sections.setdefault(section, {})[path.removeprefix(section)] = text
+    return sections
 
 
 def _inputs(registered: Content, found: Content) -> Iterator[Line]:

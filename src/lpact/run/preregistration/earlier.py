@@ -83,13 +83,13 @@ def _reads(task: Task) -> bool:
 def look_for_results(
     folder: Path, inputs: Iterable[InputFile], pairs: Iterable[Pair]
 ) -> list[EarlierRun]:
-    """Search the run ``folder``, and what an interrupted run left beside it.
+    """Search the run ``folder``, and what an interrupted run left next to it.
 
     ``inputs`` are the files of the study that is to be registered, ``pairs`` its datasets and models. Datasets and
     models are compared by checksums, whatever their names; a model without files by its name.
     """
-    partial = folder if folder.name.endswith(".partial") else partial_folder(folder)
-    found = []
+    refuse_no_run(folder)
+    partial, found = _partial(folder), []
     if (folder / MANIFEST_NAME).is_file():
         manifest = StoredRun(folder).manifest
         same = same_pairs(inputs, pairs, manifest.inputs, pairs_of(manifest.config))
@@ -104,7 +104,12 @@ def look_for_results(
             about = {"study": status.study, "config_digest": status.config_digest}
             n = max(n, status.n_results)  # results may be in a store elsewhere
         found.append(EarlierRun(state=UNFINISHED, n_finished_tasks=n, **about))
-    if not found:
+    return found
+
+
+def refuse_no_run(folder: Path) -> None:
+    """Raise `RunError` unless ``folder`` is a run, finished or interrupted."""
+    if not (folder / MANIFEST_NAME).is_file() and not _partial(folder).is_dir():
         raise RunError(
             "there is no run to search for results",
             where=str(folder),
@@ -112,7 +117,10 @@ def look_for_results(
             expected="a finished run, or the folder of an interrupted one",
             remedy="check the path, or leave --run out",
         )
-    return found
+
+
+def _partial(folder: Path) -> Path:
+    return folder if folder.name.endswith(".partial") else partial_folder(folder.absolute())
 
 
 def same_pairs(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import uuid
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -17,7 +16,6 @@ from typing import Any, Literal, NoReturn
 
 import polars as pl
 from pydantic import (
-    BaseModel,
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
@@ -27,12 +25,13 @@ from pydantic import (
 
 from lpact.analyses.base import analyses_of
 from lpact.config import StudyConfig, study_config
-from lpact.errors import ConfigError, RunError
+from lpact.errors import RunError
 from lpact.run.audit import StudyAudit
 from lpact.store import InputFile, Manifest, Provenance, code_digest, storage_errors
 from lpact.store.disk import atomic_write_bytes
-from lpact.store.manifest import library_versions, lpact_version, without_empty
+from lpact.store.manifest import Record, library_versions, lpact_version
 from lpact.tables import MODEL_FILES, PREREGISTRATION_ITEMS
+from lpact.validation import config_digest, parse_digest
 
 FORMAT: Literal["lpact preregistration"] = "lpact preregistration"
 FORMAT_VERSION: Literal[2] = 2
@@ -42,10 +41,10 @@ REGISTRATION_NAME = "preregistration.json"
 Cell = str | int | float | bool | None
 
 
-class Item(BaseModel):
-    """A part of a registration: frozen, strict, and without undeclared fields."""
+class Item(Record):
+    """A part of a registration; its numbers are finite."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(allow_inf_nan=False)
 
 
 class TableRows(Item):
@@ -89,7 +88,7 @@ class Content(Item):
     lpact_code: str
     versions: dict[str, str]
     plugins: tuple[str, ...]
-    plugin_code: dict[str, str] = {}
+    plugin_code: dict[str, str] = Field(default_factory=dict)
     inputs: tuple[InputFile, ...]
     audit: dict[str, tuple[dict[str, Cell], ...]]
     claims: dict[str, tuple[str, ...]]
@@ -100,7 +99,8 @@ class Content(Item):
     @model_serializer(mode="wrap")
     def _without_empty(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leave ``plugin_code`` out if the study uses no plug-in of another package."""
-        return without_empty(dump(self), "plugin_code")
+        values: dict[str, Any] = dump(self)
+        return {name: own for name, own in values.items() if own or name != "plugin_code"}
 
 
 def planned_content(
@@ -185,20 +185,10 @@ class Registration(Item):
     registered: Content
 
     @property
-    def content(self) -> Content:
-        """What was registered."""
-        return self.registered
-
-    @property
     def found_digest(self) -> str:
         """Digest of the content as it is now: SHA-256 of its JSON without white space."""
-        values = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "registered": self.registered.model_dump(mode="json"),
-        }
-        text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()
+        own = {"format": FORMAT, "format_version": FORMAT_VERSION}
+        return config_digest(own | {"registered": self.registered.model_dump(mode="json")})
 
     @property
     def found_dated_digest(self) -> str:
@@ -246,16 +236,9 @@ def refuse_other_digest(registration: Registration, digest: str, *, where: str) 
 
 def deposited_digest(text: str, *, where: str) -> str:
     """A digest in lower case; anything else is a `ConfigError`."""
-    digest = text.strip().lower()
-    if not re.fullmatch(r"[0-9a-f]{64}", digest):
-        raise ConfigError(
-            "this is not the digest of a registration",
-            where=where,
-            got=text,
-            expected="64 hexadecimal digits",
-            remedy="give the whole digest that `lpact preregister` printed",
-        )
-    return digest
+    remedy = "give the whole digest that `lpact preregister` printed"
+    what = "this is not the digest of a registration"
+    return parse_digest(text, what, where=where, remedy=remedy)
 
 
 def refuse_taken(path: Path) -> None:
