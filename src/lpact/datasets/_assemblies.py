@@ -17,7 +17,7 @@ from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import CsvFile, damaged, invalid, is_finite, typed_column
+from lpact.datasets._files.strict import TextTable, damaged, invalid, is_finite, typed_column
 from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import (
     UNKNOWN,
@@ -141,7 +141,7 @@ class AssemblyDataset(FolderDataset[OptionsT, list[int]]):
                 option="stimuli",
                 error=StimulusError,
             )
-            self._add_stimuli(CsvFile(self._stimuli_path, StimulusError))
+            self._add_stimuli(TextTable(self._stimuli_path, StimulusError))
         self._coordinates_mm = None
         if self.neuroids.keys() >= set("xyz"):
             ok = "millimetres, or no value"
@@ -217,7 +217,7 @@ class AssemblyDataset(FolderDataset[OptionsT, list[int]]):
                 "nothing to do: responses are in the same order",
             )
 
-    def _add_stimuli(self, table: CsvFile) -> None:
+    def _add_stimuli(self, table: TextTable) -> None:
         """Add the columns of a table of stimuli to the presentations with the same ``stimulus_id``."""
         table.require([STIMULUS_ID])
         row_of = {name: row for row, name in enumerate(table.unique(STIMULUS_ID))}

@@ -15,7 +15,7 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.datasets._bids import DESCRIPTION, entities, find_sidecar, read_description, shown, stem
 from lpact.datasets._files.source_folder import SourceFolder, sha256
-from lpact.datasets._files.strict import TsvFile
+from lpact.datasets._files.strict import TextTable
 from lpact.datasets._finding import Findings
 from lpact.datasets._fmri_volumes import (
     BoldHeader,
@@ -262,7 +262,7 @@ def _named_file(folder: SourceFolder, name: str) -> Path | None:
 
 def read_confounds(path: Path, n_volumes: int) -> pl.DataFrame:
     """Read fMRIPrep's confounds, [n_volumes, n_columns]; ``n/a`` (as in first rows of derivatives) is NaN."""
-    table = TsvFile(path, RecordingError)
+    table = TextTable(path, RecordingError)
     table.require_rows(n_volumes, "volume", "use the confounds of this run")
     columns = {column: table.numbers_or_nan(column) for column in table.columns}
     return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Float64))
@@ -278,7 +278,7 @@ class Event(NamedTuple):
 
 def read_events(path: Path) -> list[Event]:
     """Read the events of a run, in order of time."""
-    table = TsvFile(path, RecordingError)
+    table = TextTable(path, RecordingError)
     table.require(("onset", "trial_type"))
     files = table.cells("stim_file") if "stim_file" in table.columns else [""] * table.n_rows
     rows = zip(table.numbers("onset"), table.cells("trial_type"), files, strict=True)

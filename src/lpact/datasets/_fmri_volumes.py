@@ -16,7 +16,7 @@ from scipy import sparse
 
 from lpact.codes import Reason
 from lpact.datasets._bids import entities
-from lpact.datasets._files.strict import damaged, invalid, read_table
+from lpact.datasets._files.strict import TextTable, damaged, invalid
 from lpact.datasets._finding import Finding, Findings
 from lpact.datasets._folder_dataset import UNKNOWN, check_unique
 from lpact.datasets.base import Units
@@ -317,7 +317,7 @@ def _resampled(image: Any, space: Space, path: Path, bold: Path, what: str) -> A
 
 
 def _read_label_table(path: Path) -> dict[int, str]:
-    table = read_table(path, RecordingError)
+    table = TextTable(path, RecordingError)
     table.require(("index", "name"))
     indices, names = table.integers("index"), table.text("name")
     for column, values in (("index", [str(index) for index in indices]), ("name", names)):

@@ -24,7 +24,7 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.datasets._bids import entities, fill, labels, stem
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import TsvFile, invalid, read_table
+from lpact.datasets._files.strict import TextTable, invalid
 from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import (
     ABOUT,
@@ -204,12 +204,12 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
     def _stimulus(self, stimulus_id: str) -> Stimulus:
         file = self._tables[stimulus_id]
         if file is not None:
-            table = read_table(self.folder.file(file, StimulusError), StimulusError)
+            table = TextTable(self.folder.file(file, StimulusError), StimulusError)
             column, start_s, rows = "word", 0.0, list(range(table.n_rows))
         else:
             key = next(key for key in self.recordings if key.stimulus == stimulus_id)
             scan, column = self.recordings[key], self.options.word_column
-            table = TsvFile(_events(scan), StimulusError)
+            table = TextTable(_events(scan), StimulusError)
             rows = self._word_rows(table)
             start_s = self._start_event(scan) if self.options.start_event else 0.0
         table.require((column,))
@@ -254,7 +254,7 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
             **self._audio(audio, "no option 'audio' is given"),
         )
 
-    def _word_rows(self, table: TsvFile) -> list[int]:
+    def _word_rows(self, table: TextTable) -> list[int]:
         kind = self.options.word_event
         table.require(("onset", "duration", "trial_type"))
         kinds = table.cells("trial_type")
@@ -278,7 +278,7 @@ def _events(scan: Scan) -> Path:
     return scan.events
 
 
-def _times(table: TsvFile) -> tuple[FloatArray, FloatArray]:
+def _times(table: TextTable) -> tuple[FloatArray, FloatArray]:
     """Return onsets and offsets in seconds, NaN where a cell is missing."""
 
     def numbers(column: str) -> FloatArray:

@@ -26,7 +26,7 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.datasets._bids import entities, stem
 from lpact.datasets._files.sentences import ends_sentence, sentences_by_pauses
-from lpact.datasets._files.strict import CsvFile, invalid, read_text
+from lpact.datasets._files.strict import TextTable, invalid, read_text
 from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import (
     ABOUT,
@@ -160,7 +160,7 @@ class NarrativesDataset(FmriDataset[NarrativesOptions]):
         path = self.folder.file(_alignment(stimulus_id), StimulusError)
         findings = Findings(self.folder.where(path))
         findings += self._not_read.get(stimulus_id, ())
-        table = CsvFile(path, StimulusError, header=("word_orig", "word", "onset", "offset"))
+        table = TextTable(path, StimulusError, header=("word_orig", "word", "onset", "offset"))
         onset_s = np.array(table.numbers_or_nan("onset"), dtype=np.float64)
         offset_s = np.array(table.numbers_or_nan("offset"), dtype=np.float64)
         written, aligned = table.text("word_orig"), table.cells("word")

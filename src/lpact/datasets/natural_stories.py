@@ -31,7 +31,7 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.datasets._files.sentences import sentences_by_punctuation
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import CsvFile, invalid, read_text
+from lpact.datasets._files.strict import TextTable, invalid, read_text
 from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import FolderDataset, FolderReader, no_audio, words_table
 from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Stimulus
@@ -149,9 +149,9 @@ class NaturalStoriesDataset(FolderDataset[NaturalStoriesOptions, Path]):
             ),
         )
 
-    def _keyed(self, relative: str, codes: list[Code]) -> tuple[CsvFile, list[int]]:
+    def _keyed(self, relative: str, codes: list[Code]) -> tuple[TextTable, list[int]]:
         """Return a table by story and word, and the row of every word in it."""
-        table = CsvFile(self._found[relative], StimulusError, delimiter="\t")
+        table = TextTable(self._found[relative], StimulusError)
         table.require(["word", "zone", "item"])
         row_of: dict[Code, int] = {}
         known = set(codes)

@@ -34,7 +34,7 @@ from lpact.codes import Reason
 from lpact.datasets._bids import entities
 from lpact.datasets._files.sentences import sentences_by_pauses
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import CsvFile, invalid, read_text
+from lpact.datasets._files.strict import TextTable, invalid, read_text
 from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import ABOUT, FmriDataset, FmriOptions, Scan, find_scan
 from lpact.datasets._folder_dataset import FolderReader, words_table
@@ -187,7 +187,7 @@ class Annotation:
         self._trees = folder.optional(f"{root}tree.csv", StimulusError)
         self._dependencies = folder.optional(f"{root}dependency.csv", StimulusError)
         self.paths = (self.path, self._trees, self._dependencies)
-        table = CsvFile(self.path, StimulusError)
+        table = TextTable(self.path, StimulusError)
         table.require(("word", "onset", "offset", "section"))
         self._words = table.cells("word")
         self._section = table.integers("section")

@@ -34,7 +34,7 @@ from lpact.datasets._bids import DESCRIPTION, Places, entities, read_description
 from lpact.datasets._files.hdf5 import hdf5_dataset, open_hdf5
 from lpact.datasets._files.sentences import ends_sentence
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import CsvFile, invalid
+from lpact.datasets._files.strict import TextTable, invalid
 from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import FolderDataset, FolderReader, words_table
 from lpact.datasets._mne import open_recording, recording_files
@@ -255,7 +255,7 @@ def read_transcript(folder: SourceFolder) -> tuple[Transcript, Findings]:
     for name in STAND_INS if path is None else ():
         table_path = folder.optional(token_table(name), StimulusError)
         if table_path is not None:
-            table = CsvFile(table_path, StimulusError, delimiter="\t")
+            table = TextTable(table_path, StimulusError)
             table.require(("word_idx", "word", "start", "end"))
             numbers, first = np.unique(table.integers("word_idx"), return_index=True)
             if numbers.tolist() == list(range(numbers.size)):
@@ -264,7 +264,7 @@ def read_transcript(folder: SourceFolder) -> tuple[Transcript, Findings]:
     findings = Findings(folder.where(path or folder.file(TRANSCRIPT, StimulusError)))
     assert path is not None
     if rows is None:
-        table = CsvFile(path, StimulusError)
+        table = TextTable(path, StimulusError)
         table.require(("word", "start", "end"))
         rows = range(table.n_rows)
     else:
@@ -305,7 +305,7 @@ class TokenTable:
     """
 
     def __init__(self, path: Path, transcript: Transcript, findings: Findings) -> None:
-        self.table = table = CsvFile(path, StimulusError, delimiter="\t")
+        self.table = table = TextTable(path, StimulusError)
         table.require(("word_idx", "word", "start", "end"))
         self.word: IntArray = np.array(table.integers("word_idx"), dtype=np.int64)
         words, n_words = table.text("word"), len(transcript.words)

@@ -25,7 +25,7 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.datasets._assemblies import group, sentence_words
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import CsvFile, invalid
+from lpact.datasets._files.strict import TextTable, invalid
 from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import (
     FolderDataset,
@@ -101,8 +101,7 @@ class SentenceTableDataset(FolderDataset[SentenceTableOptions, Recording]):
         super().__init__(folder, options)
         self._path = chosen_file(folder, "**/*.csv", "**/*.tsv", named=options.file, option="file")
         self._where = folder.where(self._path)
-        delimiter = "\t" if self._path.suffix == ".tsv" else ","
-        self._table = CsvFile(self._path, InputError, delimiter=delimiter)
+        self._table = TextTable(self._path, InputError)
         source = options.source or f"table {folder.relative(self._path)}"
         self.info = DatasetInfo(source, options.version, options.licence)
         self._responses_in = options.response_columns or (

@@ -19,8 +19,7 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.datasets._files.sentences import sentences_by_pauses, sentences_by_punctuation
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import TsvFile, read_text
-from lpact.datasets._files.strict import read_table as read_words
+from lpact.datasets._files.strict import TextTable, read_text
 from lpact.datasets._finding import Finding, Findings
 from lpact.datasets._folder_dataset import FolderDataset, FolderReader
 from lpact.datasets.arrays.recording import bad_spans, confounds, data_files, load, word_times
@@ -122,7 +121,7 @@ def read_stimulus(entry: StimulusEntry, folder: SourceFolder) -> Stimulus:
     """Read one stimulus."""
     path = folder.file(entry.table, StimulusError)
     where = folder.where(path)
-    table = read_words(path, StimulusError)
+    table = TextTable(path, StimulusError)
     seconds = 0.001 if entry.times_in == "ms" else 1.0
     unknown: frozenset[str] = frozenset()
     findings: tuple[Finding, ...] = ()
@@ -157,7 +156,7 @@ def read_stimulus(entry: StimulusEntry, folder: SourceFolder) -> Stimulus:
 
 
 def _words(
-    entry: StimulusEntry, table: TsvFile, seconds: float, where: str
+    entry: StimulusEntry, table: TextTable, seconds: float, where: str
 ) -> tuple[pl.DataFrame, tuple[Finding, ...]]:
     """Return the words table, known columns first, and a note on sentences that a rule numbered."""
     names = _names(entry, table, tuple(WORD_COLUMNS))
@@ -209,7 +208,7 @@ def transcript_files(entry: StimulusEntry, folder: SourceFolder, stories: set[st
     return files
 
 
-def _names(entry: StimulusEntry, table: TsvFile, known: tuple[str, ...]) -> dict[str, str]:
+def _names(entry: StimulusEntry, table: TextTable, known: tuple[str, ...]) -> dict[str, str]:
     """Map known columns to those of the file."""
     for ours, theirs in entry.columns.items():
         where = f"{table.path}, columns"

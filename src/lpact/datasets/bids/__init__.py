@@ -37,7 +37,7 @@ from lpact.datasets._bids import (
     shown,
 )
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import invalid, read_table
+from lpact.datasets._files.strict import TextTable, invalid
 from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import FolderDataset, FolderReader, labelled_words, read_json
 from lpact.datasets._mne import open_recording, recording_files, sample_mismatch
@@ -361,7 +361,7 @@ class BidsDataset(FolderDataset[BidsOptions, BidsFiles]):
     def _words_of_table(self, files: BidsFiles, stimulus_id: str) -> tuple[pl.DataFrame, Findings]:
         options = self.options
         path = self.folder.file(self._filled("words", files.path), StimulusError)
-        table, findings = read_table(path, StimulusError), Findings(self.folder.where(path))
+        table, findings = TextTable(path, StimulusError), Findings(self.folder.where(path))
         story, sentence = options.story_column, options.sentence_column
         needed = [options.word_column, options.onset_column, options.offset_column]
         needed += filter(None, (story, sentence))

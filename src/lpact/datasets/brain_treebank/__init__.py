@@ -38,7 +38,7 @@ from lpact.datasets._files.hdf5 import (
     open_hdf5,
 )
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import NAME_PATTERN, CsvFile, invalid
+from lpact.datasets._files.strict import NAME_PATTERN, TextTable, invalid
 from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import (
     UNKNOWN,
@@ -390,7 +390,7 @@ def _units(
     depth = folder.optional(f"localization/{subject}/depth-wm.csv", RecordingError)
     if depth is not None:
         files.append(depth)
-        table = CsvFile(depth, RecordingError)
+        table = TextTable(depth, RecordingError)
         table.require(("Electrode", "L", "I", "P", atlas))
         names = [clean_label(cell) for cell in table.cells("Electrode")]
         for row, name in enumerate(names):
@@ -403,7 +403,7 @@ def _units(
     full = folder.optional("localization/elec_coords_full.csv", RecordingError)
     if full is not None and coordinates == "standard":
         files.append(full)
-        table = CsvFile(full, RecordingError)
+        table = TextTable(full, RecordingError)
         table.require(("Subject", "Electrode", "X", "Y", "Z"))
         owners, names = table.cells("Subject"), table.cells("Electrode")
         rows = zip(owners, names, _points(table, "XYZ"), strict=True)
@@ -429,7 +429,7 @@ def _units(
     return units, files
 
 
-def _points(table: CsvFile, axes: str) -> list[tuple[float, ...]]:
+def _points(table: TextTable, axes: str) -> list[tuple[float, ...]]:
     return list(zip(*(table.numbers_or_nan(axis) for axis in axes), strict=True))
 
 

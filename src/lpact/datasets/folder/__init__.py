@@ -25,7 +25,7 @@ from lpact.datasets._files.strict import (
     M,
     Name,
     Text,
-    TsvFile,
+    TextTable,
     read_text,
     read_toml,
     validate_toml,
@@ -335,7 +335,7 @@ def _signal(path: Path, header: _Header) -> Signal:
 
 
 def _units(path: Path, header: _Header) -> Units:
-    table = TsvFile(path, RecordingError)
+    table = TextTable(path, RecordingError)
     table.require(("unit", "region"))
     check_known_columns(table, _UNIT_COLUMNS)
     return Units(
@@ -347,14 +347,14 @@ def _units(path: Path, header: _Header) -> Units:
     )
 
 
-def check_known_columns(table: TsvFile, known: Sequence[str]) -> None:
+def check_known_columns(table: TextTable, known: Sequence[str]) -> None:
     """Raise for a column that is not known."""
     for column in table.columns:
         where = f"{table.path}, line 1, column '{column}'"
         require_known(column, known, "column of units", where=where, error=RecordingError)
 
 
-def read_coordinates(table: TsvFile) -> FloatArray | None:
+def read_coordinates(table: TextTable) -> FloatArray | None:
     """Read x, y and z of units in mm, [n_units, 3]; None if the table has none."""
     if not any(column in table.columns for column in COORDINATE_COLUMNS):
         return None
@@ -366,7 +366,7 @@ def read_coordinates(table: TsvFile) -> FloatArray | None:
 def _mechanisms(files: Files) -> dict[str, FloatArray]:
     if "mechanisms.tsv" not in files:
         return {}
-    table = TsvFile(files["mechanisms.tsv"], StimulusError)
+    table = TextTable(files["mechanisms.tsv"], StimulusError)
     return {name: np.array(table.numbers(name), dtype=np.float64) for name in table.columns}
 
 
