@@ -285,10 +285,9 @@ def test_a_prose_study_is_well_formed(modality: str) -> None:
     assert stimulus.mechanisms == {}
     assert stimulus.words["paragraph_id"].n_unique() > 2
     check_recording(dataset.recording(dataset.recording_ids()[0]))
-    assert stimulus.features is not None
-    features = stimulus.features.load(FeatureKey("integrated", 2, "full"))
+    features = stimulus.features[FeatureKey("integrated", 2, "full")].load()
     assert features.shape[0] == stimulus.words.height
-    assert np.isfinite(stimulus.features.load(FeatureKey("integrated", 2, "reversed"))).all()
+    assert np.isfinite(stimulus.features[FeatureKey("integrated", 2, "reversed")].load()).all()
 
 
 def test_a_very_short_study_has_finite_latents() -> None:

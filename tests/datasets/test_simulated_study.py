@@ -42,12 +42,11 @@ def digests(dataset: SimulatedDataset, *, backwards: bool = False) -> dict[str, 
         found[str(recording_id)] = hashlib.sha256(values.tobytes()).hexdigest()
     for stimulus_id in {recording_id.stimulus for recording_id in dataset.recording_ids()}:
         stimulus = dataset.stimulus(stimulus_id)
-        assert stimulus.features is not None
         assert stimulus.envelope is not None
         text = stimulus.words.write_csv().encode() + stimulus.envelope.values.tobytes()
         found[stimulus_id] = hashlib.sha256(text).hexdigest()
-        for key in sorted(stimulus.features.keys(), key=str, reverse=backwards):
-            values = stimulus.features.load(key)
+        for key in sorted(stimulus.features, key=str, reverse=backwards):
+            values = stimulus.features[key].load()
             found[f"{stimulus_id} {key}"] = hashlib.sha256(values.tobytes()).hexdigest()
     return found
 
@@ -206,7 +205,7 @@ def test_every_option_is_described() -> None:
 
 def test_unknown_ids() -> None:
     dataset = study(**SMALL)
-    with pytest.raises(RecordingError, match="no such recording"):
+    with pytest.raises(RecordingError, match="there is no recording"):
         dataset.recording(RecordingId("99", "01", "01", "stimulus01"))
     with pytest.raises(StimulusError, match="did you mean 'stimulus01'"):
         dataset.stimulus("stimulus1")

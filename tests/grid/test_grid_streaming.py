@@ -11,7 +11,7 @@ import pytest
 from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets.base import Recording, RecordingId, Span, Stimulus, TimeSeries, Units
-from lpact.datasets.series import StreamedSeries, UnitBlocks, take_units
+from lpact.datasets.series import StreamedSeries, take_units, unit_blocks
 from lpact.errors import RecordingError
 from lpact.grid import Rejection, build_grid, read_grid
 
@@ -78,9 +78,9 @@ def test_a_stream_gives_what_the_array_gives(unit_major, dtype):
 
 def test_blocks_are_as_wide_as_memory_allows():
     stream = Counted(noise(n_samples=10), unit_major=False)
-    blocks = [units for units, _ in UnitBlocks(stream, block_bytes=2 * 10 * 8)]
+    blocks = [units for units, _ in unit_blocks(stream, block_bytes=2 * 10 * 8)]
     assert blocks == [range(2), range(2, 4), range(4, 6)]
-    assert [units for units, _ in UnitBlocks(stream, block_bytes=1)] == [
+    assert [units for units, _ in unit_blocks(stream, block_bytes=1)] == [
         range(i, i + 1) for i in range(6)
     ]
 

@@ -13,7 +13,6 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,9 +23,9 @@ from lpact.codes import Reason
 from lpact.datasets._bids import ChannelTable, Places, check_sampling_rate, read_channels, shown
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import MISSING, damaged, invalid
-from lpact.datasets._finding import Finding, Findings
+from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import UNKNOWN
-from lpact.datasets.base import Span, TimeSeries, Units
+from lpact.datasets.base import Recording, RecordingId, Span, TimeSeries, Units
 from lpact.datasets.series import StreamedSeries
 from lpact.errors import InputError, RecordingError
 from lpact.extras import require
@@ -146,35 +145,27 @@ class RawSeries(StreamedSeries):
         return scaled if (factor == 1.0).all() else scaled * factor
 
 
-@dataclass(frozen=True)
-class OpenRecording:
-    """A recording before its words are known: sample 0 is at 0 s."""
-
-    raw: Any
-    signal: TimeSeries
-    units: Units
-    bad_spans: tuple[Span, ...]
-    findings: Sequence[Finding]
-
-
 def open_recording(
     folder: SourceFolder,
     path: Path,
+    recording_id: RecordingId,
     *,
     wanted: Sequence[str],
     comparable: bool,
+    start_s: float = 0.0,
     sidecar: Path | None = None,
     channels: Path | None = None,
     complete: bool = True,
     places: Callable[[Places, Sequence[str]], Places] | None = None,
     envelope: bool = False,
     options: Mapping[str, Any] | None = None,
-) -> OpenRecording:
-    """Open a recording without reading its values: its usable channels, their scales and places, and bad spans.
+) -> tuple[Recording, int]:
+    """Open a recording without reading its values; return it, and the number that the file gives its first sample.
 
-    ``wanted`` are the types of channels that are units, as MNE names them. Types and status in ``channels`` (a
-    channels.tsv, with all channels if ``complete``) take precedence over those in the file. ``places`` returns the
-    places of units from those in the file and the names of units. An ``envelope`` is in a.u., and is not scaled.
+    ``wanted`` are the types of channels that are units, as MNE names them; the first sample is at ``start_s``. Types
+    and status in ``channels`` (a channels.tsv, with all channels if ``complete``) take precedence over those in the
+    file. ``places`` returns the places of units from those in the file and the names of units. An ``envelope`` is in
+    a.u., and is not scaled.
     """
     findings = Findings(folder.where(path))
     raw = open_raw(folder, path, options)
@@ -210,8 +201,15 @@ def open_recording(
     own = _channel_places(raw, picks)
     units = _units(ids, places(own, ids) if places else own, comparable, findings)
     series = RawSeries(path, picks, scale=factors, options=options, raw=raw)
-    signal = TimeSeries(series, rate_hz, 0.0, physical_unit, envelope=envelope)
-    return OpenRecording(raw, signal, units, tuple(_bad_annotations(raw)), findings)
+    recording = Recording(
+        recording_id,
+        TimeSeries(series, rate_hz, start_s, physical_unit, envelope=envelope),
+        units,
+        findings.where,
+        bad_spans=tuple(span.shifted(start_s) for span in _bad_annotations(raw)),
+        findings=tuple(findings),
+    )
+    return recording, int(raw.first_samp)
 
 
 def _files(folder: SourceFolder, path: Path, raw: Any) -> set[Path]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from lpact.datasets.base import (
     DatasetInfo,
     Epochs,
     FeatureKey,
+    OfferedFeatures,
     Recording,
     RecordingId,
     Signal,
@@ -39,25 +40,6 @@ STIMULI = "stimuli"
 """Id of the stimulus that holds all items of an in-memory dataset."""
 
 UNKNOWN_REGION = "unknown"
-
-
-@dataclass(frozen=True)
-class MemoryFeatures:
-    """Feature sets in memory, [n_words, n_columns] each."""
-
-    arrays: Mapping[FeatureKey, FloatArray]
-
-    def keys(self) -> Sequence[FeatureKey]:
-        """Return the available feature sets."""
-        return list(self.arrays)
-
-    def load(self, key: FeatureKey) -> FloatArray:
-        """Return the features [n_words, n_columns]."""
-        return self.arrays[key]
-
-    def where(self, key: FeatureKey) -> str:
-        """Name a feature set in messages."""
-        return f"features of '{key.model}', layer {key.layer}, context '{key.context}'"
 
 
 class MemoryDataset(Dataset):
@@ -137,7 +119,13 @@ def memory_dataset(
         STIMULI,
         table,
         "words in memory",
-        features=MemoryFeatures(dict(features)) if features else None,
+        features={
+            key: OfferedFeatures(
+                f"features of '{key.model}', layer {key.layer}, context '{key.context}'",
+                partial(np.asarray, values),
+            )
+            for key, values in (features or {}).items()
+        },
         mechanisms=dict(mechanisms or {}),
         unknown=unknown,
     )

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,7 +39,7 @@ from lpact.datasets._files.strict import TextTable, invalid
 from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import FolderDataset, FolderReader, words_table
 from lpact.datasets._mne import open_recording, recording_files
-from lpact.datasets.base import FeatureKey, Recording, RecordingId, Stimulus
+from lpact.datasets.base import FeatureKey, OfferedFeatures, Recording, RecordingId, Stimulus
 from lpact.datasets.catalogue import Download, Expected, optional
 from lpact.errors import FeatureError, InputError, RecordingError, StimulusError
 from lpact.math.types import FloatArray, IntArray
@@ -112,31 +113,25 @@ class PodcastDataset(FolderDataset[PodcastOptions, Path]):
         return self.folder.optional(name, RecordingError)
 
     def _recording(self, recording_id: RecordingId, files: Path) -> Recording:
-        where, subject = self.folder.where(files), recording_id.subject
+        subject = recording_id.subject
         sidecar = channels = None
         if self.options.signal == "raw":
             stem = f"sub-{subject}/ieeg/sub-{subject}_task-podcast"
             sidecar = self.folder.optional(f"{stem}_ieeg.json", RecordingError)
             channels = self.folder.file(f"{stem}_channels.tsv", RecordingError)
-        found = open_recording(
+        recording, _ = open_recording(
             self.folder,
             files,
+            recording_id,
             wanted=("ecog", "seeg", "dbs"),
             comparable=False,
             sidecar=sidecar,
             channels=channels,
             places=lambda own, ids: self._places(subject, own, ids),
             envelope=self.options.signal == "highgamma",
+            start_s=-self.options.audio_start_s,
         )
-        start_s = -self.options.audio_start_s
-        return Recording(
-            recording_id,
-            replace(found.signal, start_s=start_s),
-            found.units,
-            where,
-            bad_spans=tuple(span.shifted(start_s) for span in found.bad_spans),
-            findings=tuple(found.findings),
-        )
+        return recording
 
     def _places(self, subject: str, own: Places, ids: Sequence[str]) -> Places:
         """Return the places of the units: from the file, and where that has none, from the electrode table."""
@@ -205,7 +200,10 @@ class PodcastDataset(FolderDataset[PodcastOptions, Path]):
             id=stimulus_id,
             words=words_table(words, onset_s, offset_s, sentences, STIMULUS, columns),
             where=findings.where,
-            features=PodcastFeatures(sources, order, pooling) if sources else None,
+            features={
+                key: OfferedFeatures(str(source[0]), partial(load_words, *source, order, pooling))
+                for key, source in sources.items()
+            },
             mechanisms=mechanisms,
             transcripts={STIMULUS: " ".join(words)},
             findings=tuple(findings),
@@ -386,44 +384,28 @@ FeatureSource = tuple[Path, str, TokenTable]
 """File, name of the HDF5 dataset, and table of its rows."""
 
 
-@dataclass(frozen=True)
-class PodcastFeatures:
-    """Feature sets of the release: one row per token in the files, one row per word here.
+def load_words(
+    path: Path, name: str, tokens: TokenTable, order: IntArray, pooling: Literal["mean", "last"]
+) -> FloatArray:
+    """Return features of the words [n_words, n_columns]: the file's rows of a word's tokens averaged, or the last.
 
     ``order`` is [n_words], the words of the stimulus as rows of the transcript.
     """
-
-    sources: dict[FeatureKey, FeatureSource]
-    order: IntArray
-    pooling: Literal["mean", "last"]
-
-    def keys(self) -> Sequence[FeatureKey]:
-        """Return the available feature sets."""
-        return list(self.sources)
-
-    def load(self, key: FeatureKey) -> FloatArray:
-        """Return the features [n_words, n_columns]: tokens of a word averaged, or the last of them."""
-        path, name, tokens = self.sources[key]
-        with open_hdf5(path, FeatureError) as file:
-            values: npt.NDArray[Any] = hdf5_dataset(file, name, FeatureError)[...]
-        if values.ndim < 2 or len(values) != len(tokens.word):
-            expected = f"{len(tokens.word)} rows, as in {tokens.table.path}"
-            found, remedy = f"shape {values.shape}", "download both files again"
-            raise invalid(f"{path}, '{name}'", found, expected, FeatureError, remedy)
-        values = values.reshape(len(values), -1).astype(np.float64)
-        rows = np.argsort(tokens.word, kind="stable")
-        sorted_words = tokens.word[rows]
-        words, first, count = np.unique(sorted_words, return_index=True, return_counts=True)
-        pooled = np.full((tokens.first_row.size, values.shape[1]), np.nan)
-        if self.pooling == "last":
-            pooled[words] = values[rows[first + count - 1]]
-        else:
-            pooled[words] = np.add.reduceat(values[rows], first, axis=0) / count[:, None]
-        return pooled[self.order]
-
-    def where(self, key: FeatureKey) -> str:
-        """Return the file of a feature set."""
-        return str(self.sources[key][0])
+    with open_hdf5(path, FeatureError) as file:
+        values: npt.NDArray[Any] = hdf5_dataset(file, name, FeatureError)[...]
+    if values.ndim < 2 or len(values) != len(tokens.word):
+        expected = f"{len(tokens.word)} rows, as in {tokens.table.path}"
+        found, remedy = f"shape {values.shape}", "download both files again"
+        raise invalid(f"{path}, '{name}'", found, expected, FeatureError, remedy)
+    values = values.reshape(len(values), -1).astype(np.float64)
+    rows = np.argsort(tokens.word, kind="stable")
+    words, first, count = np.unique(tokens.word[rows], return_index=True, return_counts=True)
+    pooled = np.full((tokens.first_row.size, values.shape[1]), np.nan)
+    if pooling == "last":
+        pooled[words] = values[rows[first + count - 1]]
+    else:
+        pooled[words] = np.add.reduceat(values[rows], first, axis=0) / count[:, None]
+    return pooled[order]
 
 
 def feature_sources(name: str, path: Path, tokens: TokenTable) -> dict[FeatureKey, FeatureSource]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,30 +26,20 @@ class Missing:
     detail: str
 
 
-class WordValues(Protocol):
-    """What a language model says of a stimulus' words in full context; ``where`` names model and files."""
+@dataclass(frozen=True)
+class WordValues:
+    """What a language model says of a stimulus' words in full context; ``where`` names the model.
 
-    @property
-    def where(self) -> str:
-        """Model and files, for messages."""
-        ...
+    ``surprisal()`` is −log2 p(word | words before), ``entropy()`` that of the next token after each word, [n_words] in
+    bits. ``states(layer)`` returns the hidden states of one of ``layers``, [n_words, width], or the static vectors
+    (None).
+    """
 
-    def surprisal(self) -> FloatArray | Missing:
-        """Return −log2 p(word | words before), in bits, [n_words]."""
-        ...
-
-    def entropy(self) -> FloatArray | Missing:
-        """Return the entropy of the next token after each word, in bits, [n_words]."""
-        ...
-
-    def states(self, layer: int | None) -> FloatArray | Missing:
-        """Return hidden states of a layer, [n_words, width]; None: the static vectors."""
-        ...
-
-    @property
-    def layers(self) -> tuple[int, ...]:
-        """Layers with hidden states."""
-        ...
+    where: str
+    layers: tuple[int, ...]
+    surprisal: Callable[[], FloatArray | Missing]
+    entropy: Callable[[], FloatArray | Missing]
+    states: Callable[[int | None], FloatArray | Missing]
 
 
 @dataclass(frozen=True)

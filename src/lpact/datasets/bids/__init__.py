@@ -41,7 +41,7 @@ from lpact.datasets._files.strict import TextTable, invalid
 from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import FolderDataset, FolderReader, labelled_words, read_json
 from lpact.datasets._mne import open_recording, recording_files, sample_mismatch
-from lpact.datasets.base import Recording, RecordingId, Stimulus
+from lpact.datasets.base import Recording, RecordingId, Stimulus, TimeSeries
 from lpact.datasets.bids.events import (
     Events,
     Heard,
@@ -235,38 +235,37 @@ class BidsDataset(FolderDataset[BidsOptions, BidsFiles]):
 
     def _recording(self, recording_id: RecordingId, files: BidsFiles) -> Recording:
         options, datatype = self.options, _datatype(files.path)
-        found = open_recording(
+        start_s = 0.0
+        if options.words != EVENTS and options.start_event and not options.sync_event:
+            start_s = -self._events(files).start_s(options.start_event, options.event_columns)
+        recording, first_sample = open_recording(
             self.folder,
             files.path,
+            recording_id,
+            start_s=start_s,
             wanted=tuple(options.channel_types) or NEURAL[datatype],
             comparable=datatype != "ieeg",
             sidecar=files.sidecar,
             channels=files.channels,
             places=lambda own, ids: self._places(files, own, ids),
         )
-        signal, spans = found.signal, set(found.bad_spans)
+        assert isinstance(recording.signal, TimeSeries)
+        spans = set(recording.bad_spans)
         findings = Findings(self.folder.where(files.events or files.path))
         if files.events is not None:
             events = read_events(files.events)
-            spans |= set(events.bad_spans())
-            first_sample = int(found.raw.first_samp)
-            self._check_samples(events, signal.sampling_rate_hz, first_sample, findings)
+            spans |= {span.shifted(start_s) for span in events.bad_spans()}
+            self._check_samples(events, recording.signal.sampling_rate_hz, first_sample, findings)
         onsets_s: FloatArray | None = None
-        start_s = 0.0
         if options.words == EVENTS:
             onsets_s = self._heard_onsets(recording_id, findings)
         elif options.sync_event:
             onsets_s = self._synced_onsets(recording_id, files, findings)
-        elif options.start_event:
-            start_s = -self._events(files).start_s(options.start_event, options.event_columns)
-        return Recording(
-            recording_id,
-            replace(signal, start_s=start_s),
-            found.units,
-            self.folder.where(files.path),
+        return replace(
+            recording,
             word_onsets_s=onsets_s,
-            bad_spans=tuple(span.shifted(start_s) for span in sorted(spans)),
-            findings=(*found.findings, *findings),
+            bad_spans=tuple(sorted(spans)),
+            findings=(*recording.findings, *findings),
         )
 
     def _check_samples(

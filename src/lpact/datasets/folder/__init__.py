@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +38,7 @@ from lpact.datasets.base import (
     Envelope,
     Epochs,
     FeatureKey,
+    OfferedFeatures,
     Recording,
     RecordingId,
     Signal,
@@ -202,39 +203,12 @@ def _check_stimulus_files(files: Files, folder: Path) -> None:
         )
 
 
-@dataclass(frozen=True)
-class FolderFeatures:
-    """Feature sets of one stimulus, one file each."""
-
-    paths: dict[FeatureKey, Path]
-    stimulus_where: str
-
-    def keys(self) -> Sequence[FeatureKey]:
-        """Return the available feature sets."""
-        return list(self.paths)
-
-    def load(self, key: FeatureKey) -> FloatArray:
-        """Return the features [n_words, n_columns] as they are stored."""
-        if key not in self.paths:
-            raise FeatureError(
-                "the folder does not hold these features",
-                where=self.stimulus_where,
-                got=str(key),
-                remedy="add the file features/<model>/<context>/layer-<k>_draw-<d>.npy",
-            )
-        return load_npy(self.paths[key], FeatureError)
-
-    def where(self, key: FeatureKey) -> str:
-        """Return the file of a feature set."""
-        return str(self.paths.get(key, self.stimulus_where))
-
-
 def _toml(model: type[M], path: Path, error: ErrorType) -> M:
     return validate_toml(model, read_toml(path, error), path, error)
 
 
-def _features(files: Files) -> dict[FeatureKey, Path]:
-    found: dict[FeatureKey, Path] = {}
+def _features(files: Files) -> dict[FeatureKey, OfferedFeatures]:
+    found: dict[FeatureKey, OfferedFeatures] = {}
     for name, path in files.items():
         if match := _FEATURES.fullmatch(name):
             key = FeatureKey(match[1], int(match[3]), match[2], int(match[4] or 0))
@@ -242,10 +216,10 @@ def _features(files: Files) -> dict[FeatureKey, Path]:
                 raise FeatureError(
                     "two files hold the same features",
                     where=str(path),
-                    got=f"{found[key].name} and {path.name}",
+                    got=f"{Path(found[key].where).name} and {path.name}",
                     remedy="remove one of them",
                 )
-            found[key] = path
+            found[key] = OfferedFeatures(str(path), partial(load_npy, path, FeatureError))
     return found
 
 
@@ -259,7 +233,7 @@ class PlainFolder(FolderDataset[PluginOptions, tuple[_Header, Files]]):
         _require(files, ("dataset.toml", "stimuli", "recordings"), folder.root, InputError)
         self.info = DatasetInfo(**dict(_toml(About, top["dataset.toml"], InputError)))
         self._stimuli = _find(folder, "stimuli", StimulusError)
-        self._features: dict[str, dict[FeatureKey, Path]] = {}
+        self._features: dict[str, dict[FeatureKey, OfferedFeatures]] = {}
         for name, found in self._stimuli.items():
             _check_stimulus_files(found, folder.root / "stimuli" / name)
             self._features[name] = _features(found)
@@ -293,14 +267,13 @@ class PlainFolder(FolderDataset[PluginOptions, tuple[_Header, Files]]):
         else:
             words, unknown = items_table(read_words_file(files["items.tsv"], (ITEM,)), stimulus_id)
         where = self.folder.where(files.get("words.tsv") or files["items.tsv"])
-        features = self._features[stimulus_id]
         media = {Path(name).stem: path for name, path in files.items() if name != "audio.toml"}
         return Stimulus(
             id=stimulus_id,
             words=words,
             unknown=unknown,
             where=where,
-            features=FolderFeatures(features, where) if features else None,
+            features=self._features[stimulus_id],
             mechanisms=_mechanisms(files),
             envelope=_envelope(files),
             media={kind: self.folder.relative(media[kind]) for kind in MEDIA if kind in media},

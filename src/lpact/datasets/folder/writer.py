@@ -80,14 +80,12 @@ def _write_stimulus(stimulus: Stimulus, parent: Path) -> None:
         path.write_text(text, encoding="utf-8", newline="\n")
     if "audio" in stimulus.media and stimulus.audio_start_s:
         _write_toml(folder / "audio.toml", {"start_s": stimulus.audio_start_s})
-    if stimulus.features is None:
-        return
-    for key in stimulus.features.keys():  # noqa: SIM118
+    for key, features in stimulus.features.items():
         context_folder = folder / "features" / _name(key.model, stimulus.where) / key.context
         context_folder.mkdir(parents=True, exist_ok=True)
         draw = f"_draw-{key.draw}" if key.draw else ""
         target = context_folder / f"layer-{key.layer}{draw}.npy"
-        np.save(target, stimulus.features.load(key), allow_pickle=False)
+        np.save(target, features.load(), allow_pickle=False)
 
 
 def _check_text_columns(stimulus: Stimulus) -> None:

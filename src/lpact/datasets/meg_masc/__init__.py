@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -120,9 +121,10 @@ class MegMascDataset(FolderDataset[MegMascOptions, str]):
 
     def _recording(self, recording_id: RecordingId, files: str) -> Recording:
         path = self.folder.file(f"{files}_meg.con", RecordingError)
-        found = open_recording(
+        recording, _ = open_recording(
             self.folder,
             path,
+            recording_id,
             wanted=("mag", "grad"),
             comparable=True,
             sidecar=self.folder.optional(f"{files}_meg.json", RecordingError),
@@ -132,13 +134,10 @@ class MegMascDataset(FolderDataset[MegMascOptions, str]):
         )
         events, words = self._read_events(recording_id), self._story(recording_id.stimulus)
         timing = Findings(self.folder.where(events.path))
-        return Recording(
-            id=recording_id,
-            signal=found.signal,
-            units=found.units,
-            where=self.folder.where(path),
+        return replace(
+            recording,
             word_onsets_s=words.times_s(events, timing),
-            findings=(*found.findings, *events.findings, *timing),
+            findings=(*recording.findings, *events.findings, *timing),
         )
 
     def _stimulus(self, stimulus_id: str) -> Stimulus:

@@ -45,6 +45,7 @@ class SimulatedDataset(Dataset):
         self._streams = Streams(seed, name)
         self._vocabulary: Vocabulary | None = None
         self._stimuli: dict[str, Stimulus] = {}
+        self._known: dict[str, SimulatedFeatures] = {}
 
     def recording_ids(self) -> list[RecordingId]:
         """Return every recording, sorted."""
@@ -64,14 +65,10 @@ class SimulatedDataset(Dataset):
     def recording(self, recording_id: RecordingId) -> Recording:
         """Generate one recording."""
         where = f"simulated dataset '{self._streams.dataset}', recording {recording_id}"
-        if recording_id not in self.recording_ids():
-            raise RecordingError(
-                "the simulated dataset has no such recording",
-                where=where,
-                remedy="raise n_subjects, n_sessions or n_runs",
-            )
+        known_ids = map(str, self.recording_ids())
+        require_known(str(recording_id), known_ids, "recording", where=where, error=RecordingError)
         stimulus = self.stimulus(recording_id.stimulus)
-        known = self._known(recording_id.stimulus)
+        known = self._known[recording_id.stimulus]
         place = (recording_id.subject, recording_id.session, recording_id.run)
         signal = make_signal(
             self.options,
@@ -91,14 +88,10 @@ class SimulatedDataset(Dataset):
             self._stimuli[stimulus_id] = self._make_stimulus(stimulus_id)
         return self._stimuli[stimulus_id]
 
-    def _known(self, stimulus_id: str) -> SimulatedFeatures:
-        features = self.stimulus(stimulus_id).features
-        assert isinstance(features, SimulatedFeatures)
-        return features
-
     def latents(self, stimulus_id: str) -> Latents:
         """Return the known truth about a stimulus' words."""
-        return self._known(stimulus_id).latents
+        self.stimulus(stimulus_id)
+        return self._known[stimulus_id].latents
 
     def gains(self, recording_id: RecordingId) -> Gains:
         """Return the known truth about a recording's units."""
@@ -126,11 +119,13 @@ class SimulatedDataset(Dataset):
         vocabulary = self._vocabulary
         words = make_words(options, vocabulary, streams.rng("words", stimulus_id))
         latents = make_latents(words, vocabulary, options, streams.rng("latents", stimulus_id))
+        known = SimulatedFeatures(stimulus_id, options, streams, vocabulary, words, latents)
+        self._known[stimulus_id] = known
         return Stimulus(
             id=stimulus_id,
             words=words.frame(vocabulary),
             where=f"simulated dataset '{streams.dataset}', stimulus '{stimulus_id}'",
-            features=SimulatedFeatures(stimulus_id, options, streams, vocabulary, words, latents),
+            features=known.offered(),
             mechanisms={}
             if options.text == "prose"
             else {

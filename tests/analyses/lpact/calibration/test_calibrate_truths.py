@@ -141,8 +141,8 @@ def test_units_respond_to_nuisances_and_to_nothing_else(truth, share):
 def test_the_nuisance_model_knows_nuisances_in_every_context(nuisance_study):
     features = nuisance_study.stimulus("stimulus01").features
     known = nuisances(nuisance_study)
-    full = features.load(FeatureKey("nuisance", 2, "full"))
-    reset = features.load(FeatureKey("nuisance", 2, "sentence_reset"))
+    full = features[FeatureKey("nuisance", 2, "full")].load()
+    reset = features[FeatureKey("nuisance", 2, "sentence_reset")].load()
     n_known = (full.shape[1] + 1) // 2
     for columns in (full, reset):
         left = unexplained(columns, known)
