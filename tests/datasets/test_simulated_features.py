@@ -10,7 +10,9 @@ import pytest
 from scipy import stats
 
 from lpact.datasets.base import DATASETS, FeatureKey
-from lpact.datasets.simulated import MECHANISMS, SimulatedDataset, column_groups
+from lpact.datasets.simulated.dataset import SimulatedDataset
+from lpact.datasets.simulated.features import column_groups
+from lpact.datasets.simulated.options import MECHANISMS
 
 MODELS = ("integrated", "predictive", "lexical", "drift", "null")
 FRESH = ("sentence_reset", "reversed", "shuffled")

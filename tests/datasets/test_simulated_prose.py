@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from lpact.datasets.base import DATASETS, FeatureKey
-from lpact.datasets.simulated import MECHANISMS, SimulatedDataset
 from lpact.datasets.simulated.brain import word_response
+from lpact.datasets.simulated.dataset import SimulatedDataset
 from lpact.datasets.simulated.latents import discourse_state
+from lpact.datasets.simulated.options import MECHANISMS
 from lpact.datasets.simulated.prose import lexicon, unigrams, word_type, write_prose, write_story
 from lpact.datasets.simulated.prose.grammar import Narrator
 from lpact.datasets.simulated.prose.writer import RandomChooser

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from lpact.datasets.base import DATASETS, Epochs, RecordingId, TimeSeries
-from lpact.datasets.simulated import MECHANISMS, SimulatedDataset, SimulatedOptions
+from lpact.datasets.simulated.dataset import SimulatedDataset
+from lpact.datasets.simulated.options import MECHANISMS, SimulatedOptions
 from lpact.datasets.validate import (
     check_recording,
     check_recording_ids,

@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 
 from lpact.datasets.base import DATASETS, Epochs, RecordingId, TimeSeries
-from lpact.datasets.simulated import MECHANISMS, SimulatedDataset
 from lpact.datasets.simulated.brain import mix_sensors
+from lpact.datasets.simulated.dataset import SimulatedDataset
+from lpact.datasets.simulated.options import MECHANISMS
 from lpact.datasets.simulated.streams import ar1, ar1_window_sd
 from lpact.math.seeding import keyed_rng
 

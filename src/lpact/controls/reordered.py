@@ -24,15 +24,10 @@ from lpact.registry import PluginOptions
 class ReorderedRows(SevereControl):
     """A control whose row a is row ``row_index[a]`` of the real features.
 
-    If ``contiguous``, the inverse order is applied to the responses instead, and everything computed from the features
-    is reused.
-
-    Attributes
-    ----------
-    contiguous
-        Whether responses in the inverse order stay in contiguous stretches, except for moves within a sentence. A
-        held-out block is then as difficult to predict as for the real features. Shuffles over longer distances mix
-        early and late responses in every block, which is easier under drift.
+    ``contiguous`` says that responses in the inverse order stay in contiguous stretches, except for moves within a
+    sentence. A held-out block is then as difficult to predict as for the real features; shuffles over longer distances
+    mix early and late responses in every block, which is easier under drift. The inverse order is then applied to the
+    responses instead, and everything computed from the features is reused.
     """
 
     contiguous: ClassVar[bool] = False

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from lpact.datasets._folder_dataset import UNKNOWN
 from lpact.datasets.base import (
     ITEM,
     Dataset,
@@ -38,8 +39,6 @@ from lpact.responses.read import STIMULUS, some
 
 STIMULI = "stimuli"
 """Id of the stimulus that holds all items of an in-memory dataset."""
-
-UNKNOWN_REGION = "unknown"
 
 
 class MemoryDataset(Dataset):
@@ -95,16 +94,11 @@ def memory_dataset(
 ) -> MemoryDataset:
     """Make a dataset of responses to the same stimuli, one recording per subject, session and repetition.
 
-    Parameters
-    ----------
-    responses
-        One per subject and session. With a sampling rate, they are time series on the clock of the words.
-    words
-        Table of words or items, one row per stimulus, or with a column ``stimulus_id`` for the stimulus of each word.
-        None: that of the first responses, or else the stimuli as items. The column, or else the first responses,
-        define the stimuli and their order; those that a subject lacks are missing.
-    features, mechanisms
-        One row, or value, per row of the words table.
+    ``responses`` are one per subject and session; with a sampling rate, they are time series on the clock of the words.
+    ``words`` is a table of words or items, one row per stimulus, or with a column ``stimulus_id`` for the stimulus of
+    each word; without it, that of the first responses, or else the stimuli as items. The column, or else the first
+    responses, define the stimuli and their order; those that a subject lacks are missing. ``features`` and
+    ``mechanisms`` have one row, or value, per row of the words table.
     """
     _check_subjects(responses)
     first = responses[0]
@@ -172,7 +166,7 @@ def _recordings(responses: Responses) -> list[Recording]:
     n_units = responses.n_units
     units = Units(
         responses.unit_ids,
-        responses.regions or (UNKNOWN_REGION,) * n_units,
+        responses.regions or (UNKNOWN,) * n_units,
         responses.coordinates_mm,
         responses.coordinate_frame,
         responses.comparable_units,

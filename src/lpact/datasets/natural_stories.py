@@ -6,13 +6,12 @@
     naturalstories_RTS/all_stories.tok          optional: word, zone, item, as they were read
     naturalstories_RTS/processed_wordinfo.tsv   optional: word, zone, item, nItem, meanItemRT, …
     parses/ud/stories-aligned.conllx            optional: Universal Dependencies, TokenId=<story>.<word>…
-    parses/penn/all-parses-aligned.txt.penn     optional: Penn trees, leaves <token>/<story>.<word>…
 
 ``item`` is the story and ``zone`` the word in it, both from 1. There are no recordings: reading times are behaviour,
 and are columns of the words table (``n_readers``, ``mean_rt_ms``, ``sd_rt_ms``, ``gmean_rt_ms``, ``gsd_rt``).
 Words keep their punctuation. Times are nominal: one word after the other, at a fixed rate.
 
-Tokens of parses name their word: ``<story>.<word>`` (the whole word), ``<story>.<word>.<part>``, or
+Tokens of the parse name their word: ``<story>.<word>`` (the whole word), ``<story>.<word>.<part>``, or
 ``<story>.<word>.word`` (the word without the punctuation at its ends).
 """
 
@@ -47,8 +46,7 @@ WORDS = "words.tsv"
 AS_READ = "naturalstories_RTS/all_stories.tok"
 TIMES = "naturalstories_RTS/processed_wordinfo.tsv"
 UD = "parses/ud/stories-aligned.conllx"
-PENN = "parses/penn/all-parses-aligned.txt.penn"
-OPTIONAL = (AS_READ, TIMES, UD, PENN)
+OPTIONAL = (AS_READ, TIMES, UD)
 TITLES = (
     "Boar", "Aqua", "MatchstickSeller", "KingOfBirds", "Elvis", "MrSticky", "HighSchool", "Roswell", "Tulips",
     "Tourette",
@@ -65,16 +63,9 @@ READING = {
 PUNCTUATION = "punct"
 """Relation of punctuation; commas that mean "and" have others, and are recognised by their signs."""
 
-_NO_PARSE = (
-    "a parse of every word",
-    "download the parses into the folder; without them sentences end with their punctuation",
-)
 _REPOSITORY = "https://raw.githubusercontent.com/languageMIT/naturalstories/HEAD"
 _WORD = re.compile(r"([0-9]+)\.([0-9]+)\.(whole|word|[0-9]+)")
 _TOKEN = re.compile(r"TokenId=([0-9]+)\.([0-9]+)(?:\.(?:[0-9]+|word))?")
-_LEAF = re.compile(r"(.+)/([0-9]+)\.([0-9]+)(?:\.(?:[0-9]+|word))?", re.DOTALL)
-_PENN = re.compile(r"\(|\)|[^\s()]+")
-_TRACE = "-NONE-"
 _UPOS = {
     "CC": "CCONJ", "CD": "NUM", "DT": "DET", "EX": "PRON", "FW": "X", "IN": "ADP", "JJ": "ADJ", "JJR": "ADJ",
     "JJS": "ADJ", "LS": "X", "MD": "AUX", "NN": "NOUN", "NNS": "NOUN", "NNP": "PROPN", "NNPS": "PROPN", "PDT": "DET",
@@ -201,23 +192,18 @@ class NaturalStoriesDataset(FolderDataset[NaturalStoriesOptions, Path]):
     def _parses(
         self, codes: list[Code], words: list[str], stories: list[str], findings: Findings
     ) -> tuple[IntArray, dict[str, Any]]:
-        """Return sentences, by the parse if it covers all words and otherwise by punctuation, and columns of parses."""
-        columns: dict[str, Any] = {}
+        """Return sentences and columns of the parse if it covers all words, otherwise sentences by punctuation."""
         tree = read_dependencies(self._found[UD], codes) if UD in self._found else "no such file"
         if isinstance(tree, str):
-            sentence = sentences_by_punctuation(words, stories)
-            findings.note(UD, Reason.SENTENCES_BY_RULE, f"{UD}: {tree}", *_NO_PARSE)
-        else:
-            sentence = tree.pop("sentence")
-            columns |= tree
-        if PENN in self._found:
-            phrases = read_constituents(self._found[PENN], codes)
-            if isinstance(phrases, str):
-                reason = Reason.SOURCE_ROWS_LEFT_OUT
-                findings.note(PENN, reason, f"{PENN}: {phrases}", *_NO_PARSE)
-            else:
-                columns["n_opening"], columns["n_closing"] = phrases
-        return sentence, columns
+            findings.note(
+                UD,
+                Reason.SENTENCES_BY_RULE,
+                f"{UD}: {tree}",
+                "a parse of every word",
+                "download the parse into the folder; without it sentences end with their punctuation",
+            )
+            return sentences_by_punctuation(words, stories), {}
+        return tree.pop("sentence"), tree
 
 
 def _read_words(path: Path) -> tuple[list[Code], list[str], list[str]]:
@@ -293,49 +279,6 @@ def read_dependencies(path: Path, codes: Sequence[Code]) -> dict[str, Any] | str
     return {"sentence": sentence, "head": head, "deprel": relation, "upos": upos, "xpos": tag}
 
 
-def read_constituents(path: Path, codes: Sequence[Code]) -> tuple[IntArray, IntArray] | str:
-    """Return how many phrases open before and close after every word, [n_words] each, or why they are not known.
-
-    A phrase is a bracket of the tree with at least one word in it, other than the label of a single word and ``ROOT``;
-    traces are no words.
-    """
-    row_of = {code: row for row, code in enumerate(codes)}
-    opening, closing = (np.zeros(len(codes), dtype=np.int64) for _ in range(2))
-    seen: set[int] = set()
-    stack: list[tuple[str, list[int], bool]] = []
-    label_next = False
-    for symbol in _PENN.findall(read_text(path, StimulusError)):
-        if symbol == "(":
-            stack.append(("", [], False))
-        elif symbol == ")":
-            if not stack:
-                return "a closing bracket too many"
-            label, rows, is_leaf = stack.pop()
-            if rows and not is_leaf and label != "ROOT":
-                opening[rows[0]] += 1
-                closing[rows[-1]] += 1
-            if stack:
-                stack[-1][1].extend(rows)
-        elif label_next:
-            stack[-1] = (symbol, [], False)
-        else:
-            label, rows, _ = stack[-1]
-            leaf = _LEAF.fullmatch(symbol)
-            if label != _TRACE:
-                row = row_of.get((int(leaf[2]), int(leaf[3]))) if leaf else None
-                if row is None:
-                    return f"the leaf '{symbol}' is no word of words.tsv"
-                rows.append(row)
-                seen.add(row)
-            stack[-1] = (label, rows, True)
-        label_next = symbol == "("
-    if stack:
-        return f"{len(stack)} brackets are never closed"
-    if len(seen) != len(codes):
-        return f"{len(codes) - len(seen)} of {len(codes)} words are in no tree"
-    return opening, closing
-
-
 def _read_sentences(path: Path) -> list[list[_Token]]:
     sentences: list[list[_Token]] = [[]]
     for line, text in enumerate(read_text(path, StimulusError).splitlines(), start=1):
@@ -393,7 +336,6 @@ class NaturalStories(FolderReader):
         optional("the words as they were read", AS_READ),
         optional("mean reading times", TIMES),
         optional("Universal Dependencies", UD),
-        optional("Penn trees", PENN),
         optional(
             "brain recordings",
             "recordings",

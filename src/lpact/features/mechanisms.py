@@ -12,7 +12,7 @@ import numpy as np
 
 from lpact.codes import Reason
 from lpact.datasets.base import Stimulus
-from lpact.errors import StimulusError
+from lpact.datasets.validate import check_word_values
 from lpact.grid.words import slices
 from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.registry import Plugin, Registry
@@ -132,21 +132,9 @@ def mechanism_matrix(
     inputs: MechanismInputs,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> tuple[FloatArray, tuple[str, ...], dict[str, Missing]]:
-    """Return the mechanisms of every word, in the order of ``names``.
+    """Return the mechanisms of every word, [n_words, n_available], their names, and those that are missing.
 
-    Returns
-    -------
-    values
-        [n_words, n_available]; zero columns if no mechanism is available.
-    available
-        Name of each column.
-    missing
-        Mechanisms that this stimulus cannot offer, by name.
-
-    Raises
-    ------
-    StimulusError
-        If a mechanism does not have one finite value per word.
+    Columns are in the order of ``names``. Raises `StimulusError` unless a mechanism has one finite value per word.
     """
     stimulus = inputs.stimulus
     columns: dict[str, FloatArray] = {}
@@ -158,7 +146,7 @@ def mechanism_matrix(
         if isinstance(values, Missing):
             missing[name] = values
         else:
-            _check(name, values, stimulus)
+            check_word_values(name, values, stimulus)
             columns[name] = values
     empty = np.empty((stimulus.words.height, 0))
     matrix = np.column_stack([empty, *columns.values()])
@@ -185,26 +173,3 @@ def _unit_norm(values: FloatArray) -> FloatArray:
     centred = centred - centred.mean()
     scaled: FloatArray = centred / np.linalg.norm(centred)
     return scaled
-
-
-def _check(name: str, values: FloatArray, stimulus: Stimulus) -> None:
-    n_words = stimulus.words.height
-    where = f"{stimulus.where}, mechanism '{name}'"
-    if values.shape != (n_words,):
-        raise StimulusError(
-            f"the mechanism '{name}' does not have one value per word",
-            where=where,
-            got=f"shape {values.shape}",
-            expected=f"shape ({n_words},), one per word of stimulus '{stimulus.id}'",
-            remedy="give one value per word of this table; if the words have changed, compute the mechanism again",
-        )
-    bad = ~np.isfinite(values)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise StimulusError(
-            f"the mechanism '{name}' holds values that are not finite",
-            where=f"{where}, word {row} ('{stimulus.words['word'][row]}')",
-            got=f"{values[row]} ({int(bad.sum())} such values)",
-            expected="a finite number for every word",
-            remedy="correct these values, or leave the mechanism out",
-        )

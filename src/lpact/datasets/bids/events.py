@@ -77,7 +77,6 @@ class Heard:
     words: tuple[str, ...]
     onset_s: FloatArray
     rows: tuple[int, ...]
-    n_without_time: int
 
 
 def heard_words(
@@ -105,7 +104,7 @@ def heard_words(
         found = f"{onset_s[k + 1]:g} s after {onset_s[k]:g} s"
         raise invalid(where, found, "words in order of time", remedy="sort the rows by onset")
     words = tuple(cells[row] for row in timed)
-    return Heard(events, words, onset_s, tuple(timed), len(rows) - len(timed))
+    return Heard(events, words, onset_s, tuple(timed))
 
 
 @dataclass(frozen=True)

@@ -224,13 +224,13 @@ class Extraction:
 
     def _facts(self, reader: StoryReader) -> dict[str, Any]:
         """Facts about the extraction that the features do not depend on."""
-        model, limits = reader.model, reader.model.limits(self.options)
+        model, (room, stride) = reader.model, reader.model.limits(self.options)
         rows = reader.unknown_words()
         words = [word for story in self.stories for word in story.words]
         n_skipped, skipped = self.skipped_text()
         return {
-            "room_tokens": limits.room,
-            "stride_of_room": limits.stride,
+            "room_tokens": room,
+            "stride_of_room": stride,
             "n_unknown_words": len(rows),
             "unknown_words": list(dict.fromkeys(words[row] for row in rows))[:SHOWN_WORDS],
             "n_skipped_stretches": n_skipped,

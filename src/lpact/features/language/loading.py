@@ -20,14 +20,6 @@ _UNLIMITED = 10**6
 """Tokenizers without a limit report a huge one."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Tokens of a passage in one pass (``room``), without those that the model adds, and the stride."""
-
-    room: int
-    stride: int
-
-
 @dataclass
 class LanguageModel:
     """A model and its tokenizer. ``start`` and ``end`` are tokens around a passage; ``width`` is that of a state."""
@@ -55,8 +47,11 @@ class LanguageModel:
         """Number of parameters, each counted once."""
         return sum(p.numel() for p in self.network.parameters())
 
-    def limits(self, options: ReadingOptions) -> Limits:
-        """Window and stride of a story; raises `ConfigError` if they do not fit the model."""
+    def limits(self, options: ReadingOptions) -> tuple[int, int]:
+        """Tokens of a passage in one pass, without those that the model adds, and the stride.
+
+        Raises `ConfigError` if they do not fit the model.
+        """
         added = len(self.start) + len(self.end)
         most = self.most_tokens
         window = options.window_tokens or min(DEFAULT_WINDOW, most or DEFAULT_WINDOW)
@@ -71,12 +66,12 @@ class LanguageModel:
         if room - stride < options.min_context_tokens:
             expected = f"at most {room - stride}: window {window} − {added} added − stride {stride}"
             raise _cannot("min_context_tokens", options.min_context_tokens, expected)
-        return Limits(room, stride)
+        return room, stride
 
     def word_room(self, options: ReadingOptions) -> int:
         """Tokens of a passage that is read for one word, without added tokens and a mask."""
         added = len(self.start) + len(self.end)
-        window = self.limits(options).room + added
+        window = self.limits(options)[0] + added
         most = min(options.word_context_tokens or window, window)
         return max(2, most - added - (self.kind == "masked"))
 

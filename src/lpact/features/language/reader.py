@@ -176,9 +176,9 @@ class StoryReader:
         if self._by_word(context):
             yield from self._word_sequences(context, draw, story)
             return
-        limits = self.model.limits(self.options)
+        room, stride = self.model.limits(self.options)
         # If the model sees the future, half of the stride is for the words after.
-        overhang = limits.stride // 2 if self.model.kind == "masked" else 0
+        overhang = stride // 2 if self.model.kind == "masked" else 0
         for first, stop in stretches(context, story):
             rows = story.first_row + np.arange(first, stop)
             tokens = self._tokens(story)
@@ -186,8 +186,8 @@ class StoryReader:
                 (tokens,) = self._tokenise([story.piece(first, stop)], [rows])
             for window in cut(
                 tokens,
-                room=limits.room,
-                stride=limits.stride,
+                room=room,
+                stride=stride,
                 overhang=overhang,
                 place=lambda word, first=first: self._place(story, first + word),  # type: ignore[misc]
             ):
@@ -263,10 +263,10 @@ class StoryReader:
             sizes = np.minimum(end - begin[word - reach], model.word_room(self.options)) + added
             probes = end - begin + 1 if model.kind == "masked" else 0
             return int((sizes * (1 + probes)).sum())
-        limits = model.limits(self.options)
+        room, stride = model.limits(self.options)
         n_tokens = int(end[-1] - begin[0])
-        n_windows = 1 + max(0, -(-(n_tokens - limits.room) // limits.stride))
-        size = min(n_tokens, limits.room) + added
+        n_windows = 1 + max(0, -(-(n_tokens - room) // stride))
+        size = min(n_tokens, room) + added
         # Every token of a masked model that sees the future is masked in a copy of its window.
         return size * n_windows * (1 + (n_tokens // n_windows if model.kind == "masked" else 0))
 

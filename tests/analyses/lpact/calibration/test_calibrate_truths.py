@@ -19,8 +19,8 @@ from lpact.analyses.lpact.calibration.trial import (
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.datasets.base import DATASETS, FeatureKey
-from lpact.datasets.simulated import SimulatedDataset
 from lpact.datasets.simulated.brain import word_response
+from lpact.datasets.simulated.dataset import SimulatedDataset
 from lpact.datasets.simulated.features import MODELS
 from lpact.errors import ConfigError, StudyInputError
 
