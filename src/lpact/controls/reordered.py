@@ -45,11 +45,8 @@ class ReorderedRows(SevereControl):
 class CircularShiftOptions(PluginOptions):
     """Options of `circular_shift`."""
 
-    min_autocorrelation_times: float = Field(
-        2.0,
-        ge=1.0,
-        description="Smallest rotation in either direction, in autocorrelation times of the features.",
-    )
+    min_autocorrelation_times: float = Field(2.0, ge=1.0)
+    """Smallest rotation in either direction, in autocorrelation times of the features."""
 
 
 class CircularShift(ReorderedRows):
@@ -112,7 +109,8 @@ class TokenOrderShuffle(ReorderedRows):
 class BlockShuffleOptions(PluginOptions):
     """Options of `within_story_block_shuffle`."""
 
-    block_events: int = Field(20, ge=1, description="Events in a block.")
+    block_events: int = Field(20, ge=1)
+    """Events in a block."""
 
 
 class WithinStoryBlockShuffle(ReorderedRows):

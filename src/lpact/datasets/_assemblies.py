@@ -13,7 +13,6 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import polars as pl
-from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
@@ -46,15 +45,12 @@ _ENGINES = {b"\x89HDF": "h5netcdf", b"CDF\x01": "scipy", b"CDF\x02": "scipy"}
 class AssemblyOptions(PluginOptions):
     """Which files of the folder are read."""
 
-    file: str = Field(
-        "",
-        description="Assembly to read, relative to the folder. Empty: the only netCDF file there.",
-    )
-    stimuli: str = Field(
-        "",
-        description="CSV with `stimulus_id` and the text of every stimulus, relative to the folder. "
-        "Empty: `stimulus*.csv`, if there is one.",
-    )
+    file: str = ""
+    """Assembly to read, relative to the folder. Empty: the only netCDF file there."""
+    stimuli: str = ""
+    """CSV with `stimulus_id` and the text of every stimulus, relative to the folder. Empty: `stimulus*.csv`, if there
+    is one.
+    """
 
 
 def download(identifier: str, citation: str) -> Download:

@@ -47,42 +47,29 @@ ABOUT = optional("description", DESCRIPTION)
 class FmriOptions(PluginOptions):
     """Options that every reader of functional MRI has."""
 
-    atlas: str = Field(
-        "",
-        description="Label image (whole numbers, 0 outside): one unit per region, the mean of its voxels. A path from "
-        "the dataset's folder, or an absolute one. With `mask` too: the atlas only names the region of each voxel.",
-    )
-    atlas_labels: str = Field(
-        "",
-        description="Table with the columns `index` and `name` for the atlas (TSV, or CSV by its ending). Empty: "
-        "regions are called `label-<index>`.",
-    )
-    mask: str = Field("", description="Mask image: one unit per voxel that is not 0.")
-    resample_atlas: bool = Field(
-        False,
-        description="Bring atlas and mask to the grid of each BOLD series by nearest neighbours. Otherwise another "
-        "grid is an error.",
-    )
-    tr_s: float | None = Field(
-        None,
-        gt=0,
-        description="Repetition time in seconds, where header and sidecar disagree or are wrong.",
-    )
-    tr_reference: float = Field(
-        0.0,
-        ge=0,
-        le=1,
-        description="Fraction of the repetition time to which a volume is assigned: 0 is the start of its acquisition, "
-        "0.5 the middle, to which fMRIPrep's slice-time correction refers.",
-    )
-    subjects: tuple[str, ...] = Field(
-        (), description="Subjects to read, without `sub-`. Empty: all."
-    )
-    sentence_pause_s: float = Field(
-        0.5,
-        gt=0,
-        description="Pause after which a sentence begins, where neither the source nor punctuation marks sentences.",
-    )
+    atlas: str = ""
+    """Label image (whole numbers, 0 outside): one unit per region, the mean of its voxels. A path from the dataset's
+    folder, or an absolute one. With `mask` too: the atlas only names the region of each voxel.
+    """
+    atlas_labels: str = ""
+    """Table with the columns `index` and `name` for the atlas (TSV, or CSV by its ending). Empty: regions are called
+    `label-<index>`.
+    """
+    mask: str = ""
+    """Mask image: one unit per voxel that is not 0."""
+    resample_atlas: bool = False
+    """Bring atlas and mask to the grid of each BOLD series by nearest neighbours. Otherwise another grid is an error.
+    """
+    tr_s: float | None = Field(None, gt=0)
+    """Repetition time in seconds, where header and sidecar disagree or are wrong."""
+    tr_reference: float = Field(0.0, ge=0, le=1)
+    """Fraction of the repetition time to which a volume is assigned: 0 is the start of its acquisition, 0.5 the middle,
+    to which fMRIPrep's slice-time correction refers.
+    """
+    subjects: tuple[str, ...] = ()
+    """Subjects to read, without `sub-`. Empty: all."""
+    sentence_pause_s: float = Field(0.5, gt=0)
+    """Pause after which a sentence begins, where neither the source nor punctuation marks sentences."""
 
 
 @dataclass(frozen=True)

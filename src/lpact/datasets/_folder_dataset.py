@@ -1,4 +1,4 @@
-"""What readers of dataset folders share: recordings by id, checks, words tables and notes for the audit."""
+"""What readers of dataset folders share: recordings by id, checks, words tables and sentences."""
 
 from __future__ import annotations
 
@@ -15,11 +15,6 @@ import numpy.typing as npt
 import polars as pl
 
 from lpact.codes import Reason
-from lpact.datasets._files.sentences import (
-    ends_sentence,
-    sentences_by_pauses,
-    sentences_by_punctuation,
-)
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import MISSING, ErrorType, invalid, read_text, typed_column
 from lpact.datasets._finding import Findings
@@ -35,13 +30,18 @@ from lpact.datasets.base import (
 )
 from lpact.datasets.validate import check_recording, check_recording_ids, check_stimulus
 from lpact.errors import InputError, RecordingError, StimulusError, require_known
-from lpact.math.types import FloatArray
+from lpact.math.types import FloatArray, IntArray
 from lpact.registry import PluginOptions
 
 UNKNOWN = "unknown"
 """Region of a unit whose region the source does not state."""
 
 _PLAIN = re.compile(r"[^A-Za-z0-9]+")
+_CLOSING = "\"'\u201d\u2019)]}\u00bb"
+_ENDS = (".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f")
+_ABBREVIATIONS = frozenset(
+    ("mr.", "mrs.", "ms.", "dr.", "st.", "jr.", "sr.", "prof.", "vs.", "etc.", "e.g.", "i.e.")
+)
 
 OptionsT = TypeVar("OptionsT", bound=PluginOptions)
 FilesT = TypeVar("FilesT")
@@ -256,3 +256,36 @@ def labelled_words(
         if known and plain and plain not in WORD_COLUMNS and plain not in extra:
             extra[plain] = typed_column(cells)
     return words_table(words, onset_s, offset_s, numbers, stories, extra)
+
+
+def sentences_by_punctuation(words: Sequence[str], stories: Sequence[str]) -> IntArray:
+    """Number sentences 0, 1, …: a new one begins after a word that ends one, and with every story.
+
+    A word ends a sentence if, without closing quotes and brackets, it ends in a full stop, an exclamation or question
+    mark or an ellipsis, and is not a common abbreviation or a single initial.
+    """
+    numbers = np.zeros(len(words), dtype=np.int64)
+    for i in range(1, len(words)):
+        new = stories[i] != stories[i - 1] or ends_sentence(words[i - 1])
+        numbers[i] = numbers[i - 1] + new
+    return numbers
+
+
+def ends_sentence(word: str) -> bool:
+    """Whether a written word ends its sentence."""
+    bare = word.rstrip(_CLOSING)
+    if not bare.endswith(_ENDS):
+        return False
+    initial = len(bare) == 2 and bare[0].isupper() and bare[1] == "." and bare[0] != "I"
+    return not initial and bare.lower() not in _ABBREVIATIONS
+
+
+def sentences_by_pauses(
+    onset_s: Sequence[float], offset_s: Sequence[float], stories: Sequence[str], pause_s: float
+) -> IntArray:
+    """Number sentences 0, 1, … where words carry no punctuation: a new one begins after a pause of ``pause_s``."""
+    numbers = np.zeros(len(onset_s), dtype=np.int64)
+    for i in range(1, len(onset_s)):
+        new = stories[i] != stories[i - 1] or onset_s[i] - offset_s[i - 1] >= pause_s
+        numbers[i] = numbers[i - 1] + new
+    return numbers

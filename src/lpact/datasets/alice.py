@@ -1,15 +1,7 @@
 """Reader of the Alice fMRI time courses (Brennan et al. 2016): 6 regions, 12 minutes of Alice in Wonderland.
 
-::
-
-    alice_data_shared/
-        10mm/sNN-timecourses.txt, 6mm/…      362 TRs × 6 regions (LATL RATL LPTL LIPL LPreM LIFG)
-        sNN-rp_*.txt                         372 × 6 motion estimates, ten discarded volumes included
-        sNN-rate.txt, sNN-sndpwr.txt         362 values of the published predictors; some subjects have none
-    alice_stim_shared/
-        *.TextGrid                           tier ``word``: hand-adjusted word times
-
-A volume is 2 s; row k of the time courses is at 20 + 2k seconds on the clock of the TextGrid.
+docs/how-to/datasets/alice.md shows the folder. A volume is 2 s; row k of the time courses is at 20 + 2k seconds on the
+clock of the TextGrid.
 """
 
 from __future__ import annotations
@@ -22,7 +14,6 @@ import polars as pl
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._files.sentences import sentences_by_pauses
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import damaged, invalid, read_numbers
 from lpact.datasets._finding import Finding, Findings
@@ -31,6 +22,7 @@ from lpact.datasets._folder_dataset import (
     FolderReader,
     chosen_file,
     no_audio,
+    sentences_by_pauses,
     words_table,
 )
 from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Stimulus, TimeSeries, Units
@@ -63,14 +55,10 @@ _INTERVAL = re.compile(
 class AliceOptions(PluginOptions):
     """Options of the reader `alice`."""
 
-    radius_mm: Literal[6, 10] = Field(
-        10, description="Radius of the spheres that the time courses are means over."
-    )
-    sentence_pause_s: float = Field(
-        0.5,
-        gt=0,
-        description="The words carry no punctuation: a pause of this length begins a new sentence.",
-    )
+    radius_mm: Literal[6, 10] = 10
+    """Radius of the spheres that the time courses are means over."""
+    sentence_pause_s: float = Field(0.5, gt=0)
+    """The words carry no punctuation: a pause of this length begins a new sentence."""
 
 
 class AliceDataset(FolderDataset[AliceOptions, Path]):
@@ -191,7 +179,7 @@ def _read_intervals(path: Path) -> list[tuple[float, float, str]]:
 
 
 class Alice(FolderReader):
-    """Region time courses of people who listened to Alice in Wonderland; the module's docstring has the layout."""
+    """Region time courses of people who listened to Alice in Wonderland; see docs/how-to/datasets/alice.md."""
 
     name = "alice"
     summary = "Alice fMRI: 6 region time courses of listeners to Alice in Wonderland (Brennan et al. 2016)"

@@ -21,10 +21,15 @@ from lpact.datasets._assemblies import (
     group,
     sentence_words,
 )
-from lpact.datasets._files.sentences import sentences_by_punctuation
 from lpact.datasets._files.strict import invalid, typed_column
 from lpact.datasets._finding import Findings
-from lpact.datasets._folder_dataset import UNKNOWN, check_known, no_audio, words_table
+from lpact.datasets._folder_dataset import (
+    UNKNOWN,
+    check_known,
+    no_audio,
+    sentences_by_punctuation,
+    words_table,
+)
 from lpact.datasets.base import WORD_COLUMNS, Epochs, RecordingId, Stimulus, TimeSeries
 from lpact.errors import StimulusError
 from lpact.math.types import FloatArray
@@ -42,31 +47,20 @@ WORD = ("word", "stimulus", "stimuli")
 class Pereira2018Options(AssemblyOptions):
     """Which voxels are read, and what a region and a passage are."""
 
-    atlases: tuple[str, ...] = Field(
-        (),
-        description="Networks whose neuroids are read, by the coordinate `atlas` (language, MD, DMN, …). Empty: all.",
-    )
-    rois: tuple[str, ...] = Field(
-        (), description="Regions whose neuroids are read, by the coordinate `roi`. Empty: all."
-    )
-    region: Literal["roi", "atlas"] = Field(
-        "roi",
-        description="Coordinate that names a unit's region: `roi` or `atlas`. Where it is empty or absent, the other.",
-    )
-    without_passages: bool = Field(
-        False,
-        description="Accept an assembly that does not say which passage a sentence is from: every sentence is then a "
-        "separate story, and folds cannot keep passages together.",
-    )
+    atlases: tuple[str, ...] = ()
+    """Networks whose neuroids are read, by the coordinate `atlas` (language, MD, DMN, …). Empty: all."""
+    rois: tuple[str, ...] = ()
+    """Regions whose neuroids are read, by the coordinate `roi`. Empty: all."""
+    region: Literal["roi", "atlas"] = "roi"
+    """Coordinate that names a unit's region: `roi` or `atlas`. Where it is empty or absent, the other."""
+    without_passages: bool = False
+    """Accept an assembly that does not say which passage a sentence is from: every sentence is then a separate story,
+    and folds cannot keep passages together.
+    """
 
 
 class Pereira2018Dataset(AssemblyDataset[Pereira2018Options]):
     """Pereira et al. (2018): people read passages, sentence by sentence; one fMRI response per sentence and voxel.
-
-    ::
-
-        assy_Pereira2018_language.nc    presentation × neuroid (627 × voxels of 10 subjects)
-        stimulus*.csv                   optional: stimulus_id, and what the assembly does not say of a sentence
 
     Presentations have ``stimulus_id``, ``stimulus`` (the sentence), ``experiment`` (384 and 243 sentences), and
     ``passage_index``, ``passage_label``, ``passage_category``; neuroids have ``neuroid_id``, ``subject``, ``atlas``
@@ -218,20 +212,14 @@ class Pereira2018(AssemblyReader):
 class Blank2014Options(AssemblyOptions):
     """What to believe where an assembly contradicts itself."""
 
-    trust: Literal["stimulus_id", "coordinates"] = Field(
-        "stimulus_id",
-        description="Where `stimulus_id` and the other coordinates of a presentation name different places in the "
-        "stories: which of them its responses belong to.",
-    )
+    trust: Literal["stimulus_id", "coordinates"] = "stimulus_id"
+    """Where `stimulus_id` and the other coordinates of a presentation name different places in the stories: which of
+    them its responses belong to.
+    """
 
 
 class Blank2014Dataset(AssemblyDataset[Blank2014Options]):
     """Blank et al. (2014): people heard stories; one fMRI response per TR of 2 s and functional region.
-
-    ::
-
-        assy_Blank2014_fROI.nc    presentation × neuroid (1317 TRs of 8 stories × 60: 12 regions of 5 subjects)
-        stimulus*.csv             optional: stimulus_id, and what the assembly does not say of a TR
 
     Presentations have ``stimulus_id`` (``<story>.<sentence>.<part>``), ``stimulus`` (what was heard in the TR; spaces
     at its ends count), ``story``, ``sentence_number_in_story`` and ``part_number_in_sentence``; neuroids have
@@ -352,24 +340,14 @@ class Blank2014(AssemblyReader):
 class Fedorenko2016Options(AssemblyOptions):
     """How words are shown to a model."""
 
-    word_s: float = Field(
-        0.45,
-        gt=0,
-        description="Nominal time of a word, in seconds; it was 0.45 or 0.7 s, and the assembly does not say which.",
-    )
-    lowercase: bool = Field(
-        False,
-        description="Read words in lower case. They were shown in capitals, which language models hardly know.",
-    )
+    word_s: float = Field(0.45, gt=0)
+    """Nominal time of a word, in seconds; it was 0.45 or 0.7 s, and the assembly does not say which."""
+    lowercase: bool = False
+    """Read words in lower case. They were shown in capitals, which language models hardly know."""
 
 
 class Fedorenko2016Dataset(AssemblyDataset[Fedorenko2016Options]):
     """Fedorenko et al. (2016): people read sentences word by word; one ECoG response per word and electrode.
-
-    ::
-
-        assy_Fedorenko2016_language.nc    presentation × neuroid (416 words × 97 electrodes of 5 subjects)
-        stimulus*.csv                     optional: stimulus_id, and what the assembly does not say of a word
 
     Presentations have ``stimulus_id``, ``word`` (or ``stimulus``), ``word_num`` (0 to 7) and ``sentence_id`` (0 to
     51); neuroids have ``neuroid_id``, ``electrode`` and ``subject_UID``, and may have ``x``, ``y`` and ``z`` (mm).

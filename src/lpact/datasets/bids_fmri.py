@@ -1,15 +1,8 @@
 """Reader of any BIDS dataset of functional MRI with words: volumes by an atlas or mask, fMRIPrep's confounds.
 
-::
-
-    [sub-<s>/[ses-<v>/]func/…_events.tsv]           where an event starts the stimulus, or words are events
-    <words table>                                   word, onset, offset; the option `words` names it
-    <derivatives>/sub-<s>/[ses-<v>/]func/
-        sub-<s>[_ses-<v>]_task-<t>[_run-<r>]…_space-<space>…_desc-<desc>_bold.nii[.gz]
-        sub-<s>[_ses-<v>]_task-<t>[_run-<r>]…_desc-confounds_timeseries.tsv
-
-A words table is on the clock of the stimulus, so all listeners share one stimulus; `start_event` says which event of a
-run is its zero. If words are rows of the events, every run is a stimulus.
+docs/how-to/datasets/bids_fmri.md shows the folder. A words table is on the clock of the stimulus, so all listeners
+share one stimulus; `start_event` says which event of a run is its zero. If words are rows of the events, every run is a
+stimulus.
 """
 
 from __future__ import annotations
@@ -19,7 +12,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
-from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets._bids import entities, fill, labels, stem
@@ -53,38 +45,35 @@ TIMES = (*ONSET, *OFFSET, *LABELS, "duration", "word", "trial_type")
 class BidsFmriOptions(FmriOptions):
     """Options of the reader."""
 
-    task: str = Field("", description="Task to read, as in `task-`. Empty: the only one.")
-    derivatives: str = Field(
-        "derivatives/fmriprep",
-        description="Folder of the volumes, from the dataset's folder. Empty: the dataset's folder itself.",
-    )
-    space: str = Field("", description="Value of `space-` in file names. Empty: any, but only one.")
-    res: str = Field("", description="Value of `res-` in file names. Empty: any.")
-    desc: str = Field("preproc", description="Value of `desc-` in file names. Empty: none.")
-    words: str = Field(
-        "",
-        description="Table of words (TSV, or CSV by its ending) with `word`, `onset` and `offset` or `duration` in "
-        "seconds on the stimulus' clock. `{subject}`, `{session}`, `{task}` and `{run}` are those of a "
-        "recording; recordings with the same table share a stimulus. `events`: words are rows of the events files.",
-    )
-    audio: str = Field(
-        "",
-        description="Sound file of a stimulus, on the words' clock; place-holders as in `words`. Empty: none.",
-    )
-    start_event: str = Field(
-        "",
-        description="`trial_type` of the event with which the stimulus begins, the first such in a run. Empty: it "
-        "begins `stimulus_onset_s` after the first volume.",
-    )
-    stimulus_onset_s: float | None = Field(
-        None,
-        description="Seconds from the first volume to the stimulus, where no event says so. Not for words from events. "
-        "Not given: 0, with a note where a run has events.",
-    )
-    word_event: str = Field(
-        "word", description="`trial_type` of words among the events, with `words` = `events`."
-    )
-    word_column: str = Field("word", description="Column of the events that holds the words.")
+    task: str = ""
+    """Task to read, as in `task-`. Empty: the only one."""
+    derivatives: str = "derivatives/fmriprep"
+    """Folder of the volumes, from the dataset's folder. Empty: the dataset's folder itself."""
+    space: str = ""
+    """Value of `space-` in file names. Empty: any, but only one."""
+    res: str = ""
+    """Value of `res-` in file names. Empty: any."""
+    desc: str = "preproc"
+    """Value of `desc-` in file names. Empty: none."""
+    words: str = ""
+    """Table of words (TSV, or CSV by its ending) with `word`, `onset` and `offset` or `duration` in seconds on the
+    stimulus' clock. `{subject}`, `{session}`, `{task}` and `{run}` are those of a recording; recordings with the same
+    table share a stimulus. `events`: words are rows of the events files.
+    """
+    audio: str = ""
+    """Sound file of a stimulus, on the words' clock; place-holders as in `words`. Empty: none."""
+    start_event: str = ""
+    """`trial_type` of the event with which the stimulus begins, the first such in a run. Empty: it begins
+    `stimulus_onset_s` after the first volume.
+    """
+    stimulus_onset_s: float | None = None
+    """Seconds from the first volume to the stimulus, where no event says so. Not for words from events. Not given: 0,
+    with a note where a run has events.
+    """
+    word_event: str = "word"
+    """`trial_type` of words among the events, with `words` = `events`."""
+    word_column: str = "word"
+    """Column of the events that holds the words."""
 
 
 class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
@@ -293,7 +282,7 @@ def _times(table: TextTable) -> tuple[FloatArray, FloatArray]:
 
 
 class BidsFmri(FolderReader):
-    """Any BIDS dataset of functional MRI; the module's docstring describes the layout."""
+    """Any BIDS dataset of functional MRI; see docs/how-to/datasets/bids_fmri.md."""
 
     name = "bids_fmri"
     summary = "any BIDS fMRI dataset with words, by an atlas or mask, with fMRIPrep's confounds"

@@ -1,17 +1,8 @@
 """Reader of Narratives (OpenNeuro ds002345): many people listening to stories, functional MRI.
 
-::
-
-    code/scan_exclude.json                          optional: scans that the authors advise to leave out
-    sub-<s>/func/sub-<s>_task-<t>[_run-<r>]_events.tsv
-    stimuli/<story>_audio.wav                       optional
-    stimuli/gentle/<story>/align.csv                no header: word_orig, word, onset, offset
-    stimuli/gentle/<story>/transcript.txt           optional; or stimuli/transcripts/<story>_transcript.txt
-    derivatives/<pipeline>/sub-<s>/func/
-        sub-<s>_task-<t>[_run-<r>]_space-<space>[_res-<res>]_desc-<desc>_bold.nii.gz
-
-The alignment runs on the clock of the audio file. Many of these begin with music, so a run's clock is tied to it by
-the first event that names the audio in ``stim_file``, be it music or story: that is when the audio starts.
+docs/how-to/datasets/narratives.md shows the folder. The alignment runs on the clock of the audio file. Many of these
+begin with music, so a run's clock is tied to it by the first event that names the audio in ``stim_file``, be it music
+or story: that is when the audio starts.
 """
 
 from __future__ import annotations
@@ -25,7 +16,6 @@ from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets._bids import entities, stem
-from lpact.datasets._files.sentences import ends_sentence, sentences_by_pauses
 from lpact.datasets._files.strict import TextTable, invalid, read_text
 from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import (
@@ -39,7 +29,14 @@ from lpact.datasets._fmri import (
     no_events,
     read_events,
 )
-from lpact.datasets._folder_dataset import FolderReader, first_file, read_json, words_table
+from lpact.datasets._folder_dataset import (
+    FolderReader,
+    ends_sentence,
+    first_file,
+    read_json,
+    sentences_by_pauses,
+    words_table,
+)
 from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
 from lpact.datasets.catalogue import Download, Expected, optional
 from lpact.errors import InputError, RecordingError, StimulusError
@@ -56,21 +53,18 @@ ALSO_CALLED = {"notthefallintact": "notthefall"}
 class NarrativesOptions(FmriOptions):
     """Options of the reader."""
 
-    pipeline: Literal["afni-nosmooth", "afni-smooth", "fmriprep"] = Field(
-        "afni-nosmooth", description="Derivatives to read, a folder in `derivatives/`."
-    )
-    space: str = Field("MNI152NLin2009cAsym", description="Standard space of the volumes.")
-    res: str = Field("", description="Value of `res-` in file names, where there are several.")
-    stories: tuple[str, ...] = Field(
-        (), description="Tasks to read, as in `task-`. Empty: all with an alignment."
-    )
-    use_exclude_list: bool = Field(
-        True, description=f"Leave out the scans that `{EXCLUDE_LIST}` lists."
-    )
-    audio_onset_s: dict[str, float] = Field(
-        default_factory=dict,
-        description="For a task, seconds from the first volume to the start of its audio; replaces its events files.",
-    )
+    pipeline: Literal["afni-nosmooth", "afni-smooth", "fmriprep"] = "afni-nosmooth"
+    """Derivatives to read, a folder in `derivatives/`."""
+    space: str = "MNI152NLin2009cAsym"
+    """Standard space of the volumes."""
+    res: str = ""
+    """Value of `res-` in file names, where there are several."""
+    stories: tuple[str, ...] = ()
+    """Tasks to read, as in `task-`. Empty: all with an alignment."""
+    use_exclude_list: bool = True
+    """Leave out the scans that `code/scan_exclude.json` lists."""
+    audio_onset_s: dict[str, float] = Field(default_factory=dict)
+    """For a task, seconds from the first volume to the start of its audio; replaces its events files."""
 
 
 class NarrativesDataset(FmriDataset[NarrativesOptions]):
@@ -271,7 +265,7 @@ def _heard_version(events_path: Path | None) -> str:
 
 
 class Narratives(FolderReader):
-    """Narratives; the module's docstring describes the layout."""
+    """Narratives; see docs/how-to/datasets/narratives.md."""
 
     name = "narratives"
     summary = "Narratives (ds002345): fMRI of story listening, by an atlas or mask"

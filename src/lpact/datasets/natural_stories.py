@@ -1,15 +1,8 @@
 """Natural Stories (Futrell et al. 2021): ten stories, self-paced reading times and parses; no brain data.
 
-::
-
-    words.tsv                                   <story>.<word>.<part>, token; no header
-    naturalstories_RTS/all_stories.tok          optional: word, zone, item, as they were read
-    naturalstories_RTS/processed_wordinfo.tsv   optional: word, zone, item, nItem, meanItemRT, …
-    parses/ud/stories-aligned.conllx            optional: Universal Dependencies, TokenId=<story>.<word>…
-
-``item`` is the story and ``zone`` the word in it, both from 1. There are no recordings: reading times are behaviour,
-and are columns of the words table (``n_readers``, ``mean_rt_ms``, ``sd_rt_ms``, ``gmean_rt_ms``, ``gsd_rt``).
-Words keep their punctuation. Times are nominal: one word after the other, at a fixed rate.
+docs/how-to/datasets/natural_stories.md shows the folder. In its tables, ``item`` is the story and ``zone`` the word in
+it, both from 1. Reading times are behaviour, and are columns of the words table. Words keep their punctuation. Times
+are nominal: one word after the other, at a fixed rate.
 
 Tokens of the parse name their word: ``<story>.<word>`` (the whole word), ``<story>.<word>.<part>``, or
 ``<story>.<word>.word`` (the word without the punctuation at its ends).
@@ -28,11 +21,16 @@ import polars as pl
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._files.sentences import sentences_by_punctuation
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TextTable, invalid, read_text
 from lpact.datasets._finding import Findings
-from lpact.datasets._folder_dataset import FolderDataset, FolderReader, no_audio, words_table
+from lpact.datasets._folder_dataset import (
+    FolderDataset,
+    FolderReader,
+    no_audio,
+    sentences_by_punctuation,
+    words_table,
+)
 from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Stimulus
 from lpact.datasets.catalogue import Download, Expected, RemoteFile, optional
 from lpact.errors import StimulusError
@@ -82,9 +80,8 @@ Code = tuple[int, int]
 class NaturalStoriesOptions(PluginOptions):
     """The nominal clock."""
 
-    word_s: float = Field(
-        0.35, gt=0, description="Nominal time of a word, in seconds; readers set their own pace."
-    )
+    word_s: float = Field(0.35, gt=0)
+    """Nominal time of a word, in seconds; readers set their own pace."""
 
 
 class NaturalStoriesDataset(FolderDataset[NaturalStoriesOptions, Path]):
@@ -323,7 +320,7 @@ def _above(token: _Token, tokens: list[_Token], top: dict[Code, _Token]) -> _Tok
 
 
 class NaturalStories(FolderReader):
-    """The Natural Stories corpus; the module's docstring describes the layout."""
+    """The Natural Stories corpus; see docs/how-to/datasets/natural_stories.md."""
 
     name = "natural_stories"
     summary = "Natural Stories: words, self-paced reading times and parses, without brain data"

@@ -1,20 +1,12 @@
 """Reader of Le Petit Prince (OpenNeuro ds003643): an audiobook in nine sections, functional MRI, three languages.
 
-::
+docs/how-to/datasets/petit_prince.md shows the folder. Run labels are those of the scanner: a subject's nine runs,
+sorted, are sections 1 to 9. Each section is a stimulus with its own clock, and its audio starts with the first volume.
 
-    annotation/<L>/lpp<L>_word_information.csv      index, word, lemma, onset, offset, logfreq, pos, section, …
-    annotation/<L>/lpp<L>_tree.csv                  optional: one bracketed tree per sentence
-    annotation/<L>/lpp<L>_dependency.csv            optional: relation(head-i, word-j), sentences apart by empty lines
-    stimuli/task-lpp<L>_section-<n>.wav             optional
-    derivatives/sub-<L><nnn>/func/
-        sub-<L><nnn>_task-lpp<L>_run-<label>_space-MNIColin27_desc-preproc_bold.nii.gz
-
-``<L>`` is EN, CN or FR. Run labels are those of the scanner: a subject's nine runs, sorted, are sections 1 to 9. Each
-section is a stimulus with its own clock, and its audio starts with the first volume.
-
-The dependencies are those of a parser that propagates heads over conjuncts and relative clauses, so that some words
-have several. One tree is kept: a root's head is 0; a conjunct keeps its ``conj`` head; any other word keeps the head
-that is listed first. Where that leaves words in a cycle, the first of them that has a head outside takes that one.
+The dependencies, ``relation(head-i, word-j)``, are those of a parser that propagates heads over conjuncts and relative
+clauses, so that some words have several. One tree is kept: a root's head is 0; a conjunct keeps its ``conj`` head; any
+other word keeps the head that is listed first. Where that leaves words in a cycle, the first of them that has a head
+outside takes that one.
 """
 
 from __future__ import annotations
@@ -28,16 +20,14 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
-from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets._bids import entities
-from lpact.datasets._files.sentences import sentences_by_pauses
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TextTable, invalid, read_text
 from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import ABOUT, FmriDataset, FmriOptions, Scan, find_scan
-from lpact.datasets._folder_dataset import FolderReader, words_table
+from lpact.datasets._folder_dataset import FolderReader, sentences_by_pauses, words_table
 from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
 from lpact.datasets.catalogue import Download, Expected, optional
 from lpact.errors import RecordingError, StimulusError
@@ -95,11 +85,12 @@ _JOINED = "\u00a0"
 class PetitPrinceOptions(FmriOptions):
     """Options of the reader."""
 
-    language: Literal["EN", "CN", "FR"] = Field("EN", description="Language of the audiobook.")
-    space: str = Field("MNIColin27", description="Value of `space-` in file names.")
-    audio_onset_s: float = Field(
-        0.0, description="Seconds from the start of the first volume to the start of the audio."
-    )
+    language: Literal["EN", "CN", "FR"] = "EN"
+    """Language of the audiobook."""
+    space: str = "MNIColin27"
+    """Value of `space-` in file names."""
+    audio_onset_s: float = 0.0
+    """Seconds from the start of the first volume to the start of the audio."""
 
 
 class PetitPrinceDataset(FmriDataset[PetitPrinceOptions]):
@@ -427,7 +418,7 @@ def _without(sentence: Sequence[Token], gone: Sequence[int]) -> list[Token]:
 
 
 class PetitPrince(FolderReader):
-    """Le Petit Prince; the module's docstring describes the layout."""
+    """Le Petit Prince; see docs/how-to/datasets/petit_prince.md."""
 
     name = "petit_prince"
     summary = "Le Petit Prince (ds003643): fMRI of an audiobook in English, Chinese or French"

@@ -1,19 +1,8 @@
 """Reader of the Podcast ECoG dataset (OpenNeuro ds005574): nine people listen to a story of 30 minutes.
 
-::
-
-    dataset_description.json
-    derivatives/ecogprep/sub-<XX>/ieeg/sub-<XX>_task-podcast_desc-highgamma_ieeg.fif
-    sub-<XX>/ieeg/sub-<XX>_task-podcast_ieeg.edf, …_ieeg.json, …_channels.tsv     option signal = "raw"
-    sub-<XX>/ieeg/sub-<XX>_space-MNI152NLin2009aSym_electrodes.tsv                optional
-    stimuli/podcast_transcript.csv                        word, start, end
-    stimuli/podcast.wav                                   optional
-    stimuli/gpt2-xl/transcript.tsv, features.hdf5         optional: surprisal, entropy; layers
-    stimuli/syntactic/transcript.tsv                      optional: pos, dep
-    stimuli/whisper-medium/transcript.tsv, features.hdf5  optional
-
-The release does not say what the numbers of the high-gamma envelope are (amplitude or power, scaled or not); its files
-are marked as volts because their channels are electrodes. The numbers are given as they are stored, in a.u.
+docs/how-to/datasets/podcast_ecog.md shows the folder. The release does not say what the numbers of the high-gamma
+envelope are (amplitude or power, scaled or not); its files are marked as volts because their channels are electrodes.
+The numbers are given as they are stored, in a.u.
 """
 
 from __future__ import annotations
@@ -28,16 +17,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets._bids import DESCRIPTION, Places, entities, read_description, read_electrodes
 from lpact.datasets._files.hdf5 import hdf5_dataset, open_hdf5
-from lpact.datasets._files.sentences import ends_sentence
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TextTable, invalid
 from lpact.datasets._finding import Findings
-from lpact.datasets._folder_dataset import FolderDataset, FolderReader, words_table
+from lpact.datasets._folder_dataset import FolderDataset, FolderReader, ends_sentence, words_table
 from lpact.datasets._mne import open_recording, recording_files
 from lpact.datasets.base import FeatureKey, OfferedFeatures, Recording, RecordingId, Stimulus
 from lpact.datasets.catalogue import Download, Expected, optional
@@ -69,23 +56,18 @@ _LAYER = re.compile(r"layer-([0-9]+)")
 class PodcastOptions(PluginOptions):
     """Options of the reader."""
 
-    signal: Literal["highgamma", "raw"] = Field(
-        "highgamma",
-        description="`highgamma`: the released high-gamma envelope. `raw`: the released voltage, to be preprocessed.",
-    )
-    audio_start_s: float = Field(
-        0.0,
-        description="Time of the audio's first sample in the recordings, in seconds. The released files are cut to "
-        "the story, so that both start together.",
-    )
-    features: tuple[Literal["gpt2-xl", "whisper-medium"], ...] = Field(
-        ("gpt2-xl",),
-        description="Feature sets of the release that are offered as models. Words that one of them lacks (two, for "
-        "`whisper-medium`) are left out of the words.",
-    )
-    token_pooling: Literal["mean", "last"] = Field(
-        "mean", description="How a word's tokens become one row: their mean, or the last of them."
-    )
+    signal: Literal["highgamma", "raw"] = "highgamma"
+    """`highgamma`: the released high-gamma envelope. `raw`: the released voltage, to be preprocessed."""
+    audio_start_s: float = 0.0
+    """Time of the audio's first sample in the recordings, in seconds. The released files are cut to the story, so that
+    both start together.
+    """
+    features: tuple[Literal["gpt2-xl", "whisper-medium"], ...] = ("gpt2-xl",)
+    """Feature sets of the release that are offered as models. Words that one of them lacks (two, for `whisper-medium`)
+    are left out of the words.
+    """
+    token_pooling: Literal["mean", "last"] = "mean"  # noqa: S105
+    """How a word's tokens become one row: their mean, or the last of them."""
 
 
 class PodcastDataset(FolderDataset[PodcastOptions, Path]):
@@ -428,7 +410,7 @@ def feature_sources(name: str, path: Path, tokens: TokenTable) -> dict[FeatureKe
 
 
 class PodcastEcog(FolderReader):
-    """The Podcast ECoG dataset; the module's docstring describes the layout."""
+    """The Podcast ECoG dataset; see docs/how-to/datasets/podcast_ecog.md."""
 
     name = "podcast_ecog"
     summary = (

@@ -1,11 +1,8 @@
 """Responses to sentences in one CSV table, as Tuckute et al. (2024) publish theirs.
 
-Long, one row for each sentence, subject and region::
-
-    item_id, sentence, target_UID, roi, response_target, cond, …
-
-or wide, one row for each sentence and subject, with a column for each region (option ``response_columns``). Options
-name the columns. Columns with the same value in every row of a sentence are kept with its words; others are not read.
+The table is long, with one row for each sentence, subject and region, or wide, with one row for each sentence and
+subject, and a column for each region (option ``response_columns``). Options name the columns. Columns with the same
+value in every row of a sentence are kept with its words; others are not read.
 
 A recording is a subject (and session, if a column names them), a unit a region, an epoch a sentence
 (``events = "sentences"``). Sentences are unrelated unless a column names passages: each is then a separate story.
@@ -55,43 +52,42 @@ LICENCE = "as its source says"
 class SentenceTableOptions(PluginOptions):
     """What the columns of the table are called, and which rows are read."""
 
-    file: str = Field(
-        "",
-        description="Table to read, relative to the folder. Empty: the only CSV or TSV file there.",
-    )
-    item_column: str = Field(
-        "item_id", description="Column that numbers sentences. Empty: a sentence is its own name."
-    )
-    sentence_column: str = Field("sentence", description="Column with the sentences.")
-    subject_column: str = Field(
-        "target_UID",
-        description="Column with the subjects. Empty: all rows are of one, called `group`.",
-    )
-    session_column: str = Field(
-        "", description="Column with the sessions, where a subject has several. Empty: one session."
-    )
-    roi_column: str = Field("roi", description="Column with the regions of a long table.")
-    response_column: str = Field(
-        "response_target", description="Column with the responses of a long table."
-    )
-    response_columns: tuple[str, ...] = Field(
-        (), description="Columns of a wide table, one per region. Empty: the table is long."
-    )
-    passage_column: str = Field(
-        "", description="Column with the passage of each sentence. Empty: sentences are unrelated."
-    )
-    subjects: tuple[str, ...] = Field((), description="Subjects to read. Empty: all.")
-    rois: tuple[str, ...] = Field((), description="Regions to read. Empty: all.")
-    missing: Literal["error", "leave_out"] = Field(
-        "error",
-        description="What to do with a sentence for which a subject lacks the response of a region: stop, or "
-        "`leave_out` the sentence for that subject.",
-    )
-    shown_s: float = Field(2.0, gt=0, description="Nominal time of a sentence, in seconds.")
-    physical_unit: str = Field("", description="Unit of the responses, where it is known.")
-    source: str = Field("", description="Where the table comes from. Empty: its name.")
-    version: str = Field("not stated", description="Version of the table.")
-    licence: str = Field(LICENCE, description="Licence of the table.")
+    file: str = ""
+    """Table to read, relative to the folder. Empty: the only CSV or TSV file there."""
+    item_column: str = "item_id"
+    """Column that numbers sentences. Empty: a sentence is its own name."""
+    sentence_column: str = "sentence"
+    """Column with the sentences."""
+    subject_column: str = "target_UID"
+    """Column with the subjects. Empty: all rows are of one, called `group`."""
+    session_column: str = ""
+    """Column with the sessions, where a subject has several. Empty: one session."""
+    roi_column: str = "roi"
+    """Column with the regions of a long table."""
+    response_column: str = "response_target"
+    """Column with the responses of a long table."""
+    response_columns: tuple[str, ...] = ()
+    """Columns of a wide table, one per region. Empty: the table is long."""
+    passage_column: str = ""
+    """Column with the passage of each sentence. Empty: sentences are unrelated."""
+    subjects: tuple[str, ...] = ()
+    """Subjects to read. Empty: all."""
+    rois: tuple[str, ...] = ()
+    """Regions to read. Empty: all."""
+    missing: Literal["error", "leave_out"] = "error"
+    """What to do with a sentence for which a subject lacks the response of a region: stop, or `leave_out` the sentence
+    for that subject.
+    """
+    shown_s: float = Field(2.0, gt=0)
+    """Nominal time of a sentence, in seconds."""
+    physical_unit: str = ""
+    """Unit of the responses, where it is known."""
+    source: str = ""
+    """Where the table comes from. Empty: its name."""
+    version: str = "not stated"
+    """Version of the table."""
+    licence: str = LICENCE
+    """Licence of the table."""
 
 
 class SentenceTableDataset(FolderDataset[SentenceTableOptions, Recording]):
@@ -276,7 +272,7 @@ class SentenceTableDataset(FolderDataset[SentenceTableOptions, Recording]):
 
 
 class SentenceTable(FolderReader):
-    """Sentence-level responses in a CSV table; the module's docstring describes the layout."""
+    """Sentence-level responses in a CSV table; see docs/how-to/datasets/sentence_table.md."""
 
     name = "sentence_table"
     summary = "responses to sentences in one CSV table, long or wide, as in Tuckute et al. 2024"

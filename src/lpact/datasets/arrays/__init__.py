@@ -17,11 +17,15 @@ import polars as pl
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._files.sentences import sentences_by_pauses, sentences_by_punctuation
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TextTable, read_text
 from lpact.datasets._finding import Finding, Findings
-from lpact.datasets._folder_dataset import FolderDataset, FolderReader
+from lpact.datasets._folder_dataset import (
+    FolderDataset,
+    FolderReader,
+    sentences_by_pauses,
+    sentences_by_punctuation,
+)
 from lpact.datasets.arrays.recording import bad_spans, confounds, data_files, load, word_times
 from lpact.datasets.arrays.table import RecordingEntry, StimulusEntry, read_table
 from lpact.datasets.base import (
@@ -242,9 +246,8 @@ def _mechanism(words: pl.DataFrame, name: str, path: Path) -> np.ndarray:
 class ArraysOptions(PluginOptions):
     """Options of the reader."""
 
-    table: str = Field(
-        TABLE, min_length=1, description="The table's name, for folders that hold several."
-    )
+    table: str = Field(TABLE, min_length=1)
+    """The table's name, for folders that hold several."""
 
 
 class Arrays(FolderReader):

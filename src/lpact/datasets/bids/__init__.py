@@ -1,16 +1,7 @@
 """Reader of any BIDS dataset of MEG, EEG or iEEG recordings in which words were heard or read.
 
-::
-
-    dataset_description.json
-    sub-<label>/[ses-<label>/]<meg|eeg|ieeg>/
-        sub-<label>[_ses-<label>]_task-<label>[_run-<index>]_<meg|eeg|ieeg>.<fif|vhdr|edf|bdf|set|con|ds>
-        …_<meg|eeg|ieeg>.json         SamplingFrequency must be that of the file
-        …_channels.tsv                name, type, units, status
-        …_events.tsv                  onset, duration, trial_type, and a column with words
-        …_electrodes.tsv, …_coordsystem.json     optional: positions, regions
-
-Words come from the events (``words = "events"``), or from a table on the clock of the stimulus, which an event starts.
+docs/how-to/datasets/bids.md shows the folder. Words come from the events (``words = "events"``), or from a table on the
+clock of the stimulus, which an event starts.
 """
 
 from __future__ import annotations
@@ -22,7 +13,6 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets._bids import (
@@ -75,59 +65,56 @@ _EVENT_COLUMNS = {"onset", "duration", "trial_type", "value", "sample", "respons
 class BidsOptions(PluginOptions):
     """Options of the reader: recordings and channels, then words."""
 
-    datatype: Literal["", "meg", "eeg", "ieeg"] = Field(
-        "", description="Kind of recordings; empty if the dataset has only one."
-    )
-    task: str = Field(
-        "",
-        description="Task of the recordings (`task-<label>`), without `task-`; empty if the dataset has only one.",
-    )
-    subjects: tuple[str, ...] = Field((), description="Subjects that are read; empty for all.")
-    sessions: tuple[str, ...] = Field((), description="Sessions that are read; empty for all.")
-    runs: tuple[str, ...] = Field((), description="Runs that are read; empty for all.")
-    acquisition: str = Field("", description="Only recordings with this `acq-<label>`.")
-    processing: str = Field("", description="Only recordings with this `proc-<label>`.")
-    description: str = Field("", description="Only recordings with this `desc-<label>`.")
-    derivative: str = Field(
-        "", description="Folder of a derivative below the dataset's, such as `derivatives/prep`."
-    )
-    channel_types: tuple[Literal["mag", "grad", "eeg", "ecog", "seeg", "dbs"], ...] = Field(
-        (), description="Types of channels that are units; empty for all neural ones of the kind."
-    )
-    space: str = Field("", description="Space of the electrode positions (`space-<label>`).")
-    region_column: str = Field(
-        "", description="Column of electrodes.tsv with the region; empty to take a known one."
-    )
-    words: str = Field(
-        EVENTS,
-        description="`events`: words are rows of events.tsv. Otherwise a TSV or CSV file in the folder with the words "
-        "on the clock of the stimulus; `{task}`, `{run}`, `{session}` and `{subject}` are those of a recording.",
-    )
-    event_columns: tuple[str, ...] = Field(
-        ("trial_type", "value"), description="Columns of events.tsv that say what an event is."
-    )
-    word_trial_type: str = Field(
-        "word", description="Value of an event that is a word (`words = events`)."
-    )
-    word_column: str = Field("word", description="Column with the word.")
-    onset_column: str = Field("onset", description="Column of the words file with onsets in s.")
-    offset_column: str = Field("offset", description="Column of the words file with ends in s.")
-    sentence_column: str = Field("", description="Column that numbers or names sentences.")
-    story_column: str = Field("", description="Column that names stories.")
-    start_event: str = Field(
-        "",
-        description="Event at which the stimulus' time is 0. Empty: the recording's first sample.",
-    )
-    sync_event: str = Field(
-        "",
-        description="Events whose time in the stimulus is known; with a words file, drift between clocks is followed.",
-    )
-    sync_column: str = Field(
-        "stimulus_time", description="Column with the time of a sync event in the stimulus, in s."
-    )
-    audio: str = Field(
-        "", description="Audio file in the folder, on the clock of the stimulus; as for `words`."
-    )
+    datatype: Literal["", "meg", "eeg", "ieeg"] = ""
+    """Kind of recordings; empty if the dataset has only one."""
+    task: str = ""
+    """Task of the recordings (`task-<label>`), without `task-`; empty if the dataset has only one."""
+    subjects: tuple[str, ...] = ()
+    """Subjects that are read; empty for all."""
+    sessions: tuple[str, ...] = ()
+    """Sessions that are read; empty for all."""
+    runs: tuple[str, ...] = ()
+    """Runs that are read; empty for all."""
+    acquisition: str = ""
+    """Only recordings with this `acq-<label>`."""
+    processing: str = ""
+    """Only recordings with this `proc-<label>`."""
+    description: str = ""
+    """Only recordings with this `desc-<label>`."""
+    derivative: str = ""
+    """Folder of a derivative below the dataset's, such as `derivatives/prep`."""
+    channel_types: tuple[Literal["mag", "grad", "eeg", "ecog", "seeg", "dbs"], ...] = ()
+    """Types of channels that are units; empty for all neural ones of the kind."""
+    space: str = ""
+    """Space of the electrode positions (`space-<label>`)."""
+    region_column: str = ""
+    """Column of electrodes.tsv with the region; empty to take a known one."""
+    words: str = EVENTS
+    """`events`: words are rows of events.tsv. Otherwise a TSV or CSV file in the folder with the words on the clock of
+    the stimulus; `{task}`, `{run}`, `{session}` and `{subject}` are those of a recording.
+    """
+    event_columns: tuple[str, ...] = ("trial_type", "value")
+    """Columns of events.tsv that say what an event is."""
+    word_trial_type: str = "word"
+    """Value of an event that is a word (`words = events`)."""
+    word_column: str = "word"
+    """Column with the word."""
+    onset_column: str = "onset"
+    """Column of the words file with onsets in s."""
+    offset_column: str = "offset"
+    """Column of the words file with ends in s."""
+    sentence_column: str = ""
+    """Column that numbers or names sentences."""
+    story_column: str = ""
+    """Column that names stories."""
+    start_event: str = ""
+    """Event at which the stimulus' time is 0. Empty: the recording's first sample."""
+    sync_event: str = ""
+    """Events whose time in the stimulus is known; with a words file, drift between clocks is followed."""
+    sync_column: str = "stimulus_time"
+    """Column with the time of a sync event in the stimulus, in s."""
+    audio: str = ""
+    """Audio file in the folder, on the clock of the stimulus; as for `words`."""
 
 
 @dataclass(frozen=True)
@@ -497,7 +484,7 @@ def _datatype(path: Path) -> str:
 
 
 class Bids(FolderReader):
-    """Any BIDS dataset of MEG, EEG or iEEG; the module's docstring describes the layout."""
+    """Any BIDS dataset of MEG, EEG or iEEG; see docs/how-to/datasets/bids.md."""
 
     name = "bids"
     summary = "MEG, EEG or iEEG recordings of any BIDS dataset, with words from events or a table"

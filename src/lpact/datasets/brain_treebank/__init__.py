@@ -1,20 +1,9 @@
 """Reader of the Brain Treebank: ten people with depth electrodes who watched films.
 
-::
-
-    sub_1_trial000.h5 …                                at the root or in all_subject_data/: data/electrode_<i>
-    electrode_labels/sub_1/electrode_labels.json       label of electrode_<i> at place i
-    corrupted_elec.json                                {"sub_1": [labels that are not to be used], …}
-    subject_timings/sub_1_trial000_timings.csv         type, index (sample), movie_time (s) …
-    subject_metadata/sub_1_trial000_metadata.json      title, filename (the film's id)
-    transcripts/<film>/features.csv                    text, start, end, sentence, is_onset, more
-    localization/sub_1/depth-wm.csv                    Electrode, L, I, P, DesikanKilliany, Destrieux
-    localization/elec_coords_full.csv                  optional: Subject, Electrode, X, Y, Z
-    media/<film>.wav, media/<film>.mp4                 not part of the release: your own, film time 0 at its beginning
-
-An electrode is [n_samples] in µV, 2048 a second. A film is one stimulus and one story; its words are in film time, and
-every recording has their times by its own triggers. Electrodes stay implanted from one film to the next: trials are
-runs of one session.
+docs/how-to/datasets/brain_treebank.md shows the folder. An electrode is [n_samples] in µV, 2048 a second, and its label
+is at its number's place in ``electrode_labels.json``. A film is one stimulus and one story; its words are in film time,
+and every recording has their times by its own triggers. Electrodes stay implanted from one film to the next: trials are
+runs of one session. Films and sound are not part of the release: in your own copies, film time 0 is the beginning.
 """
 
 from __future__ import annotations
@@ -90,45 +79,32 @@ _FRAMES = {"subject": "subject LIP", "standard": "MNI"}
 class BrainTreebankOptions(PluginOptions):
     """How the Brain Treebank is read."""
 
-    subjects: tuple[str, ...] = Field(
-        (), description='Subjects to read, such as ["1", "7"]; empty: all in the folder.'
-    )
-    trials: tuple[str, ...] = Field(
-        (), description='Trials to read, such as ["sub_1_trial000"]; empty: all of the subjects.'
-    )
-    clock: Clock = Field(
-        "nearest",
-        description="Which triggers give a word its sample. `nearest`: the trigger nearest in film time, and from "
-        "there the nominal rate. `next`: the first trigger that is not before the word, backwards. `linear`: between "
-        "the two neighbours, which also follows drift.",
-    )
-    max_gap_s: float = Field(
-        2.0,
-        gt=0,
-        description="A word further than this from every trigger, in film time, has no time in the recording.",
-    )
-    atlas: Literal["DesikanKilliany", "Destrieux", "DKT"] = Field(
-        "DesikanKilliany", description="Column of `depth-wm.csv` that names an electrode's region."
-    )
-    coordinates: Literal["subject", "standard"] = Field(
-        "subject",
-        description="`subject`: L, I, P of `depth-wm.csv`, in the subject's own scan. `standard`: X, Y, Z of "
-        "`elec_coords_full.csv`.",
-    )
-    trials_are: Literal["runs", "sessions"] = Field(
-        "runs",
-        description="What trials of one subject are to ceilings: runs of one session (electrodes stay where they "
-        "are), or sessions of their own.",
-    )
-    sampling_rates_hz: dict[str, float] = Field(
-        default_factory=dict,
-        description="Sampling rate by subject, for those that were not recorded at 2048 Hz; no file of the release "
-        "says it. A rate that the triggers contradict is an error.",
-    )
-    unlabelled: Literal["refuse", "leave_out"] = Field(
-        "refuse",
-        description="What to do with electrodes of a neural file beyond the end of the list of labels.",
-    )
+    subjects: tuple[str, ...] = ()
+    """Subjects to read, such as ["1", "7"]; empty: all in the folder."""
+    trials: tuple[str, ...] = ()
+    """Trials to read, such as ["sub_1_trial000"]; empty: all of the subjects."""
+    clock: Clock = "nearest"
+    """Which triggers give a word its sample. `nearest`: the trigger nearest in film time, and from there the nominal
+    rate. `next`: the first trigger that is not before the word, backwards. `linear`: between the two neighbours, which
+    also follows drift.
+    """
+    max_gap_s: float = Field(2.0, gt=0)
+    """A word further than this from every trigger, in film time, has no time in the recording."""
+    atlas: Literal["DesikanKilliany", "Destrieux", "DKT"] = "DesikanKilliany"
+    """Column of `depth-wm.csv` that names an electrode's region."""
+    coordinates: Literal["subject", "standard"] = "subject"
+    """`subject`: L, I, P of `depth-wm.csv`, in the subject's own scan. `standard`: X, Y, Z of `elec_coords_full.csv`.
+    """
+    trials_are: Literal["runs", "sessions"] = "runs"
+    """What trials of one subject are to ceilings: runs of one session (electrodes stay where they are), or sessions of
+    their own.
+    """
+    sampling_rates_hz: dict[str, float] = Field(default_factory=dict)
+    """Sampling rate by subject, for those that were not recorded at 2048 Hz; no file of the release says it. A rate
+    that the triggers contradict is an error.
+    """
+    unlabelled: Literal["refuse", "leave_out"] = "refuse"
+    """What to do with electrodes of a neural file beyond the end of the list of labels."""
 
 
 @dataclass(frozen=True)
@@ -474,7 +450,7 @@ class ElectrodeSeries(StreamedSeries):
 
 
 class BrainTreebank(FolderReader):
-    """The Brain Treebank as it is released; the module's docstring describes the layout."""
+    """The Brain Treebank as it is released; see docs/how-to/datasets/brain_treebank.md."""
 
     name = "brain_treebank"
     summary = "Brain Treebank: depth electrodes of 10 people who watched films, 2048 Hz (HDF5, CSV)"

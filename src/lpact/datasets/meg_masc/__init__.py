@@ -1,18 +1,9 @@
 """MEG-MASC: MEG of people who listened to four stories, twice (Gwilliams et al., 2023).
 
-::
-
-    dataset_description.json                                optional: name, version, licence
-    sub-XX/ses-{0,1}/meg/
-        sub-XX_ses-Y_task-Z_meg.con                         KIT recording, 208 sensors, 1,000 Hz
-        sub-XX_ses-Y_task-Z_events.tsv                      onset, duration, trial_type, value, sample
-        sub-XX_ses-Y_task-Z_meg.json                        optional: SamplingFrequency must agree with the recording
-        sub-XX_ses-Y_task-Z_channels.tsv                    optional: channels with the status 'bad' are left out
-    stimuli/audio/<story>_<number>.wav                      optional: the sounds
-
-The folder itself, or ``bids_anonym`` in it, holds these. ``trial_type`` is a Python literal. A task is a story: the
-stimulus id is the story's name in lower case, and all recordings of a story share one stimulus, whose clock is that of
-the story's first recording. Every recording has the word times of its own events.
+docs/how-to/datasets/meg_masc.md shows the folder, which may be ``bids_anonym`` in the given one. ``trial_type`` of an
+event is a Python literal. A task is a story: the stimulus id is the story's name in lower case, and all recordings of a
+story share one stimulus, whose clock is that of the story's first recording. Every recording has the word times of its
+own events.
 """
 
 from __future__ import annotations
@@ -67,20 +58,16 @@ class MegMascOptions(PluginOptions):
 
     conditions: Annotated[
         tuple[Literal["sentence", "word_list", "pseudo_words"], ...], Field(min_length=1)
-    ] = Field(
-        ("sentence",),
-        description="Conditions whose words are kept: `sentence` (the stories), `word_list` (words in random order), "
-        "`pseudo_words`. Words of the others are left out, with a finding.",
-    )
-    subjects: tuple[str, ...] = Field(
-        (), description="Subjects to read, such as `01`; none: all that are in the folder."
-    )
-    envelope_rate_hz: float = Field(
-        100.0, gt=0, description="Sampling rate of the acoustic envelope made of a story's sounds."
-    )
-    envelope_lowpass_hz: float = Field(
-        10.0, gt=0, description="Cut-off of the low-pass of that envelope."
-    )
+    ] = ("sentence",)
+    """Conditions whose words are kept: `sentence` (the stories), `word_list` (words in random order), `pseudo_words`.
+    Words of the others are left out, with a finding.
+    """
+    subjects: tuple[str, ...] = ()
+    """Subjects to read, such as `01`; none: all that are in the folder."""
+    envelope_rate_hz: float = Field(100.0, gt=0)
+    """Sampling rate of the acoustic envelope made of a story's sounds."""
+    envelope_lowpass_hz: float = Field(10.0, gt=0)
+    """Cut-off of the low-pass of that envelope."""
 
 
 class MegMascDataset(FolderDataset[MegMascOptions, str]):
@@ -256,7 +243,7 @@ def _expected(what: str, pattern: str, *, needed: bool = False) -> Expected:
 
 
 class MegMasc(FolderReader):
-    """MEG-MASC; the module's docstring describes the layout."""
+    """MEG-MASC; see docs/how-to/datasets/meg_masc.md."""
 
     name = "meg_masc"
     summary = "MEG-MASC: 27 people listen to four stories in two sessions (KIT MEG, 208 sensors)"

@@ -38,12 +38,10 @@ class Surprisal(ComputedMechanism):
 class TransitionOptions(PluginOptions):
     """Options of `semantic_transition`."""
 
-    context_words: Annotated[int, Field(ge=1)] = Field(
-        10, description="Words before the word, in the same story, that make up its context."
-    )
-    layer: Annotated[int, Field(ge=0)] | None = Field(
-        None, description="Layer whose states are compared; none: static vectors of the words."
-    )
+    context_words: Annotated[int, Field(ge=1)] = 10
+    """Words before the word, in the same story, that make up its context."""
+    layer: Annotated[int, Field(ge=0)] | None = None
+    """Layer whose states are compared; none: static vectors of the words."""
 
 
 class SemanticTransition(ComputedMechanism):
@@ -94,14 +92,10 @@ def transitions(
 class UpdateOptions(PluginOptions):
     """Options of `context_update`."""
 
-    of: Literal["state", "prediction"] = Field(
-        "state",
-        description="What the word changes: `state` (hidden state of the model) or `prediction` "
-        "(entropy of the next token).",
-    )
-    layer: Annotated[int, Field(ge=0)] | None = Field(
-        None, description="Layer whose states are compared under `state`; none: the last layer."
-    )
+    of: Literal["state", "prediction"] = "state"
+    """What the word changes: `state` (hidden state of the model) or `prediction` (entropy of the next token)."""
+    layer: Annotated[int, Field(ge=0)] | None = None
+    """Layer whose states are compared under `state`; none: the last layer."""
 
 
 class ContextUpdate(ComputedMechanism):

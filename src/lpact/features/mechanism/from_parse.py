@@ -67,16 +67,19 @@ Unit = Literal["story", "paragraph", "sentence", "clause"]
 class BoundaryOptions(PluginOptions):
     """Options of `discourse_boundary`."""
 
-    units: Annotated[tuple[Unit, ...], Field(min_length=1)] = Field(
-        ("story", "paragraph", "sentence", "clause"),
-        description="Units that are counted. `clause` needs a parse; `paragraph` counts where the "
-        "words table has a column `paragraph_id`.",
+    units: Annotated[tuple[Unit, ...], Field(min_length=1)] = (
+        "story",
+        "paragraph",
+        "sentence",
+        "clause",
     )
-    clauses: tuple[str, ...] = Field(
-        ("parataxis", "advcl", "acl", "ccomp"),
-        description="Relations, subtypes included, whose words head a discourse unit, "
-        "in addition to roots and the clauses coordinated with such heads.",
-    )
+    """Units that are counted. `clause` needs a parse; `paragraph` counts where the words table has a column
+    `paragraph_id`.
+    """
+    clauses: tuple[str, ...] = ("parataxis", "advcl", "acl", "ccomp")
+    """Relations, subtypes included, whose words head a discourse unit, in addition to roots and the clauses coordinated
+    with such heads.
+    """
 
 
 class DiscourseBoundary(ComputedMechanism):

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets._finding import Finding
@@ -35,11 +34,10 @@ from lpact.math.types import FloatArray
 class TransformersOptions(ReadingOptions):
     """Which model, and how its features are read."""
 
-    model: str = Field(
-        "",
-        description="Hub name of the model, or `lpact-tiny`, the small one that comes with lpact. Empty: the model's "
-        "name in the study. A folder is given in `[run.models]`.",
-    )
+    model: str = ""
+    """Hub name of the model, or `lpact-tiny`, the small one that comes with lpact. Empty: the model's name in the
+    study. A folder is given in `[run.models]`.
+    """
 
 
 class Transformers(ModelSource):
