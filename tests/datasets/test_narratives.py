@@ -283,7 +283,7 @@ def test_two_files_of_one_scan_are_named(copy: Path) -> None:
     func = copy / DERIVATIVES / "sub-002/func"
     path = next(func.glob("*_task-pieman_*"))
     shutil.copy(path, path.with_name(path.name.replace("res-native", "res-2")))
-    with pytest.raises(InputError, match="sub-002_ses-1_run-pieman' exists more than once"):
+    with pytest.raises(InputError, match="sub-002_ses-1_run-pieman' is listed more than once"):
         opened(copy)
 
 

@@ -22,12 +22,12 @@ from lpact.datasets._folder_dataset import (
     UNKNOWN,
     FolderDataset,
     FolderReader,
-    check_unique,
     chosen_file,
     words_table,
 )
 from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Signal, Units
-from lpact.datasets.catalogue import Download, Expected, optional
+from lpact.datasets.catalogue import Download, optional, required
+from lpact.datasets.validate import check_unique
 from lpact.errors import RecordingError, StimulusError, did_you_mean
 from lpact.extras import require
 from lpact.math.types import FloatArray
@@ -237,7 +237,7 @@ class AssemblyReader(FolderReader):
     role = "secondary"
     extra = "assemblies"
     layout = (
-        Expected("the assembly, presentation × neuroid", ("*.nc", "**/*.nc", "*.nc4", "**/*.nc4")),
+        required("the assembly, presentation × neuroid", "*.nc", "**/*.nc", "*.nc4", "**/*.nc4"),
         optional(
             "the table of stimuli, where the assembly does not hold their text",
             "stimulus*.csv",

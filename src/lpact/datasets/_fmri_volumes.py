@@ -18,9 +18,10 @@ from lpact.codes import Reason
 from lpact.datasets._bids import entities
 from lpact.datasets._files.strict import TextTable, damaged, invalid
 from lpact.datasets._finding import Finding, Findings
-from lpact.datasets._folder_dataset import UNKNOWN, check_unique
+from lpact.datasets._folder_dataset import UNKNOWN
 from lpact.datasets.base import Units
 from lpact.datasets.series import StreamedSeries
+from lpact.datasets.validate import check_unique
 from lpact.errors import ConfigError, RecordingError
 from lpact.extras import require
 from lpact.math.types import FloatArray, IntArray
@@ -56,8 +57,7 @@ class Space:
 
     def millimetres(self, flat: IntArray) -> FloatArray:
         """Places of voxels in mm, [n, 3]."""
-        places: FloatArray = self.indices(flat) @ self.affine[:3, :3].T + self.affine[:3, 3]
-        return places
+        return self.indices(flat) @ self.affine[:3, :3].T + self.affine[:3, 3]
 
     def __str__(self) -> str:
         rows = "; ".join(" ".join(f"{x:g}" for x in row) for row in self.affine[:3])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -168,21 +167,6 @@ def check_known(
     where = f"dataset '{folder.name}', {folder.root}, option '{option}'"
     for name in wanted:
         require_known(name, set(known) - {""}, option.removesuffix("s"), where=where)
-
-
-def check_unique(
-    names: Iterable[str], *, where: str, remedy: str, error: ErrorType = RecordingError
-) -> None:
-    """Raise ``error`` if a name is listed more than once."""
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise error(
-                f"'{name}' is listed more than once",
-                where=where,
-                got=f"'{name}' {count} times",
-                expected="every name once",
-                remedy=remedy,
-            )
 
 
 def read_json(path: Path, error: ErrorType = RecordingError) -> dict[str, Any]:

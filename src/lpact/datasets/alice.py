@@ -26,7 +26,7 @@ from lpact.datasets._folder_dataset import (
     words_table,
 )
 from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Stimulus, TimeSeries, Units
-from lpact.datasets.catalogue import Download, Expected, optional
+from lpact.datasets.catalogue import Download, optional, required
 from lpact.errors import RecordingError, StimulusError
 from lpact.registry import PluginOptions
 
@@ -187,14 +187,12 @@ class Alice(FolderReader):
     dataset = AliceDataset
     contents = "a folder with alice_data_shared/ and alice_stim_shared/"
     layout = (
-        Expected(
+        required(
             "time courses of the regions",
-            (
-                "alice_data_shared/10mm/s*-timecourses.txt",
-                "alice_data_shared/6mm/s*-timecourses.txt",
-            ),
+            "alice_data_shared/10mm/s*-timecourses.txt",
+            "alice_data_shared/6mm/s*-timecourses.txt",
         ),
-        Expected("word times", ("alice_stim_shared/*.TextGrid",)),
+        required("word times", "alice_stim_shared/*.TextGrid"),
         optional("motion estimates", "alice_data_shared/s*-rp_*.txt"),
         optional("sound power", "alice_data_shared/s*-sndpwr.txt"),
         optional("word rate", "alice_data_shared/s*-rate.txt"),

@@ -31,7 +31,7 @@ from lpact.datasets._fmri import (
 )
 from lpact.datasets._folder_dataset import FolderReader, labelled_words
 from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
-from lpact.datasets.catalogue import Expected, optional
+from lpact.datasets.catalogue import optional, required
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
 from lpact.math.types import FloatArray
 
@@ -291,7 +291,7 @@ class BidsFmri(FolderReader):
     contents = "a BIDS dataset"
     extra = "fmri"
     layout = (
-        Expected("volumes", ("derivatives/**/*_bold.nii.gz", "**/*_bold.nii.gz", "**/*_bold.nii")),
+        required("volumes", "derivatives/**/*_bold.nii.gz", "**/*_bold.nii.gz", "**/*_bold.nii"),
         optional("events of the runs", "**/*_events.tsv"),
         optional("confounds", *(f"derivatives/**/*_{name}" for name in CONFOUNDS)),
         ABOUT,

@@ -31,6 +31,11 @@ class Expected:
         return any(_glob(pattern).fullmatch(path) for pattern in self.patterns)
 
 
+def required(what: str, *patterns: str) -> Expected:
+    """Return a part that a study cannot do without."""
+    return Expected(what, patterns)
+
+
 def optional(what: str, *patterns: str, boundary: str = "") -> Expected:
     """Return a part that a study can do without."""
     return Expected(what, patterns, needed=False, boundary=boundary)

@@ -38,7 +38,7 @@ from lpact.datasets._folder_dataset import (
     words_table,
 )
 from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
-from lpact.datasets.catalogue import Download, Expected, optional
+from lpact.datasets.catalogue import Download, optional, required
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.math.types import IntArray
 
@@ -275,16 +275,14 @@ class Narratives(FolderReader):
     role = "secondary"
     extra = "fmri"
     layout = (
-        Expected("word alignments", ("stimuli/gentle/*/align.csv",)),
-        Expected(
+        required("word alignments", "stimuli/gentle/*/align.csv"),
+        required(
             "volumes in a standard space",
-            (
-                "derivatives/afni-nosmooth/sub-*/func/*_desc-clean_bold.nii.gz",
-                "derivatives/afni-smooth/sub-*/func/*_desc-clean_bold.nii.gz",
-                "derivatives/fmriprep/sub-*/func/*_desc-preproc_bold.nii.gz",
-            ),
+            "derivatives/afni-nosmooth/sub-*/func/*_desc-clean_bold.nii.gz",
+            "derivatives/afni-smooth/sub-*/func/*_desc-clean_bold.nii.gz",
+            "derivatives/fmriprep/sub-*/func/*_desc-preproc_bold.nii.gz",
         ),
-        Expected("events of the runs", ("sub-*/func/*_events.tsv",)),
+        required("events of the runs", "sub-*/func/*_events.tsv"),
         optional("list of scans to leave out", EXCLUDE_LIST),
         optional("transcripts", "stimuli/gentle/*/transcript.txt", "stimuli/transcripts/*.txt"),
         optional("audio of the stories", "stimuli/*_audio.wav"),

@@ -32,7 +32,7 @@ from lpact.datasets._folder_dataset import (
     words_table,
 )
 from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Stimulus
-from lpact.datasets.catalogue import Download, Expected, RemoteFile, optional
+from lpact.datasets.catalogue import Download, RemoteFile, optional, required
 from lpact.errors import StimulusError
 from lpact.math.dependencies import ROOT, depths, unrooted
 from lpact.math.types import IntArray
@@ -329,7 +329,7 @@ class NaturalStories(FolderReader):
     contents = f"a folder with {WORDS}"
     role = "diagnostic"
     layout = (
-        Expected("the words", (WORDS,)),
+        required("the words", WORDS),
         optional("the words as they were read", AS_READ),
         optional("mean reading times", TIMES),
         optional("Universal Dependencies", UD),

@@ -29,7 +29,7 @@ from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import ABOUT, FmriDataset, FmriOptions, Scan, find_scan
 from lpact.datasets._folder_dataset import FolderReader, sentences_by_pauses, words_table
 from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
-from lpact.datasets.catalogue import Download, Expected, optional
+from lpact.datasets.catalogue import Download, optional, required
 from lpact.errors import RecordingError, StimulusError
 
 N_SECTIONS = 9
@@ -428,10 +428,10 @@ class PetitPrince(FolderReader):
     role = "secondary"
     extra = "fmri"
     layout = (
-        Expected("words with times", ("annotation/*/lpp*_word_information.csv",)),
-        Expected(
+        required("words with times", "annotation/*/lpp*_word_information.csv"),
+        required(
             "volumes in a standard space",
-            ("derivatives/sub-*/func/*_task-lpp*_run-*_desc-preproc_bold.nii.gz",),
+            "derivatives/sub-*/func/*_task-lpp*_run-*_desc-preproc_bold.nii.gz",
         ),
         optional("parse trees", "annotation/*/lpp*_tree.csv"),
         optional("dependencies", "annotation/*/lpp*_dependency.csv"),

@@ -27,7 +27,7 @@ from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import FolderDataset, FolderReader, ends_sentence, words_table
 from lpact.datasets._mne import open_recording, recording_files
 from lpact.datasets.base import FeatureKey, OfferedFeatures, Recording, RecordingId, Stimulus
-from lpact.datasets.catalogue import Download, Expected, optional
+from lpact.datasets.catalogue import Download, optional, required
 from lpact.errors import FeatureError, InputError, RecordingError, StimulusError
 from lpact.math.types import FloatArray, IntArray
 from lpact.registry import PluginOptions
@@ -421,9 +421,9 @@ class PodcastEcog(FolderReader):
     contents = "the folder of ds005574, with derivatives/ecogprep/ and stimuli/"
     extra = "meeg"
     layout = (
-        Expected("description and licence", (DESCRIPTION,)),
-        Expected("recordings: high-gamma envelope, or voltage", tuple(_SIGNALS.values())),
-        Expected("words with times", (TRANSCRIPT, *map(token_table, STAND_INS))),
+        required("description and licence", DESCRIPTION),
+        required("recordings: high-gamma envelope, or voltage", *_SIGNALS.values()),
+        required("words with times", TRANSCRIPT, *map(token_table, STAND_INS)),
         optional("audio", AUDIO),
         optional("electrode positions", "sub-*/ieeg/*_electrodes.tsv"),
         optional("surprisal and entropy (GPT-2 XL)", "stimuli/gpt2-xl/transcript.tsv"),

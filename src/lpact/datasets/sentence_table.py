@@ -40,7 +40,7 @@ from lpact.datasets.base import (
     Stimulus,
     Units,
 )
-from lpact.datasets.catalogue import Download, Expected
+from lpact.datasets.catalogue import Download, required
 from lpact.errors import InputError, RecordingError
 from lpact.registry import PluginOptions
 
@@ -281,9 +281,7 @@ class SentenceTable(FolderReader):
     contents = "a folder with one table (*.csv)"
     role = "secondary"
     layout = (
-        Expected(
-            "the table of sentences and responses", ("*.csv", "**/*.csv", "*.tsv", "**/*.tsv")
-        ),
+        required("the table of sentences and responses", "*.csv", "**/*.csv", "*.tsv", "**/*.tsv"),
     )
     download = Download(
         method="manual",

@@ -52,8 +52,7 @@ def read_units(values: FloatArray | StreamedSeries, units: Sequence[int]) -> Flo
     """Return the units at these indices, [n_samples, len(units)]."""
     if isinstance(values, StreamedSeries):
         return values.read(units)
-    picked: FloatArray = values[:, list(units)]
-    return picked
+    return values[:, list(units)]
 
 
 def take_units(
@@ -62,8 +61,7 @@ def take_units(
     """Return the series of these units; a streamed or very large one is not read."""
     if isinstance(values, StreamedSeries) or (values.ndim == 2 and values.nbytes > BLOCK_BYTES):
         return _Taken(values, indices)
-    picked: FloatArray = values[..., list(indices)]
-    return picked
+    return values[..., list(indices)]
 
 
 def block_width(values: FloatArray | StreamedSeries, block_bytes: int | None = None) -> int:

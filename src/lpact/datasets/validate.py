@@ -88,14 +88,22 @@ def _recording_problems(recording: Recording) -> Iterator[tuple[str, object, str
 
 def check_recording_ids(ids: Iterable[RecordingId], *, where: str) -> None:
     """Raise `InputError` if two recordings share subject, session and run."""
-    for name, count in Counter(map(str, ids)).items():
+    remedy = "give each its own run or session, or remove the duplicate"
+    check_unique(map(str, ids), where=where, remedy=remedy, error=InputError)
+
+
+def check_unique(
+    names: Iterable[str], *, where: str, remedy: str, error: type[InputError] = RecordingError
+) -> None:
+    """Raise ``error`` if a name is listed more than once."""
+    for name, count in Counter(names).items():
         if count > 1:
-            raise InputError(
-                f"the recording '{name}' exists more than once",
+            raise error(
+                f"'{name}' is listed more than once",
                 where=where,
                 got=f"'{name}' {count} times",
-                expected="one recording per subject, session and run",
-                remedy="give each its own run or session, or remove the duplicate",
+                expected="every name once",
+                remedy=remedy,
             )
 
 

@@ -10,6 +10,7 @@ from scipy import sparse
 from lpact.codes import Reason
 from lpact.config import Pooling
 from lpact.datasets.base import Units
+from lpact.errors import FeatureError
 from lpact.math.types import FloatArray, IntArray
 from lpact.math.windows import mean_slices, sum_slices
 
@@ -75,6 +76,14 @@ class EventGrid:
         finite impulse response, block j holds all columns at the TR that is ``fir_delays[j]`` earlier.
         """
         values = np.asarray(word_values, dtype=np.float64)
+        if values.ndim != 2 or values.shape[0] != self.n_words:
+            raise FeatureError(
+                "features do not fit the words of the event grid",
+                where="EventGrid.pool",
+                got=f"shape {values.shape}",
+                expected=f"shape ({self.n_words}, columns), one row per word",
+                remedy="compute the features for the words table that the grid was built from",
+            )
         if self.weights is not None:
             rows = np.asarray(self.weights @ values)
             return rows.reshape(self.n_events, self.n_delays * values.shape[1])

@@ -38,7 +38,7 @@ from lpact.datasets.base import (
     TimeSeries,
     items_table,
 )
-from lpact.datasets.catalogue import Expected
+from lpact.datasets.catalogue import required
 from lpact.datasets.series import take_units
 from lpact.datasets.validate import check_recording
 from lpact.datasets.words_table import word_columns
@@ -255,7 +255,7 @@ class Arrays(FolderReader):
 
     name = "arrays"
     summary = "your own NumPy, HDF5, Zarr, NWB or MATLAB files with a words table, described by one TOML table"
-    layout = (Expected("the table of recordings, and every file that it names", (TABLE,)),)
+    layout = (required("the table of recordings, and every file that it names", TABLE),)
     Options = ArraysOptions
     dataset = ArraysDataset
     contents = f"a folder with {TABLE}"

@@ -220,8 +220,7 @@ def _stop_s(signal: TimeSeries) -> float:
 def _outside(signal: TimeSeries, times_s: FloatArray) -> BoolArray:
     """Which times are more than a sample outside the recording; never NaN."""
     samples = (times_s - signal.start_s) * signal.sampling_rate_hz
-    found: BoolArray = (samples < -1.0) | (samples > signal.n_samples)
-    return found
+    return (samples < -1.0) | (samples > signal.n_samples)
 
 
 def _likely_cause(signal: TimeSeries, times_s: FloatArray) -> str:

@@ -42,7 +42,7 @@ from lpact.datasets.bids.events import (
     place_words,
     read_events,
 )
-from lpact.datasets.catalogue import Expected, optional
+from lpact.datasets.catalogue import optional, required
 from lpact.datasets.triggers import TriggerClock
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.math.types import FloatArray
@@ -494,15 +494,13 @@ class Bids(FolderReader):
     extra = "meeg"
     # Sidecars (.json, .tsv) are no recordings.
     layout = (
-        Expected("description and licence", (DESCRIPTION,)),
-        Expected(
+        required("description and licence", DESCRIPTION),
+        required(
             "recordings",
-            (
-                "sub-*/**/*_meg.[!jt]*",
-                "sub-*/**/*_eeg.[!jt]*",
-                "sub-*/**/*_ieeg.[!jt]*",
-                "derivatives/**/*_*eg.[!jt]*",
-            ),
+            "sub-*/**/*_meg.[!jt]*",
+            "sub-*/**/*_eeg.[!jt]*",
+            "sub-*/**/*_ieeg.[!jt]*",
+            "derivatives/**/*_*eg.[!jt]*",
         ),
         optional("channels", "sub-*/**/*_channels.tsv"),
         optional("events", "sub-*/**/*_events.tsv"),

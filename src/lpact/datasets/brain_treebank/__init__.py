@@ -47,7 +47,7 @@ from lpact.datasets.base import (
     Units,
 )
 from lpact.datasets.brain_treebank.words import Clock, read_words, word_times
-from lpact.datasets.catalogue import Download, Expected, optional
+from lpact.datasets.catalogue import Download, optional, required
 from lpact.datasets.series import StreamedSeries
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.math.types import FloatArray
@@ -174,7 +174,11 @@ class BrainTreebankDataset(FolderDataset[BrainTreebankOptions, Trial]):
         for name in wanted:
             subject, number = parts[name]
             path = self.folder.file(f"subject_metadata/{name}_metadata.json", RecordingError)
-            trial = Trial(name, subject, _read_movie(path), neural[name], path)
+            movie = read_json(path).get("filename")
+            if not isinstance(movie, str) or not NAME_PATTERN.fullmatch(movie):
+                expected = "the film's folder in transcripts/, such as 'the-martian'"
+                raise invalid(f"{path}, key 'filename'", reprlib.repr(movie), expected)
+            trial = Trial(name, subject, movie, neural[name], path)
             session, run = ("1", number) if options.trials_are == "runs" else (number, "1")
             yield RecordingId(subject, session, run, trial.movie), trial
 
@@ -284,14 +288,6 @@ class BrainTreebankDataset(FolderDataset[BrainTreebankOptions, Trial]):
             kind: self.folder.optional(f"media/{movie}.{suffix}", StimulusError)
             for kind, suffix in MEDIA.items()
         }
-
-
-def _read_movie(path: Path) -> str:
-    movie = read_json(path).get("filename")
-    if isinstance(movie, str) and NAME_PATTERN.fullmatch(movie):
-        return movie
-    expected = "the film's folder in transcripts/, such as 'the-martian'"
-    raise invalid(f"{path}, key 'filename'", reprlib.repr(movie), expected)
 
 
 @dataclass(frozen=True)
@@ -459,12 +455,12 @@ class BrainTreebank(FolderReader):
     contents = "a folder with sub_1_trial000.h5 and others, and transcripts/"
     extra = "hdf5"
     layout = (
-        Expected("neural data", ("sub_*_trial*.h5", "all_subject_data/sub_*_trial*.h5")),
-        Expected("electrode labels", ("electrode_labels/sub_*/electrode_labels.json",)),
-        Expected("corrupted electrodes", ("corrupted_elec.json",)),
-        Expected("triggers", ("subject_timings/sub_*_trial*_timings.csv",)),
-        Expected("films of the trials", ("subject_metadata/sub_*_trial*_metadata.json",)),
-        Expected("words", ("transcripts/*/features.csv",)),
+        required("neural data", "sub_*_trial*.h5", "all_subject_data/sub_*_trial*.h5"),
+        required("electrode labels", "electrode_labels/sub_*/electrode_labels.json"),
+        required("corrupted electrodes", "corrupted_elec.json"),
+        required("triggers", "subject_timings/sub_*_trial*_timings.csv"),
+        required("films of the trials", "subject_metadata/sub_*_trial*_metadata.json"),
+        required("words", "transcripts/*/features.csv"),
         optional("regions and coordinates", "localization/sub_*/depth-wm.csv"),
         optional("standard coordinates", "localization/elec_coords_full.csv"),
         optional("audio and film", "media/*.wav", "media/*.mp4", boundary=PROXIES),

@@ -47,7 +47,7 @@ from lpact.datasets.base import (
     Units,
     items_table,
 )
-from lpact.datasets.catalogue import Expected
+from lpact.datasets.catalogue import optional, required
 from lpact.datasets.validate import check_recording_ids
 from lpact.datasets.words_table import read_words_file
 from lpact.errors import (
@@ -357,16 +357,16 @@ class Folder(FolderReader):
     name = "folder"
     summary = "your own arrays, words and features from a plain folder of NPY, TSV and TOML files"
     layout = (
-        Expected("source, version and licence", ("dataset.toml",)),
-        Expected("words or items", ("stimuli/*/words.tsv", "stimuli/*/items.tsv")),
-        Expected("mechanisms, one value per word", ("stimuli/*/mechanisms.tsv",), needed=False),
-        Expected("running text of the stories", ("stimuli/*/transcripts/*.txt",), needed=False),
-        Expected("stimulus audio", ("stimuli/*/audio.*",), needed=False),
-        Expected("acoustic envelope", ("stimuli/*/envelope.npy",), needed=False),
-        Expected("features of models", ("stimuli/*/features/*/*/*.npy",), needed=False),
-        Expected("headers of recordings", ("recordings/*/recording.toml",)),
-        Expected("neural data", ("recordings/*/neural.npy",)),
-        Expected("units", ("recordings/*/units.tsv",)),
+        required("source, version and licence", "dataset.toml"),
+        required("words or items", "stimuli/*/words.tsv", "stimuli/*/items.tsv"),
+        optional("mechanisms, one value per word", "stimuli/*/mechanisms.tsv"),
+        optional("running text of the stories", "stimuli/*/transcripts/*.txt"),
+        optional("stimulus audio", "stimuli/*/audio.*"),
+        optional("acoustic envelope", "stimuli/*/envelope.npy"),
+        optional("features of models", "stimuli/*/features/*/*/*.npy"),
+        required("headers of recordings", "recordings/*/recording.toml"),
+        required("neural data", "recordings/*/neural.npy"),
+        required("units", "recordings/*/units.tsv"),
     )
     dataset = PlainFolder
     contents = "a folder with dataset.toml, stimuli/ and recordings/"

@@ -39,21 +39,17 @@ def write_folder(dataset: Dataset, path: str | Path) -> None:
     ) as holder:
         work = Path(holder) / "dataset"
         work.mkdir()
-        _write_dataset(dataset, work)
+        _write_toml(work / "dataset.toml", vars(dataset.info))
+        ids = dataset.recording_ids()
+        (work / "stimuli").mkdir()
+        (work / "recordings").mkdir()
+        for stimulus_id in sorted({recording_id.stimulus for recording_id in ids}):
+            _write_stimulus(dataset.stimulus(stimulus_id), work / "stimuli")
+        for recording_id in ids:
+            _write_recording(dataset.recording(recording_id), work / "recordings")
         if path.exists():
             path.rmdir()
         os.rename(work, path)
-
-
-def _write_dataset(dataset: Dataset, folder: Path) -> None:
-    _write_toml(folder / "dataset.toml", vars(dataset.info))
-    ids = dataset.recording_ids()
-    (folder / "stimuli").mkdir()
-    (folder / "recordings").mkdir()
-    for stimulus_id in sorted({recording_id.stimulus for recording_id in ids}):
-        _write_stimulus(dataset.stimulus(stimulus_id), folder / "stimuli")
-    for recording_id in ids:
-        _write_recording(dataset.recording(recording_id), folder / "recordings")
 
 
 def _write_stimulus(stimulus: Stimulus, parent: Path) -> None:

@@ -184,8 +184,7 @@ class SimulatedFeatures:
         static = FeatureKey(model, 0, "static")
         vectors = self.vocabulary.vectors
         table[:, columns] = vectors @ self._weights("lexical", static, vectors, columns)
-        vectors_of_words: FloatArray = table[self.words.type_index]
-        return vectors_of_words
+        return table[self.words.type_index]
 
     def _untrained(self, key: FeatureKey) -> FloatArray:
         """Random projections of word length, place in the sentence and hashed word identity."""

@@ -151,15 +151,12 @@ class StoryReader:
                 remedy="lower it, leave it out, or raise word_context_tokens and window_tokens",
             )
 
-    def _hides_future(self) -> bool:
-        return self.options.future == "hidden" and self.model.kind == "masked"
-
     def _by_word(self, context: str) -> bool:
         """Whether every word has its own passage."""
         if context == STATIC:
             return False
         fresh = context in WORD_BY_WORD or self.options.words_before(context) is not None
-        return fresh or self._hides_future()
+        return fresh or (self.options.future == "hidden" and self.model.kind == "masked")
 
     def _tokens(self, story: Story) -> WordTokens:
         """Tokens of a whole story, cached: they are the same in every context."""

@@ -177,5 +177,4 @@ def _unit_rows(values: FloatArray) -> FloatArray:
     centred -= centred.mean(axis=1, keepdims=True)
     centred[values.min(axis=1) == values.max(axis=1)] = 0.0
     norm = np.linalg.norm(centred, axis=1, keepdims=True)
-    unit: FloatArray = centred / np.where(norm > 0, norm, 1.0)
-    return unit
+    return centred / np.where(norm > 0, norm, 1.0)
