@@ -90,7 +90,7 @@ class Coordinates(dict[str, list[str]]):
         if found is None:
             got = "coordinates " + (", ".join(self) or "none")
             expected = f"{what}, in " + " or ".join(f"'{name}'" for name in names)
-            remedy = "add the coordinate, or put the table of stimuli beside the assembly"
+            remedy = "add the coordinate, or put the table of stimuli next to the assembly"
             raise invalid(self._where, got, expected, self._error, remedy)
         return self.checked(found, bool, f"{what}, without gaps")
 

@@ -88,12 +88,12 @@ def find_scan(folder: SourceFolder, bold: Path) -> Scan:
     session = f"ses-{found['ses']}/" if "ses" in found else ""
     original = folder.root / f"sub-{found['sub']}/{session}func/{raw}_bold.nii.gz"
     sidecars = [find_sidecar(folder, path, "bold.json") for path in (bold, original)]
-    beside = folder.relative(bold.parent)
+    home = folder.relative(bold.parent)
     return Scan(
         bold=bold,
         sidecars=tuple(dict.fromkeys(path for path in sidecars if path is not None)),
         events=find_sidecar(folder, original, "events.tsv"),
-        confounds=first_file(folder, *(f"{beside}/{raw}_{name}" for name in CONFOUNDS)),
+        confounds=first_file(folder, *(f"{home}/{raw}_{name}" for name in CONFOUNDS)),
     )
 
 
@@ -103,7 +103,7 @@ OptionsT = TypeVar("OptionsT", bound=FmriOptions)
 class FmriDataset(FolderDataset[OptionsT, Scan]):
     """An opened dataset of functional MRI.
 
-    ``published`` and ``published_tr_s`` are what is known besides the files; what the files state takes precedence.
+    ``published`` and ``published_tr_s`` are what is known apart from the files; what these state takes precedence.
     """
 
     published: ClassVar[DatasetInfo]

@@ -217,8 +217,8 @@ def _files(folder: SourceFolder, path: Path, raw: Any) -> set[Path]:
     named = [path, *(Path(name) for name in raw.filenames if name is not None)]
     if path.suffix.lower() == ".vhdr":
         match = _MARKERS.search(path.read_bytes().decode("latin-1"))
-        beside = [path.parent / match[1], path.with_suffix(".vmrk")] if match and match[1] else []
-        named += [marker for marker in beside if marker.is_file()][:1]
+        markers = [path.parent / match[1], path.with_suffix(".vmrk")] if match and match[1] else []
+        named += [marker for marker in markers if marker.is_file()][:1]
     named += [part for one in named if one.is_dir() for part in one.rglob("*")]
     return {_inside(folder, path, one) for one in named if not one.is_dir()}
 
@@ -371,14 +371,13 @@ class SampleMismatch(NamedTuple):
 
 
 def sample_mismatch(
-    onset_s: npt.ArrayLike, samples: Sequence[float], rate_hz: float, tolerance: float | None = None
+    onset_s: npt.ArrayLike, samples: Sequence[float], rate_hz: float
 ) -> SampleMismatch | None:
     """Compare ``onset`` (seconds) and ``sample`` (a number) of events, one row per line; None where they agree.
 
-    They agree where ``|onset · rate_hz − sample| ≤ tolerance``; unless it is given, that is `NUMBERING_SAMPLES` and
-    the samples in `ROUNDING_S`.
+    They agree where ``|onset · rate_hz − sample|`` is at most `NUMBERING_SAMPLES` and the samples in `ROUNDING_S`.
     """
-    within = NUMBERING_SAMPLES + ROUNDING_S * rate_hz if tolerance is None else tolerance
+    within = NUMBERING_SAMPLES + ROUNDING_S * rate_hz
     onsets = np.asarray(onset_s, dtype=np.float64)
     apart = onsets * rate_hz - np.asarray(samples, dtype=np.float64)
     rows = np.flatnonzero(np.abs(apart) > within + 1e-6)

@@ -154,7 +154,7 @@ class Pereira2018Dataset(AssemblyDataset[Pereira2018Options]):
                 where=f"{self.path}, coordinates of 'presentation'",
                 got="coordinates " + ", ".join(self.presentations),
                 expected="one of " + ", ".join(PASSAGE),
-                remedy="put a table of stimuli with passages beside it, or accept that folds split "
+                remedy="put a table of stimuli with passages next to it, or accept that folds split "
                 "passages: without_passages = true",
             )
         return [f"sentence_{row:03d}" for row in range(len(self._text))]

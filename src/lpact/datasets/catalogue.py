@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-Method = Literal["openneuro", "datalad", "dandi", "https", "manual"]
+Method = Literal["openneuro", "datalad", "https", "manual"]
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def build_nuisance(
     missing: dict[str, Missing] = {}
     for name in config.include:
         builder = nuisance_builder(name)
-        lacking = stimulus.lacks(*READS.get(name, ()))
+        lacking = stimulus.lacks(*READS[builder])
         block = _not_offered(stimulus, lacking) if lacking else builder(stimulus, config)
         if isinstance(block, Missing):
             missing[name] = block
@@ -203,35 +203,22 @@ def acoustic_envelope(stimulus: Stimulus, config: NuisanceConfig) -> FloatArray 
     return mean_slices(envelope.values[:, None], first, length)
 
 
-NUISANCE: dict[str, Builder] = {
-    builder.__name__: builder
-    for builder in (
-        word_rate,
-        word_duration,
-        pause_duration,
-        word_length,
-        log_frequency,
-        position_in_sentence,
-        sentence_length,
-        sentence_position,
-        position_in_story,
-        acoustic_envelope,
-    )
-}
-"""Every nuisance feature by name; the first line of a builder's docstring defines it."""
-
-
-READS: dict[str, tuple[str, ...]] = {
-    "word_rate": ("onset_s",),
-    "word_duration": ("onset_s", "offset_s"),
-    "pause_duration": ("onset_s", "offset_s"),
-    "word_length": ("word",),
-    "position_in_sentence": ("sentence_id",),
-    "sentence_length": ("sentence_id",),
-    "sentence_position": ("sentence_id",),
-    "acoustic_envelope": ("onset_s", "offset_s"),
+READS: dict[Builder, tuple[str, ...]] = {
+    word_rate: ("onset_s",),
+    word_duration: ("onset_s", "offset_s"),
+    pause_duration: ("onset_s", "offset_s"),
+    word_length: ("word",),
+    log_frequency: (),
+    position_in_sentence: ("sentence_id",),
+    sentence_length: ("sentence_id",),
+    sentence_position: ("sentence_id",),
+    position_in_story: (),
+    acoustic_envelope: ("onset_s", "offset_s"),
 }
 """Columns of the words table that a feature cannot do without."""
+
+NUISANCE: dict[str, Builder] = {builder.__name__: builder for builder in READS}
+"""Every nuisance feature by name; the first line of a builder's docstring defines it."""
 
 
 def nuisance_builder(name: str) -> Builder:

@@ -281,13 +281,13 @@ class TextTable:
         """Return a column of finite numbers."""
         return self._checked(column, is_finite, "a finite number", float)
 
-    def numbers_or_nan(self, column: str, missing: Sequence[str] = MISSING) -> list[float]:
+    def numbers_or_nan(self, column: str) -> list[float]:
         """Return a column of finite numbers, with NaN for missing ones."""
         return self._checked(
             column,
-            lambda cell: cell in missing or is_finite(cell),
-            f"a finite number, or one of {list(missing)}",
-            lambda cell: math.nan if cell in missing else float(cell),
+            lambda cell: cell in MISSING or is_finite(cell),
+            f"a finite number, or one of {list(MISSING)}",
+            lambda cell: math.nan if cell in MISSING else float(cell),
         )
 
     def line(self, row: int) -> int:

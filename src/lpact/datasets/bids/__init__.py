@@ -52,7 +52,7 @@ NEURAL = {"meg": ("mag", "grad"), "eeg": ("eeg",), "ieeg": ("ecog", "seeg", "dbs
 """Datatypes, and the types of their channels that are units."""
 
 OPENED = (".fif", ".vhdr", ".edf", ".bdf", ".set", ".con", ".sqd", ".ds", ".mff")
-"""Endings of files and folders that are opened; files beside them may belong to them."""
+"""Endings of files and folders that are opened; files next to them may belong to them."""
 
 EVENTS = "events"
 """Value of the option ``words`` that means rows of events.tsv."""
@@ -422,7 +422,7 @@ class BidsDataset(FolderDataset[BidsOptions, BidsFiles]):
 
     def _events(self, files: BidsFiles) -> Events:
         if files.events is None:
-            expected = files.path.name.rpartition("_")[0] + "_events.tsv, beside it or further up"
+            expected = files.path.name.rpartition("_")[0] + "_events.tsv, next to it or further up"
             remedy = "add the file, or give words on the recording's clock (option 'words', no 'start_event')"
             raise invalid(files.path, "no events.tsv", expected, remedy=remedy)
         return read_events(files.events)

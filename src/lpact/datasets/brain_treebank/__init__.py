@@ -475,7 +475,7 @@ class BrainTreebank(FolderReader):
         steps=(
             f"open {HOMEPAGE} and download localization.zip, subject_timings.zip, subject_metadata.zip, "
             "electrode_labels.zip, transcripts.zip and corrupted_elec.json",
-            "download the trials that you want, such as sub_1_trial000.h5.zip (4 to 12 GB each, unpacked)",
+            "download the trials that you need, such as sub_1_trial000.h5.zip (4 to 12 GB each, unpacked)",
             "unpack all archives into one folder",
         ),
         citation="Wang, C., Yaari, A. U., Singh, A. K., et al. (2024). Brain Treebank: Large-scale intracranial "

@@ -268,7 +268,7 @@ class MegMasc(FolderReader):
         homepage="https://osf.io/ag3kj/",
         steps=(
             "Download the OSF projects ag3kj, h2tzn and u5327: together they are the dataset.",
-            "Merge their files into one folder: participants.tsv, stimuli/ and all sub-* beside one another.",
+            "Merge their files into one folder: participants.tsv, stimuli/ and all sub-* next to each other.",
         ),
         citation=CITATION,
     )
