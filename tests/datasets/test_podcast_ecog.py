@@ -23,7 +23,7 @@ from dataset_writers.podcast_ecog import (
 from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets.base import DATASETS, Dataset, FeatureKey, Recording, Stimulus, TimeSeries
-from lpact.datasets.podcast_ecog import PodcastDataset
+from lpact.datasets.podcast_ecog import PodcastEcog
 from lpact.errors import FeatureError, InputError, RecordingError, StimulusError
 from lpact.grid import build_grid
 from shared_data import shared_data
@@ -403,7 +403,7 @@ def test_real_word_tables(tmp_path: Path) -> None:
     name = "dataset_description.json"
     shutil.copyfile(real / name, tmp_path / name)
     dataset = opened(tmp_path)
-    assert isinstance(dataset, PodcastDataset)
+    assert isinstance(dataset, PodcastEcog)
     assert dataset.info.version == "1.0.2"
     assert dataset.info.licence == "CC0"
     stimulus = dataset.stimulus("podcast")

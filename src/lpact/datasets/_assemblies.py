@@ -15,13 +15,11 @@ import numpy as np
 import polars as pl
 
 from lpact.codes import Reason
-from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TextTable, damaged, invalid, is_finite, typed_column
 from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import (
     UNKNOWN,
     FolderDataset,
-    FolderReader,
     chosen_file,
     words_table,
 )
@@ -116,14 +114,25 @@ class AssemblyDataset(FolderDataset[OptionsT, list[int]]):
     ``unit_ids`` and ``regions`` of all neuroids, and the recordings.
     """
 
+    contents = "a folder with one assembly (*.nc)"
+    role = "secondary"
+    extra = "assemblies"
+    layout = (
+        required("the assembly, presentation × neuroid", "*.nc", "**/*.nc", "*.nc4", "**/*.nc4"),
+        optional(
+            "the table of stimuli, where the assembly does not hold their text",
+            "stimulus*.csv",
+            "**/stimulus*.csv",
+        ),
+    )
     title: ClassVar[str]
     comparable = False
     rows: dict[str, list[int]]
     unit_ids: Sequence[str]
     regions: Sequence[str]
 
-    def __init__(self, folder: SourceFolder, options: OptionsT) -> None:
-        super().__init__(folder, options)
+    def _open(self) -> None:
+        folder, options = self.folder, self.options
         self.info = DatasetInfo(self.title, "assembly", LICENCE)
         self.path = chosen_file(folder, "**/*.nc", "**/*.nc4", named=options.file, option="file")
         self.where = folder.where(self.path)
@@ -228,22 +237,6 @@ class AssemblyDataset(FolderDataset[OptionsT, list[int]]):
             if column not in self.presentations:
                 cells = table.cells(column)
                 self.presentations[column] = [cells[row_of[name]] for name in own]
-
-
-class AssemblyReader(FolderReader):
-    """A reader of an assembly."""
-
-    contents = "a folder with one assembly (*.nc)"
-    role = "secondary"
-    extra = "assemblies"
-    layout = (
-        required("the assembly, presentation × neuroid", "*.nc", "**/*.nc", "*.nc4", "**/*.nc4"),
-        optional(
-            "the table of stimuli, where the assembly does not hold their text",
-            "stimulus*.csv",
-            "**/stimulus*.csv",
-        ),
-    )
 
 
 def _read_assembly(path: Path) -> tuple[FloatArray, Coordinates, Coordinates]:

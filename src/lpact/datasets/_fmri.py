@@ -109,8 +109,8 @@ class FmriDataset(FolderDataset[OptionsT, Scan]):
     published: ClassVar[DatasetInfo]
     published_tr_s: ClassVar[float | None] = None
 
-    def __init__(self, folder: SourceFolder, options: OptionsT) -> None:
-        super().__init__(folder, options)
+    def _open(self) -> None:
+        folder, options = self.folder, self.options
         self.info = read_description(folder, self.published)
         self._unit_files = UnitFiles(
             atlas=_named_file(folder, options.atlas),

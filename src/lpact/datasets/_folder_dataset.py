@@ -6,6 +6,7 @@ import json
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -46,14 +47,30 @@ OptionsT = TypeVar("OptionsT", bound=PluginOptions)
 FilesT = TypeVar("FilesT")
 
 
-class FolderDataset(Dataset, Generic[OptionsT, FilesT]):
-    """A dataset in a folder; ``recordings`` maps each recording to what it is read from."""
+class FolderDataset(Dataset, DatasetReader, Generic[OptionsT, FilesT]):
+    """A dataset in a folder, and its reader; ``contents`` says what the folder should hold.
 
-    def __init__(self, folder: SourceFolder, options: OptionsT) -> None:
-        self.folder = folder
-        self.options = options
-        self.recordings: dict[RecordingId, FilesT] = {}
-        self._read: dict[str, Stimulus] = {}
+    ``recordings`` maps each recording to what it is read from.
+    """
+
+    contents: ClassVar[str]
+    options: OptionsT
+    folder: SourceFolder
+    recordings: dict[RecordingId, FilesT]
+    _read: dict[str, Stimulus]
+
+    def open(self, *, name: str, path: Path | None, seed: int) -> Dataset:  # noqa: ARG002
+        """Open the folder ``path``."""
+        opened = copy(self)
+        opened.folder = SourceFolder(path, name=name, expected=self.contents)
+        opened.recordings = {}
+        opened._read = {}
+        opened._open()
+        return opened
+
+    @abstractmethod
+    def _open(self) -> None:
+        """Find the recordings."""
 
     @abstractmethod
     def _recording(self, recording_id: RecordingId, files: FilesT) -> Recording:
@@ -110,17 +127,6 @@ class FolderDataset(Dataset, Generic[OptionsT, FilesT]):
         if path is not None:
             return {"media": {"audio": self.folder.relative(path)}, "media_root": self.folder.root}
         return no_audio(Reason.MEDIA_NOT_OFFERED, absent)
-
-
-class FolderReader(DatasetReader):
-    """A reader whose ``dataset`` takes a folder and the options; ``contents`` says what the folder should hold."""
-
-    dataset: ClassVar[type[FolderDataset[Any, Any]]]
-    contents: ClassVar[str]
-
-    def open(self, *, name: str, path: Path | None, seed: int) -> Dataset:  # noqa: ARG002
-        """Open the folder ``path``."""
-        return self.dataset(SourceFolder(path, name=name, expected=self.contents), self.options)
 
 
 def no_audio(reason: Reason, detail: str) -> dict[str, Any]:

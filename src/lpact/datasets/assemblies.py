@@ -16,7 +16,6 @@ from lpact.datasets._assemblies import (
     TEXT,
     AssemblyDataset,
     AssemblyOptions,
-    AssemblyReader,
     download,
     group,
     sentence_words,
@@ -59,7 +58,12 @@ class Pereira2018Options(AssemblyOptions):
     """
 
 
-class Pereira2018Dataset(AssemblyDataset[Pereira2018Options]):
+def _without_subject(name: str, subject: str) -> str:
+    """Return a neuroid's name without the subject that some assemblies put before it."""
+    return name.removeprefix(f"{subject}_").removeprefix(f"{subject}.")
+
+
+class Pereira2018(AssemblyDataset[Pereira2018Options]):
     """Pereira et al. (2018): people read passages, sentence by sentence; one fMRI response per sentence and voxel.
 
     Presentations have ``stimulus_id``, ``stimulus`` (the sentence), ``experiment`` (384 and 243 sentences), and
@@ -71,6 +75,14 @@ class Pereira2018Dataset(AssemblyDataset[Pereira2018Options]):
     sentence is shown for 4 s, the next one 4 s later, and 4 s more pass between passages.
     """
 
+    name = "pereira2018"
+    summary = "Pereira et al. 2018: fMRI while reading passages, one response per sentence (netCDF assembly)"
+    Options = Pereira2018Options
+    download = download(
+        "Pereira2018.language",
+        "Pereira, F. et al. (2018). Toward a universal decoder of linguistic meaning from brain activation. "
+        "Nature Communications 9, 963.",
+    )
     title = "Pereira et al. 2018"
 
     def _arrange(self) -> None:
@@ -190,25 +202,6 @@ class Pereira2018Dataset(AssemblyDataset[Pereira2018Options]):
         ]
 
 
-def _without_subject(name: str, subject: str) -> str:
-    """Return a neuroid's name without the subject that some assemblies put before it."""
-    return name.removeprefix(f"{subject}_").removeprefix(f"{subject}.")
-
-
-class Pereira2018(AssemblyReader):
-    """Sentence-level fMRI of Pereira et al. (2018); its dataset class describes the layout."""
-
-    name = "pereira2018"
-    summary = "Pereira et al. 2018: fMRI while reading passages, one response per sentence (netCDF assembly)"
-    Options = Pereira2018Options
-    dataset = Pereira2018Dataset
-    download = download(
-        "Pereira2018.language",
-        "Pereira, F. et al. (2018). Toward a universal decoder of linguistic meaning from brain activation. "
-        "Nature Communications 9, 963.",
-    )
-
-
 class Blank2014Options(AssemblyOptions):
     """What to believe where an assembly contradicts itself."""
 
@@ -218,7 +211,21 @@ class Blank2014Options(AssemblyOptions):
     """
 
 
-class Blank2014Dataset(AssemblyDataset[Blank2014Options]):
+def split_words(pieces: list[str]) -> list[list[str]]:
+    """Return the words of a text that comes in pieces, each in the piece that holds its first letter or digit.
+
+    Words are separated by white space in the joined text. A word without letters and digits goes with its first sign.
+    """
+    words: list[list[str]] = [[] for _ in pieces]
+    ends = list(accumulate(len(text) for text in pieces))
+    for match in re.finditer(r"\S+", "".join(pieces)):
+        inner = re.search(r"\w", match.group())
+        place = match.start() + (inner.start() if inner else 0)
+        words[bisect_right(ends, place)].append(match.group())
+    return words
+
+
+class Blank2014(AssemblyDataset[Blank2014Options]):
     """Blank et al. (2014): people heard stories; one fMRI response per TR of 2 s and functional region.
 
     Presentations have ``stimulus_id`` (``<story>.<sentence>.<part>``), ``stimulus`` (what was heard in the TR; spaces
@@ -235,6 +242,14 @@ class Blank2014Dataset(AssemblyDataset[Blank2014Options]):
     quotes before a word, and hyphens inside one, may lie in the presentation before.
     """
 
+    name = "blank2014"
+    summary = "Blank et al. 2014: fMRI while listening to stories, one response per TR and region (netCDF assembly)"
+    Options = Blank2014Options
+    download = download(
+        "Blank2014.fROI",
+        "Blank, I., Kanwisher, N. and Fedorenko, E. (2014). A functional dissociation between language and "
+        "multiple-demand systems revealed in patterns of BOLD signal fluctuations. J. Neurophysiol. 112, 1105-1118.",
+    )
     title = "Blank et al. 2014"
     comparable = True
 
@@ -309,34 +324,6 @@ class Blank2014Dataset(AssemblyDataset[Blank2014Options]):
         )
 
 
-def split_words(pieces: list[str]) -> list[list[str]]:
-    """Return the words of a text that comes in pieces, each in the piece that holds its first letter or digit.
-
-    Words are separated by white space in the joined text. A word without letters and digits goes with its first sign.
-    """
-    words: list[list[str]] = [[] for _ in pieces]
-    ends = list(accumulate(len(text) for text in pieces))
-    for match in re.finditer(r"\S+", "".join(pieces)):
-        inner = re.search(r"\w", match.group())
-        place = match.start() + (inner.start() if inner else 0)
-        words[bisect_right(ends, place)].append(match.group())
-    return words
-
-
-class Blank2014(AssemblyReader):
-    """TR-level fMRI of Blank et al. (2014); its dataset class describes the layout."""
-
-    name = "blank2014"
-    summary = "Blank et al. 2014: fMRI while listening to stories, one response per TR and region (netCDF assembly)"
-    Options = Blank2014Options
-    dataset = Blank2014Dataset
-    download = download(
-        "Blank2014.fROI",
-        "Blank, I., Kanwisher, N. and Fedorenko, E. (2014). A functional dissociation between language and "
-        "multiple-demand systems revealed in patterns of BOLD signal fluctuations. J. Neurophysiol. 112, 1105-1118.",
-    )
-
-
 class Fedorenko2016Options(AssemblyOptions):
     """How words are shown to a model."""
 
@@ -346,7 +333,7 @@ class Fedorenko2016Options(AssemblyOptions):
     """Read words in lower case. They were shown in capitals, which language models hardly know."""
 
 
-class Fedorenko2016Dataset(AssemblyDataset[Fedorenko2016Options]):
+class Fedorenko2016(AssemblyDataset[Fedorenko2016Options]):
     """Fedorenko et al. (2016): people read sentences word by word; one ECoG response per word and electrode.
 
     Presentations have ``stimulus_id``, ``word`` (or ``stimulus``), ``word_num`` (0 to 7) and ``sentence_id`` (0 to
@@ -357,6 +344,14 @@ class Fedorenko2016Dataset(AssemblyDataset[Fedorenko2016Options]):
     other sentence before it. Words are put in order of ``sentence_id`` and ``word_num``. Times are nominal.
     """
 
+    name = "fedorenko2016"
+    summary = "Fedorenko et al. 2016: ECoG while reading sentences, one response per word (netCDF assembly)"
+    Options = Fedorenko2016Options
+    download = download(
+        "Fedorenko2016.language",
+        "Fedorenko, E. et al. (2016). Neural correlate of the construction of sentence meaning. "
+        "PNAS 113, E6256-E6262.",
+    )
     title = "Fedorenko et al. 2016"
 
     def _arrange(self) -> None:
@@ -413,17 +408,3 @@ class Fedorenko2016Dataset(AssemblyDataset[Fedorenko2016Options]):
             findings=tuple(findings),
             **no_audio(Reason.MEDIA_NOT_OFFERED, "words were read, not heard"),
         )
-
-
-class Fedorenko2016(AssemblyReader):
-    """Word-level ECoG of Fedorenko et al. (2016); its dataset class describes the layout."""
-
-    name = "fedorenko2016"
-    summary = "Fedorenko et al. 2016: ECoG while reading sentences, one response per word (netCDF assembly)"
-    Options = Fedorenko2016Options
-    dataset = Fedorenko2016Dataset
-    download = download(
-        "Fedorenko2016.language",
-        "Fedorenko, E. et al. (2016). Neural correlate of the construction of sentence meaning. "
-        "PNAS 113, E6256-E6262.",
-    )

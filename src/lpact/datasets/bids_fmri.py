@@ -15,7 +15,6 @@ import numpy as np
 
 from lpact.codes import Reason
 from lpact.datasets._bids import entities, fill, labels, stem
-from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TextTable, invalid
 from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import (
@@ -29,7 +28,7 @@ from lpact.datasets._fmri import (
     no_events,
     read_events,
 )
-from lpact.datasets._folder_dataset import FolderReader, labelled_words
+from lpact.datasets._folder_dataset import labelled_words
 from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
 from lpact.datasets.catalogue import optional, required
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
@@ -76,21 +75,52 @@ class BidsFmriOptions(FmriOptions):
     """Column of the events that holds the words."""
 
 
-class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
-    """An opened BIDS dataset."""
+def _events(scan: Scan) -> Path:
+    if scan.events is None:
+        raise no_events(scan, "add the file, or unset start_event and name a words table")
+    return scan.events
 
+
+def _times(table: TextTable) -> tuple[FloatArray, FloatArray]:
+    """Return onsets and offsets in seconds, NaN where a cell is missing."""
+
+    def numbers(column: str) -> FloatArray:
+        table.require((column,))
+        return np.array(table.numbers_or_nan(column), dtype=np.float64)
+
+    onset_s = numbers(next((name for name in ONSET if name in table.columns), "onset"))
+    offset = next((name for name in OFFSET if name in table.columns), None)
+    if offset is None and "duration" in table.columns:
+        return onset_s, onset_s + numbers("duration")
+    return onset_s, numbers(offset or "offset")
+
+
+class BidsFmri(FmriDataset[BidsFmriOptions]):
+    """Any BIDS dataset of functional MRI; see docs/how-to/datasets/bids_fmri.md."""
+
+    name = "bids_fmri"
+    summary = "any BIDS fMRI dataset with words, by an atlas or mask, with fMRIPrep's confounds"
+    Options = BidsFmriOptions
+    contents = "a BIDS dataset"
+    extra = "fmri"
+    layout = (
+        required("volumes", "derivatives/**/*_bold.nii.gz", "**/*_bold.nii.gz", "**/*_bold.nii"),
+        optional("events of the runs", "**/*_events.tsv"),
+        optional("confounds", *(f"derivatives/**/*_{name}" for name in CONFOUNDS)),
+        ABOUT,
+    )
     published = DatasetInfo("BIDS dataset", "not stated", "not stated")
 
-    def __init__(self, folder: SourceFolder, options: BidsFmriOptions) -> None:
-        if not options.words:
+    def _open(self) -> None:
+        if not self.options.words:
             raise ConfigError(
                 "the option 'words' is missing",
-                where=f"dataset '{folder.name}', option 'words'",
+                where=f"dataset '{self.folder.name}', option 'words'",
                 got="no value",
                 expected="a table of words, or 'events'",
                 remedy='set words = "stimuli/words.tsv", or words = "events"',
             )
-        super().__init__(folder, options)
+        super()._open()
         self._tables = self._files_of_stimuli("words")
         self._sounds = self._files_of_stimuli("audio")
 
@@ -259,40 +289,3 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
     def _stimulus_paths(self) -> Iterable[Path | None]:
         named = (*self._tables.values(), *self._sounds.values())
         return [self.folder.optional(name) for name in named if name is not None]
-
-
-def _events(scan: Scan) -> Path:
-    if scan.events is None:
-        raise no_events(scan, "add the file, or unset start_event and name a words table")
-    return scan.events
-
-
-def _times(table: TextTable) -> tuple[FloatArray, FloatArray]:
-    """Return onsets and offsets in seconds, NaN where a cell is missing."""
-
-    def numbers(column: str) -> FloatArray:
-        table.require((column,))
-        return np.array(table.numbers_or_nan(column), dtype=np.float64)
-
-    onset_s = numbers(next((name for name in ONSET if name in table.columns), "onset"))
-    offset = next((name for name in OFFSET if name in table.columns), None)
-    if offset is None and "duration" in table.columns:
-        return onset_s, onset_s + numbers("duration")
-    return onset_s, numbers(offset or "offset")
-
-
-class BidsFmri(FolderReader):
-    """Any BIDS dataset of functional MRI; see docs/how-to/datasets/bids_fmri.md."""
-
-    name = "bids_fmri"
-    summary = "any BIDS fMRI dataset with words, by an atlas or mask, with fMRIPrep's confounds"
-    Options = BidsFmriOptions
-    dataset = BidsFmriDataset
-    contents = "a BIDS dataset"
-    extra = "fmri"
-    layout = (
-        required("volumes", "derivatives/**/*_bold.nii.gz", "**/*_bold.nii.gz", "**/*_bold.nii"),
-        optional("events of the runs", "**/*_events.tsv"),
-        optional("confounds", *(f"derivatives/**/*_{name}" for name in CONFOUNDS)),
-        ABOUT,
-    )

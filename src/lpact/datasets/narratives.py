@@ -30,7 +30,6 @@ from lpact.datasets._fmri import (
     read_events,
 )
 from lpact.datasets._folder_dataset import (
-    FolderReader,
     ends_sentence,
     first_file,
     read_json,
@@ -67,9 +66,87 @@ class NarrativesOptions(FmriOptions):
     """For a task, seconds from the first volume to the start of its audio; replaces its events files."""
 
 
-class NarrativesDataset(FmriDataset[NarrativesOptions]):
-    """The opened collection."""
+def _alignment(story: str) -> str:
+    return f"stimuli/gentle/{story}/align.csv"
 
+
+def _transcripts(story: str) -> tuple[str, str]:
+    return f"stimuli/gentle/{story}/transcript.txt", f"stimuli/transcripts/{story}_transcript.txt"
+
+
+def _audio_onset_s(path: Path, story: str, option: str) -> float:
+    """Return when the audio of a story starts: the onset of the first event that names it in ``stim_file``.
+
+    Where no event names a file, that is the first with ``trial_type`` music or story. A story that plays another file
+    is an error: the alignment would not be on its clock.
+    """
+    events = read_events(path)
+    played = [event for event in events if event.kind == "story"]
+    if not played:
+        found = "trial_type " + ", ".join(sorted({event.kind for event in events}))
+        raise invalid(path, found, "an event with trial_type 'story'", remedy=option)
+    names = (story, ALSO_CALLED.get(story, story))
+    for event in played:
+        if _sound(event) not in ("", *names):
+            found = f"{event.stimulus!r} at {event.onset_s:g} s"
+            expected = f"'{story}_audio.wav', whose alignment is {_alignment(story)}"
+            raise invalid(f"{path}, column 'stim_file'", found, expected, remedy=option)
+    audio = [event.onset_s for event in events if _sound(event) in names]
+    return (audio or [event.onset_s for event in events if event.kind in ("music", "story")])[0]
+
+
+def _sound(event: Event) -> str:
+    """Return the story whose audio an event plays; empty where it names no file."""
+    name = event.stimulus.strip()
+    if name == "n/a":
+        return ""
+    return Path(name.replace("\\", "/")).name.removesuffix(".wav").removesuffix("_audio")
+
+
+def _heard_version(events_path: Path | None) -> str:
+    events = [] if events_path is None else read_events(events_path)
+    names = sorted({_sound(event) for event in events if event.kind == "story"})
+    return next((name for name in names if name.startswith(VERSIONS)), DEFAULT_VERSION)
+
+
+class Narratives(FmriDataset[NarrativesOptions]):
+    """Narratives; see docs/how-to/datasets/narratives.md."""
+
+    name = "narratives"
+    summary = "Narratives (ds002345): fMRI of story listening, by an atlas or mask"
+    Options = NarrativesOptions
+    contents = "stimuli/gentle/, derivatives/ and the subjects' folders of ds002345"
+    role = "secondary"
+    extra = "fmri"
+    layout = (
+        required("word alignments", "stimuli/gentle/*/align.csv"),
+        required(
+            "volumes in a standard space",
+            "derivatives/afni-nosmooth/sub-*/func/*_desc-clean_bold.nii.gz",
+            "derivatives/afni-smooth/sub-*/func/*_desc-clean_bold.nii.gz",
+            "derivatives/fmriprep/sub-*/func/*_desc-preproc_bold.nii.gz",
+        ),
+        required("events of the runs", "sub-*/func/*_events.tsv"),
+        optional("list of scans to leave out", EXCLUDE_LIST),
+        optional("transcripts", "stimuli/gentle/*/transcript.txt", "stimuli/transcripts/*.txt"),
+        optional("audio of the stories", "stimuli/*_audio.wav"),
+        ABOUT,
+    )
+    download = Download(
+        method="datalad",
+        identifier="///labs/hasson/narratives",
+        version="1.1.4",
+        size="see the page: derivatives of one pipeline and space take hundreds of GB, one story far less",
+        licence="CC0",
+        homepage="https://openneuro.org/datasets/ds002345",
+        include=(
+            "code/*.json",
+            "stimuli",
+            "sub-*/func/*_events.tsv",
+            "derivatives/afni-nosmooth/sub-*/func/*_space-MNI152NLin2009cAsym_*_bold.nii.gz",
+        ),
+        citation="Nastase et al. (2021), Scientific Data 8, 250",
+    )
     published = DatasetInfo("OpenNeuro ds002345 (Narratives)", "not stated", "CC0")
     published_tr_s = 1.5
 
@@ -219,87 +296,3 @@ class NarrativesDataset(FmriDataset[NarrativesOptions]):
         for story in self.stimulus_ids():
             names += [_alignment(story), *_transcripts(story), f"stimuli/{story}_audio.wav"]
         return [self.folder.optional(name) for name in names]
-
-
-def _alignment(story: str) -> str:
-    return f"stimuli/gentle/{story}/align.csv"
-
-
-def _transcripts(story: str) -> tuple[str, str]:
-    return f"stimuli/gentle/{story}/transcript.txt", f"stimuli/transcripts/{story}_transcript.txt"
-
-
-def _audio_onset_s(path: Path, story: str, option: str) -> float:
-    """Return when the audio of a story starts: the onset of the first event that names it in ``stim_file``.
-
-    Where no event names a file, that is the first with ``trial_type`` music or story. A story that plays another file
-    is an error: the alignment would not be on its clock.
-    """
-    events = read_events(path)
-    played = [event for event in events if event.kind == "story"]
-    if not played:
-        found = "trial_type " + ", ".join(sorted({event.kind for event in events}))
-        raise invalid(path, found, "an event with trial_type 'story'", remedy=option)
-    names = (story, ALSO_CALLED.get(story, story))
-    for event in played:
-        if _sound(event) not in ("", *names):
-            found = f"{event.stimulus!r} at {event.onset_s:g} s"
-            expected = f"'{story}_audio.wav', whose alignment is {_alignment(story)}"
-            raise invalid(f"{path}, column 'stim_file'", found, expected, remedy=option)
-    audio = [event.onset_s for event in events if _sound(event) in names]
-    return (audio or [event.onset_s for event in events if event.kind in ("music", "story")])[0]
-
-
-def _sound(event: Event) -> str:
-    """Return the story whose audio an event plays; empty where it names no file."""
-    name = event.stimulus.strip()
-    if name == "n/a":
-        return ""
-    return Path(name.replace("\\", "/")).name.removesuffix(".wav").removesuffix("_audio")
-
-
-def _heard_version(events_path: Path | None) -> str:
-    events = [] if events_path is None else read_events(events_path)
-    names = sorted({_sound(event) for event in events if event.kind == "story"})
-    return next((name for name in names if name.startswith(VERSIONS)), DEFAULT_VERSION)
-
-
-class Narratives(FolderReader):
-    """Narratives; see docs/how-to/datasets/narratives.md."""
-
-    name = "narratives"
-    summary = "Narratives (ds002345): fMRI of story listening, by an atlas or mask"
-    Options = NarrativesOptions
-    dataset = NarrativesDataset
-    contents = "stimuli/gentle/, derivatives/ and the subjects' folders of ds002345"
-    role = "secondary"
-    extra = "fmri"
-    layout = (
-        required("word alignments", "stimuli/gentle/*/align.csv"),
-        required(
-            "volumes in a standard space",
-            "derivatives/afni-nosmooth/sub-*/func/*_desc-clean_bold.nii.gz",
-            "derivatives/afni-smooth/sub-*/func/*_desc-clean_bold.nii.gz",
-            "derivatives/fmriprep/sub-*/func/*_desc-preproc_bold.nii.gz",
-        ),
-        required("events of the runs", "sub-*/func/*_events.tsv"),
-        optional("list of scans to leave out", EXCLUDE_LIST),
-        optional("transcripts", "stimuli/gentle/*/transcript.txt", "stimuli/transcripts/*.txt"),
-        optional("audio of the stories", "stimuli/*_audio.wav"),
-        ABOUT,
-    )
-    download = Download(
-        method="datalad",
-        identifier="///labs/hasson/narratives",
-        version="1.1.4",
-        size="see the page: derivatives of one pipeline and space take hundreds of GB, one story far less",
-        licence="CC0",
-        homepage="https://openneuro.org/datasets/ds002345",
-        include=(
-            "code/*.json",
-            "stimuli",
-            "sub-*/func/*_events.tsv",
-            "derivatives/afni-nosmooth/sub-*/func/*_space-MNI152NLin2009cAsym_*_bold.nii.gz",
-        ),
-        citation="Nastase et al. (2021), Scientific Data 8, 250",
-    )

@@ -21,12 +21,10 @@ import polars as pl
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TextTable, invalid, read_text
 from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import (
     FolderDataset,
-    FolderReader,
     no_audio,
     sentences_by_punctuation,
     words_table,
@@ -82,125 +80,6 @@ class NaturalStoriesOptions(PluginOptions):
 
     word_s: float = Field(0.35, gt=0)
     """Nominal time of a word, in seconds; readers set their own pace."""
-
-
-class NaturalStoriesDataset(FolderDataset[NaturalStoriesOptions, Path]):
-    """The opened corpus: one stimulus, no recordings."""
-
-    info = DatasetInfo("Natural Stories Corpus, Futrell et al. 2021", "as found", LICENCE)
-
-    def __init__(self, folder: SourceFolder, options: NaturalStoriesOptions) -> None:
-        super().__init__(folder, options)
-        self._path = folder.file(WORDS, StimulusError)
-        found = {relative: folder.optional(relative, StimulusError) for relative in OPTIONAL}
-        self._found = {relative: path for relative, path in found.items() if path is not None}
-
-    def stimulus_ids(self) -> list[str]:
-        """Return the one stimulus, of all stories."""
-        return [STIMULUS]
-
-    def _recording(self, recording_id: RecordingId, files: Path) -> Recording:
-        raise NotImplementedError  # there are no recordings
-
-    def _paths(self) -> list[Path | None]:
-        return [self._path, *self._found.values()]
-
-    def _stimulus(self, stimulus_id: str) -> Stimulus:
-        findings = Findings(self.folder.where(self._path))
-        codes, words, bare = _read_words(self._path)
-        if AS_READ in self._found:
-            words = self._as_read(codes, words, findings)
-        stories, titles = [str(story) for story, _ in codes], dict(enumerate(TITLES, start=1))
-        step_s, n_words = self.options.word_s, len(words)
-        sentence, parses = self._parses(codes, words, stories, findings)
-        return Stimulus(
-            id=stimulus_id,
-            words=words_table(
-                words,
-                [step_s * i for i in range(n_words)],
-                [step_s * (i + 1) for i in range(n_words)],
-                sentence,
-                stories,
-                {
-                    "title": [titles.get(story, "") for story, _ in codes],
-                    "zone": [zone for _, zone in codes],
-                    "bare_word": bare,
-                    **self._reading_times(codes, words),
-                    **parses,
-                },
-            ),
-            where=findings.where,
-            findings=tuple(findings),
-            **no_audio(
-                Reason.MEDIA_NOT_OFFERED,
-                "stories were read; recordings of them are in audio/ of the repository, and are not read",
-            ),
-        )
-
-    def _keyed(self, relative: str, codes: list[Code]) -> tuple[TextTable, list[int]]:
-        """Return a table by story and word, and the row of every word in it."""
-        table = TextTable(self._found[relative], StimulusError)
-        table.require(["word", "zone", "item"])
-        row_of: dict[Code, int] = {}
-        known = set(codes)
-        rows = zip(table.integers("item"), table.integers("zone"), strict=True)
-        for row, code in enumerate(rows):
-            if code in row_of or code not in known:
-                raise table.wrong("zone", row, f"every word of {WORDS} once, and no other")
-            row_of[code] = row
-        if missing := [code for code in codes if code not in row_of]:
-            found = f"{len(row_of)} lines; none for word {missing[0][1]} of story {missing[0][0]}"
-            expected = f"the {len(codes)} words of {WORDS}, from the same version"
-            raise invalid(table.path, found, expected, StimulusError)
-        return table, [row_of[code] for code in codes]
-
-    def _as_read(self, codes: list[Code], words: list[str], findings: Findings) -> list[str]:
-        """Return the words as they were shown to readers, and note where they differ."""
-        table, rows = self._keyed(AS_READ, codes)
-        cells = table.text("word")
-        shown = [cells[row] for row in rows]
-        other = [i for i, (a, b) in enumerate(zip(shown, words, strict=True)) if a != b]
-        if other:
-            (story, zone), i = codes[other[0]], other[0]
-            findings.note(
-                "word",
-                Reason.SIDECAR_DISAGREES,
-                f"{len(other)} word(s) of {AS_READ} other than in {WORDS}; first: word {zone} of story {story}, "
-                f"{shown[i]!r}, not {words[i]!r}",
-                "the same words in both",
-                "nothing to do: the words are those that were read, typing errors included",
-            )
-        return shown
-
-    def _reading_times(self, codes: list[Code], words: list[str]) -> dict[str, pl.Series]:
-        if TIMES not in self._found:
-            return {}
-        table, rows = self._keyed(TIMES, codes)
-        table.require(list(READING))
-        cells = table.text("word")
-        for row, word in zip(rows, words, strict=True):
-            if AS_READ in self._found and cells[row] != word:
-                raise table.wrong("word", row, f"{word!r}, as in {AS_READ}")
-        times = {
-            name: pl.Series(table.numbers(column)).gather(rows) for column, name in READING.items()
-        }
-        return times | {"n_readers": times["n_readers"].cast(pl.Int64)}
-
-    def _parses(
-        self, codes: list[Code], words: list[str], stories: list[str], findings: Findings
-    ) -> tuple[IntArray, dict[str, Any]]:
-        """Return sentences and columns of the parse if it covers all words, otherwise sentences by punctuation."""
-        tree = read_dependencies(self._found[UD], codes) if UD in self._found else "no such file"
-        if isinstance(tree, str):
-            findings.note(
-                UD,
-                Reason.SENTENCES_BY_RULE,
-                f"{UD}: {tree}",
-                "a parse of every word",
-                "download the parse into the folder; without it sentences end with their punctuation",
-            )
-            return sentences_by_punctuation(words, stories), {}
-        return tree.pop("sentence"), tree
 
 
 def _read_words(path: Path) -> tuple[list[Code], list[str], list[str]]:
@@ -319,13 +198,12 @@ def _above(token: _Token, tokens: list[_Token], top: dict[Code, _Token]) -> _Tok
     return None
 
 
-class NaturalStories(FolderReader):
+class NaturalStories(FolderDataset[NaturalStoriesOptions, Path]):
     """The Natural Stories corpus; see docs/how-to/datasets/natural_stories.md."""
 
     name = "natural_stories"
     summary = "Natural Stories: words, self-paced reading times and parses, without brain data"
     Options = NaturalStoriesOptions
-    dataset = NaturalStoriesDataset
     contents = f"a folder with {WORDS}"
     role = "diagnostic"
     layout = (
@@ -352,3 +230,116 @@ class NaturalStories(FolderReader):
         citation="Futrell, R. et al. (2021). The Natural Stories corpus: a reading-time corpus of English texts "
         "containing rare syntactic constructions. Language Resources and Evaluation 55, 63-77.",
     )
+    info = DatasetInfo("Natural Stories Corpus, Futrell et al. 2021", "as found", LICENCE)
+
+    def _open(self) -> None:
+        self._path = self.folder.file(WORDS, StimulusError)
+        found = {relative: self.folder.optional(relative, StimulusError) for relative in OPTIONAL}
+        self._found = {relative: path for relative, path in found.items() if path is not None}
+
+    def stimulus_ids(self) -> list[str]:
+        """Return the one stimulus, of all stories."""
+        return [STIMULUS]
+
+    def _recording(self, recording_id: RecordingId, files: Path) -> Recording:
+        raise NotImplementedError  # there are no recordings
+
+    def _paths(self) -> list[Path | None]:
+        return [self._path, *self._found.values()]
+
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
+        findings = Findings(self.folder.where(self._path))
+        codes, words, bare = _read_words(self._path)
+        if AS_READ in self._found:
+            words = self._as_read(codes, words, findings)
+        stories, titles = [str(story) for story, _ in codes], dict(enumerate(TITLES, start=1))
+        step_s, n_words = self.options.word_s, len(words)
+        sentence, parses = self._parses(codes, words, stories, findings)
+        return Stimulus(
+            id=stimulus_id,
+            words=words_table(
+                words,
+                [step_s * i for i in range(n_words)],
+                [step_s * (i + 1) for i in range(n_words)],
+                sentence,
+                stories,
+                {
+                    "title": [titles.get(story, "") for story, _ in codes],
+                    "zone": [zone for _, zone in codes],
+                    "bare_word": bare,
+                    **self._reading_times(codes, words),
+                    **parses,
+                },
+            ),
+            where=findings.where,
+            findings=tuple(findings),
+            **no_audio(
+                Reason.MEDIA_NOT_OFFERED,
+                "stories were read; recordings of them are in audio/ of the repository, and are not read",
+            ),
+        )
+
+    def _keyed(self, relative: str, codes: list[Code]) -> tuple[TextTable, list[int]]:
+        """Return a table by story and word, and the row of every word in it."""
+        table = TextTable(self._found[relative], StimulusError)
+        table.require(["word", "zone", "item"])
+        row_of: dict[Code, int] = {}
+        known = set(codes)
+        rows = zip(table.integers("item"), table.integers("zone"), strict=True)
+        for row, code in enumerate(rows):
+            if code in row_of or code not in known:
+                raise table.wrong("zone", row, f"every word of {WORDS} once, and no other")
+            row_of[code] = row
+        if missing := [code for code in codes if code not in row_of]:
+            found = f"{len(row_of)} lines; none for word {missing[0][1]} of story {missing[0][0]}"
+            expected = f"the {len(codes)} words of {WORDS}, from the same version"
+            raise invalid(table.path, found, expected, StimulusError)
+        return table, [row_of[code] for code in codes]
+
+    def _as_read(self, codes: list[Code], words: list[str], findings: Findings) -> list[str]:
+        """Return the words as they were shown to readers, and note where they differ."""
+        table, rows = self._keyed(AS_READ, codes)
+        cells = table.text("word")
+        shown = [cells[row] for row in rows]
+        other = [i for i, (a, b) in enumerate(zip(shown, words, strict=True)) if a != b]
+        if other:
+            (story, zone), i = codes[other[0]], other[0]
+            findings.note(
+                "word",
+                Reason.SIDECAR_DISAGREES,
+                f"{len(other)} word(s) of {AS_READ} other than in {WORDS}; first: word {zone} of story {story}, "
+                f"{shown[i]!r}, not {words[i]!r}",
+                "the same words in both",
+                "nothing to do: the words are those that were read, typing errors included",
+            )
+        return shown
+
+    def _reading_times(self, codes: list[Code], words: list[str]) -> dict[str, pl.Series]:
+        if TIMES not in self._found:
+            return {}
+        table, rows = self._keyed(TIMES, codes)
+        table.require(list(READING))
+        cells = table.text("word")
+        for row, word in zip(rows, words, strict=True):
+            if AS_READ in self._found and cells[row] != word:
+                raise table.wrong("word", row, f"{word!r}, as in {AS_READ}")
+        times = {
+            name: pl.Series(table.numbers(column)).gather(rows) for column, name in READING.items()
+        }
+        return times | {"n_readers": times["n_readers"].cast(pl.Int64)}
+
+    def _parses(
+        self, codes: list[Code], words: list[str], stories: list[str], findings: Findings
+    ) -> tuple[IntArray, dict[str, Any]]:
+        """Return sentences and columns of the parse if it covers all words, otherwise sentences by punctuation."""
+        tree = read_dependencies(self._found[UD], codes) if UD in self._found else "no such file"
+        if isinstance(tree, str):
+            findings.note(
+                UD,
+                Reason.SENTENCES_BY_RULE,
+                f"{UD}: {tree}",
+                "a parse of every word",
+                "download the parse into the folder; without it sentences end with their punctuation",
+            )
+            return sentences_by_punctuation(words, stories), {}
+        return tree.pop("sentence"), tree

@@ -27,7 +27,7 @@ from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TextTable, invalid, read_text
 from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import ABOUT, FmriDataset, FmriOptions, Scan, find_scan
-from lpact.datasets._folder_dataset import FolderReader, sentences_by_pauses, words_table
+from lpact.datasets._folder_dataset import sentences_by_pauses, words_table
 from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
 from lpact.datasets.catalogue import Download, optional, required
 from lpact.errors import RecordingError, StimulusError
@@ -91,67 +91,6 @@ class PetitPrinceOptions(FmriOptions):
     """Value of `space-` in file names."""
     audio_onset_s: float = 0.0
     """Seconds from the start of the first volume to the start of the audio."""
-
-
-class PetitPrinceDataset(FmriDataset[PetitPrinceOptions]):
-    """The opened dataset, in one language."""
-
-    published = DatasetInfo("OpenNeuro ds003643 (Le Petit Prince)", "not stated", "CC0")
-    published_tr_s = 2.0
-
-    def _find_scans(self) -> list[tuple[RecordingId, Scan]]:
-        language = self.options.language
-        pattern = (
-            f"derivatives/sub-{language}*/func/*_task-lpp{language}_run-*_"
-            f"space-{self.options.space}_desc-preproc_bold.nii.gz"
-        )
-        found = self.folder.glob(pattern, RecordingError)
-        if not found:
-            raise self._no_volumes(pattern, [], "language and space")
-        runs: dict[str, list[Path]] = {}
-        for bold in self._bold_files(found):
-            runs.setdefault(entities(bold)["sub"], []).append(bold)
-        return [
-            (
-                RecordingId(subject, "1", str(section), self._section_name(section)),
-                replace(find_scan(self.folder, bold), events=None),
-            )
-            for subject, paths in sorted(runs.items())
-            for section, bold in enumerate(_nine_runs(subject, paths), start=1)
-        ]
-
-    def _section_name(self, section: int) -> str:
-        return f"lpp{self.options.language}-section{section}"
-
-    def stimulus_ids(self) -> list[str]:
-        """Return every section."""
-        return [self._section_name(section) for section in range(1, N_SECTIONS + 1)]
-
-    @cached_property
-    def _annotation(self) -> Annotation:
-        return Annotation(self.folder, self.options.language, self.options.sentence_pause_s)
-
-    def _stimulus_onset(self, scan: Scan, stimulus_id: str, findings: Findings) -> float:  # noqa: ARG002
-        return self.options.audio_onset_s
-
-    def _stimulus(self, stimulus_id: str) -> Stimulus:
-        number = self.stimulus_ids().index(stimulus_id) + 1
-        findings = Findings(f"{self.folder.where(self._annotation.path)}, section {number}")
-        return Stimulus(
-            id=stimulus_id,
-            words=self._annotation.section(number, findings),
-            where=findings.where,
-            findings=tuple(findings),
-            **self._audio(self._sound(number), f"no audio of section {number} in stimuli/"),
-        )
-
-    def _stimulus_paths(self) -> Iterable[Path | None]:
-        sounds = [self._sound(number) for number in range(1, N_SECTIONS + 1)]
-        return [*self._annotation.paths, *sounds]
-
-    def _sound(self, number: int) -> Path | None:
-        pattern = f"stimuli/task-lpp{self.options.language}_section[-_]{number}.wav"
-        return next(iter(self.folder.glob(pattern)), None)
 
 
 def _nine_runs(subject: str, paths: list[Path]) -> list[Path]:
@@ -417,13 +356,12 @@ def _without(sentence: Sequence[Token], gone: Sequence[int]) -> list[Token]:
     return [replace(sentence[i], head=place.get(heads[i], 0), relation=relations[i]) for i in kept]
 
 
-class PetitPrince(FolderReader):
+class PetitPrince(FmriDataset[PetitPrinceOptions]):
     """Le Petit Prince; see docs/how-to/datasets/petit_prince.md."""
 
     name = "petit_prince"
     summary = "Le Petit Prince (ds003643): fMRI of an audiobook in English, Chinese or French"
     Options = PetitPrinceOptions
-    dataset = PetitPrinceDataset
     contents = "annotation/ and derivatives/ of ds003643"
     role = "secondary"
     extra = "fmri"
@@ -448,3 +386,59 @@ class PetitPrince(FolderReader):
         include=("annotation/EN/*", "stimuli/*", "derivatives/sub-EN*/func/*"),
         citation="Li et al. (2022), Scientific Data 9, 530",
     )
+    published = DatasetInfo("OpenNeuro ds003643 (Le Petit Prince)", "not stated", "CC0")
+    published_tr_s = 2.0
+
+    def _find_scans(self) -> list[tuple[RecordingId, Scan]]:
+        language = self.options.language
+        pattern = (
+            f"derivatives/sub-{language}*/func/*_task-lpp{language}_run-*_"
+            f"space-{self.options.space}_desc-preproc_bold.nii.gz"
+        )
+        found = self.folder.glob(pattern, RecordingError)
+        if not found:
+            raise self._no_volumes(pattern, [], "language and space")
+        runs: dict[str, list[Path]] = {}
+        for bold in self._bold_files(found):
+            runs.setdefault(entities(bold)["sub"], []).append(bold)
+        return [
+            (
+                RecordingId(subject, "1", str(section), self._section_name(section)),
+                replace(find_scan(self.folder, bold), events=None),
+            )
+            for subject, paths in sorted(runs.items())
+            for section, bold in enumerate(_nine_runs(subject, paths), start=1)
+        ]
+
+    def _section_name(self, section: int) -> str:
+        return f"lpp{self.options.language}-section{section}"
+
+    def stimulus_ids(self) -> list[str]:
+        """Return every section."""
+        return [self._section_name(section) for section in range(1, N_SECTIONS + 1)]
+
+    @cached_property
+    def _annotation(self) -> Annotation:
+        return Annotation(self.folder, self.options.language, self.options.sentence_pause_s)
+
+    def _stimulus_onset(self, scan: Scan, stimulus_id: str, findings: Findings) -> float:  # noqa: ARG002
+        return self.options.audio_onset_s
+
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
+        number = self.stimulus_ids().index(stimulus_id) + 1
+        findings = Findings(f"{self.folder.where(self._annotation.path)}, section {number}")
+        return Stimulus(
+            id=stimulus_id,
+            words=self._annotation.section(number, findings),
+            where=findings.where,
+            findings=tuple(findings),
+            **self._audio(self._sound(number), f"no audio of section {number} in stimuli/"),
+        )
+
+    def _stimulus_paths(self) -> Iterable[Path | None]:
+        sounds = [self._sound(number) for number in range(1, N_SECTIONS + 1)]
+        return [*self._annotation.paths, *sounds]
+
+    def _sound(self, number: int) -> Path | None:
+        pattern = f"stimuli/task-lpp{self.options.language}_section[-_]{number}.wav"
+        return next(iter(self.folder.glob(pattern)), None)

@@ -24,7 +24,7 @@ from lpact.datasets._files.hdf5 import hdf5_dataset, open_hdf5
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TextTable, invalid
 from lpact.datasets._finding import Findings
-from lpact.datasets._folder_dataset import FolderDataset, FolderReader, ends_sentence, words_table
+from lpact.datasets._folder_dataset import FolderDataset, ends_sentence, words_table
 from lpact.datasets._mne import open_recording, recording_files
 from lpact.datasets.base import FeatureKey, OfferedFeatures, Recording, RecordingId, Stimulus
 from lpact.datasets.catalogue import Download, optional, required
@@ -68,144 +68,6 @@ class PodcastOptions(PluginOptions):
     """
     token_pooling: Literal["mean", "last"] = "mean"  # noqa: S105
     """How a word's tokens become one row: their mean, or the last of them."""
-
-
-class PodcastDataset(FolderDataset[PodcastOptions, Path]):
-    """An opened folder."""
-
-    def __init__(self, folder: SourceFolder, options: PodcastOptions) -> None:
-        super().__init__(folder, options)
-        self.info = read_description(folder)
-        pattern = _SIGNALS[options.signal]
-        self.recordings = {
-            RecordingId(entities(path)["sub"], "1", "1", STIMULUS): path
-            for path in folder.glob(pattern, RecordingError)
-        }
-        if not self.recordings:
-            raise InputError(
-                "the folder holds no recording",
-                where=f"{folder.root}, option signal = '{options.signal}'",
-                got=f"nothing like {pattern}",
-                expected=pattern.replace("*", "<XX>"),
-                remedy="download that part of the dataset, or choose the other signal",
-            )
-
-    def _electrodes(self, subject: str) -> Path | None:
-        name = f"sub-{subject}/ieeg/sub-{subject}_space-{FRAME}_electrodes.tsv"
-        return self.folder.optional(name, RecordingError)
-
-    def _recording(self, recording_id: RecordingId, files: Path) -> Recording:
-        subject = recording_id.subject
-        sidecar = channels = None
-        if self.options.signal == "raw":
-            stem = f"sub-{subject}/ieeg/sub-{subject}_task-podcast"
-            sidecar = self.folder.optional(f"{stem}_ieeg.json", RecordingError)
-            channels = self.folder.file(f"{stem}_channels.tsv", RecordingError)
-        recording, _ = open_recording(
-            self.folder,
-            files,
-            recording_id,
-            wanted=("ecog", "seeg", "dbs"),
-            comparable=False,
-            sidecar=sidecar,
-            channels=channels,
-            places=lambda own, ids: self._places(subject, own, ids),
-            envelope=self.options.signal == "highgamma",
-            start_s=-self.options.audio_start_s,
-        )
-        return recording
-
-    def _places(self, subject: str, own: Places, ids: Sequence[str]) -> Places:
-        """Return the places of the units: from the file, and where that has none, from the electrode table."""
-        path, inside = self._electrodes(subject), own.coordinates_mm
-        if path is None:
-            return Places(inside, FRAME, own.regions)
-        listed = read_electrodes(
-            path, ids, unit="mm", frame=FRAME, region_column="", where=self.folder.where(path)
-        )
-        known = np.isfinite(inside).all(axis=1, keepdims=True)
-        coordinates = np.where(known, inside, listed.coordinates_mm)
-        return Places(coordinates, FRAME, listed.regions, listed.findings)
-
-    def _stimulus(self, stimulus_id: str) -> Stimulus:
-        """Read the words and their annotations; features are read when they are loaded."""
-        transcript, findings = read_transcript(self.folder)
-        tokens: dict[str, TokenTable] = {}
-        for name in dict.fromkeys((GPT2, SYNTAX, *self.options.features)):
-            path = self.folder.optional(token_table(name), StimulusError)
-            if path is not None:
-                tokens[name] = TokenTable(path, transcript, findings)
-        sources: dict[FeatureKey, FeatureSource] = {}
-        order = transcript.order()
-        for name in self.options.features:
-            path = self.folder.optional(f"stimuli/{name}/features.hdf5", StimulusError)
-            if path is not None:
-                self.folder.file(token_table(name), StimulusError)
-                sources |= feature_sources(name, path, tokens[name])
-                gone = order[tokens[name].first_row[order] < 0]
-                if gone.size:
-                    words = [f"{i} {transcript.words[i]!r}" for i in gone[:4]]
-                    findings.excluded(
-                        "word_idx",
-                        Reason.SOURCE_ROWS_LEFT_OUT,
-                        f"{gone.size} word(s) without features of {name}: {', '.join(words)}",
-                        "features for every word",
-                        f"the words are left out; leave {name} out of the option 'features' to keep them",
-                    )
-                    order = order[~np.isin(order, gone)]
-        words = [transcript.words[i] for i in order]
-        onset_s, offset_s = transcript.start_s[order], transcript.end_s[order]
-        sentences = sentence_numbers(words, onset_s, offset_s)
-        findings.sentences_by_rule(
-            f"{len(set(sentences.tolist()))} sentences: they begin after final punctuation, and at capitalised "
-            f"words that are also written small, or that follow {SENTENCE_PAUSE_S:g} s of silence",
-            "numbered sentences",
-            "nothing to do; sentences that begin with 'I' or a name without a pause join the one before",
-        )
-        columns: dict[str, Any] = {"word_idx": order}
-        mechanisms = {}
-        if GPT2 in tokens:
-            surprisal, entropy = (bits[order] for bits in surprisal_bits(tokens[GPT2]))
-            columns |= {"gpt2_surprisal": surprisal, "gpt2_entropy": entropy}
-            if np.isfinite(surprisal).all():
-                mechanisms["surprisal"] = surprisal
-        if SYNTAX in tokens:
-            table, rows = tokens[SYNTAX].table, tokens[SYNTAX].first_row[order]
-            table.require(("pos", "dep"))
-            for column in ("pos", "dep"):
-                cells = table.cells(column)
-                found = [cells[row] if row >= 0 else None for row in rows]
-                columns[column] = pl.Series(found, dtype=pl.String)
-        audio = self.folder.optional(AUDIO, StimulusError)
-        pooling = self.options.token_pooling
-        return Stimulus(
-            id=stimulus_id,
-            words=words_table(words, onset_s, offset_s, sentences, STIMULUS, columns),
-            where=findings.where,
-            features={
-                key: OfferedFeatures(str(source[0]), partial(load_words, *source, order, pooling))
-                for key, source in sources.items()
-            },
-            mechanisms=mechanisms,
-            transcripts={STIMULUS: " ".join(words)},
-            findings=tuple(findings),
-            **self._audio(audio, f"{AUDIO} is not in the folder"),
-        )
-
-    def _paths(self) -> Iterator[Path | None]:
-        folder = self.folder
-        yield folder.file(DESCRIPTION)
-        for recording_id, path in self.recordings.items():
-            yield from recording_files(folder, path)
-            yield self._electrodes(recording_id.subject)
-            if self.options.signal == "raw":
-                stem = folder.relative(path).removesuffix("_ieeg.edf")
-                yield from map(folder.optional, (f"{stem}_channels.tsv", f"{stem}_ieeg.json"))
-        yield read_transcript(folder)[0].path
-        names = [AUDIO, token_table(SYNTAX), token_table(GPT2)]
-        for name in self.options.features:
-            names += [f"stimuli/{name}/features.hdf5", token_table(name)]
-        yield from map(folder.optional, names)
 
 
 def token_table(name: str) -> str:
@@ -409,7 +271,7 @@ def feature_sources(name: str, path: Path, tokens: TokenTable) -> dict[FeatureKe
     }
 
 
-class PodcastEcog(FolderReader):
+class PodcastEcog(FolderDataset[PodcastOptions, Path]):
     """The Podcast ECoG dataset; see docs/how-to/datasets/podcast_ecog.md."""
 
     name = "podcast_ecog"
@@ -417,7 +279,6 @@ class PodcastEcog(FolderReader):
         "Podcast ECoG (ds005574): nine people hear a 30-minute story; high-gamma envelope, 512 Hz"
     )
     Options = PodcastOptions
-    dataset = PodcastDataset
     contents = "the folder of ds005574, with derivatives/ecogprep/ and stimuli/"
     extra = "meeg"
     layout = (
@@ -448,3 +309,137 @@ class PodcastEcog(FolderReader):
         citation="Zada, Z., Nastase, S. A., Aubrey, B., et al. (2025). The 'Podcast' ECoG dataset for modeling "
         "neural activity during natural language comprehension. doi:10.18112/openneuro.ds005574.v1.0.2",
     )
+
+    def _open(self) -> None:
+        folder, options = self.folder, self.options
+        self.info = read_description(folder)
+        pattern = _SIGNALS[options.signal]
+        self.recordings = {
+            RecordingId(entities(path)["sub"], "1", "1", STIMULUS): path
+            for path in folder.glob(pattern, RecordingError)
+        }
+        if not self.recordings:
+            raise InputError(
+                "the folder holds no recording",
+                where=f"{folder.root}, option signal = '{options.signal}'",
+                got=f"nothing like {pattern}",
+                expected=pattern.replace("*", "<XX>"),
+                remedy="download that part of the dataset, or choose the other signal",
+            )
+
+    def _electrodes(self, subject: str) -> Path | None:
+        name = f"sub-{subject}/ieeg/sub-{subject}_space-{FRAME}_electrodes.tsv"
+        return self.folder.optional(name, RecordingError)
+
+    def _recording(self, recording_id: RecordingId, files: Path) -> Recording:
+        subject = recording_id.subject
+        sidecar = channels = None
+        if self.options.signal == "raw":
+            stem = f"sub-{subject}/ieeg/sub-{subject}_task-podcast"
+            sidecar = self.folder.optional(f"{stem}_ieeg.json", RecordingError)
+            channels = self.folder.file(f"{stem}_channels.tsv", RecordingError)
+        recording, _ = open_recording(
+            self.folder,
+            files,
+            recording_id,
+            wanted=("ecog", "seeg", "dbs"),
+            comparable=False,
+            sidecar=sidecar,
+            channels=channels,
+            places=lambda own, ids: self._places(subject, own, ids),
+            envelope=self.options.signal == "highgamma",
+            start_s=-self.options.audio_start_s,
+        )
+        return recording
+
+    def _places(self, subject: str, own: Places, ids: Sequence[str]) -> Places:
+        """Return the places of the units: from the file, and where that has none, from the electrode table."""
+        path, inside = self._electrodes(subject), own.coordinates_mm
+        if path is None:
+            return Places(inside, FRAME, own.regions)
+        listed = read_electrodes(
+            path, ids, unit="mm", frame=FRAME, region_column="", where=self.folder.where(path)
+        )
+        known = np.isfinite(inside).all(axis=1, keepdims=True)
+        coordinates = np.where(known, inside, listed.coordinates_mm)
+        return Places(coordinates, FRAME, listed.regions, listed.findings)
+
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
+        """Read the words and their annotations; features are read when they are loaded."""
+        transcript, findings = read_transcript(self.folder)
+        tokens: dict[str, TokenTable] = {}
+        for name in dict.fromkeys((GPT2, SYNTAX, *self.options.features)):
+            path = self.folder.optional(token_table(name), StimulusError)
+            if path is not None:
+                tokens[name] = TokenTable(path, transcript, findings)
+        sources: dict[FeatureKey, FeatureSource] = {}
+        order = transcript.order()
+        for name in self.options.features:
+            path = self.folder.optional(f"stimuli/{name}/features.hdf5", StimulusError)
+            if path is not None:
+                self.folder.file(token_table(name), StimulusError)
+                sources |= feature_sources(name, path, tokens[name])
+                gone = order[tokens[name].first_row[order] < 0]
+                if gone.size:
+                    words = [f"{i} {transcript.words[i]!r}" for i in gone[:4]]
+                    findings.excluded(
+                        "word_idx",
+                        Reason.SOURCE_ROWS_LEFT_OUT,
+                        f"{gone.size} word(s) without features of {name}: {', '.join(words)}",
+                        "features for every word",
+                        f"the words are left out; leave {name} out of the option 'features' to keep them",
+                    )
+                    order = order[~np.isin(order, gone)]
+        words = [transcript.words[i] for i in order]
+        onset_s, offset_s = transcript.start_s[order], transcript.end_s[order]
+        sentences = sentence_numbers(words, onset_s, offset_s)
+        findings.sentences_by_rule(
+            f"{len(set(sentences.tolist()))} sentences: they begin after final punctuation, and at capitalised "
+            f"words that are also written small, or that follow {SENTENCE_PAUSE_S:g} s of silence",
+            "numbered sentences",
+            "nothing to do; sentences that begin with 'I' or a name without a pause join the one before",
+        )
+        columns: dict[str, Any] = {"word_idx": order}
+        mechanisms = {}
+        if GPT2 in tokens:
+            surprisal, entropy = (bits[order] for bits in surprisal_bits(tokens[GPT2]))
+            columns |= {"gpt2_surprisal": surprisal, "gpt2_entropy": entropy}
+            if np.isfinite(surprisal).all():
+                mechanisms["surprisal"] = surprisal
+        if SYNTAX in tokens:
+            table, rows = tokens[SYNTAX].table, tokens[SYNTAX].first_row[order]
+            table.require(("pos", "dep"))
+            for column in ("pos", "dep"):
+                cells = table.cells(column)
+                found = [cells[row] if row >= 0 else None for row in rows]
+                columns[column] = pl.Series(found, dtype=pl.String)
+        audio = self.folder.optional(AUDIO, StimulusError)
+        pooling = self.options.token_pooling
+        return Stimulus(
+            id=stimulus_id,
+            words=words_table(words, onset_s, offset_s, sentences, STIMULUS, columns),
+            where=findings.where,
+            features={
+                key: OfferedFeatures(str(source[0]), partial(load_words, *source, order, pooling))
+                for key, source in sources.items()
+            },
+            mechanisms=mechanisms,
+            transcripts={STIMULUS: " ".join(words)},
+            findings=tuple(findings),
+            **self._audio(audio, f"{AUDIO} is not in the folder"),
+        )
+
+    def _paths(self) -> Iterator[Path | None]:
+        folder = self.folder
+        yield folder.file(DESCRIPTION)
+        for recording_id, path in self.recordings.items():
+            yield from recording_files(folder, path)
+            yield self._electrodes(recording_id.subject)
+            if self.options.signal == "raw":
+                stem = folder.relative(path).removesuffix("_ieeg.edf")
+                yield from map(folder.optional, (f"{stem}_channels.tsv", f"{stem}_ieeg.json"))
+        yield read_transcript(folder)[0].path
+        names = [AUDIO, token_table(SYNTAX), token_table(GPT2)]
+        for name in self.options.features:
+            names += [f"stimuli/{name}/features.hdf5", token_table(name)]
+        yield from map(folder.optional, names)

@@ -21,12 +21,10 @@ from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets._assemblies import group, sentence_words
-from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TextTable, invalid
 from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import (
     FolderDataset,
-    FolderReader,
     check_known,
     chosen_file,
     no_audio,
@@ -90,11 +88,31 @@ class SentenceTableOptions(PluginOptions):
     """Licence of the table."""
 
 
-class SentenceTableDataset(FolderDataset[SentenceTableOptions, Recording]):
-    """An opened table; recordings are small, and are made when it is opened."""
+class SentenceTable(FolderDataset[SentenceTableOptions, Recording]):
+    """Sentence-level responses in a CSV table; see docs/how-to/datasets/sentence_table.md."""
 
-    def __init__(self, folder: SourceFolder, options: SentenceTableOptions) -> None:
-        super().__init__(folder, options)
+    name = "sentence_table"
+    summary = "responses to sentences in one CSV table, long or wide, as in Tuckute et al. 2024"
+    Options = SentenceTableOptions
+    contents = "a folder with one table (*.csv)"
+    role = "secondary"
+    layout = (
+        required("the table of sentences and responses", "*.csv", "**/*.csv", "*.tsv", "**/*.tsv"),
+    )
+    download = Download(
+        method="manual",
+        identifier="brain-lang-data_participant_20230728.csv",
+        version="20230728",
+        size="not published",
+        licence=LICENCE,
+        homepage="https://github.com/gretatuckute/drive_suppress_brains",
+        steps=("download the table of participants from the homepage into the dataset's folder",),
+        citation="Tuckute, G. et al. (2024). Driving and suppressing the human language network using large "
+        "language models. Nature Human Behaviour 8, 544-561.",
+    )
+
+    def _open(self) -> None:
+        folder, options = self.folder, self.options
         self._path = chosen_file(folder, "**/*.csv", "**/*.tsv", named=options.file, option="file")
         self._where = folder.where(self._path)
         self._table = TextTable(self._path, InputError)
@@ -269,28 +287,3 @@ class SentenceTableDataset(FolderDataset[SentenceTableOptions, Recording]):
 
     def _paths(self) -> list[Path | None]:
         return [self._path]
-
-
-class SentenceTable(FolderReader):
-    """Sentence-level responses in a CSV table; see docs/how-to/datasets/sentence_table.md."""
-
-    name = "sentence_table"
-    summary = "responses to sentences in one CSV table, long or wide, as in Tuckute et al. 2024"
-    Options = SentenceTableOptions
-    dataset = SentenceTableDataset
-    contents = "a folder with one table (*.csv)"
-    role = "secondary"
-    layout = (
-        required("the table of sentences and responses", "*.csv", "**/*.csv", "*.tsv", "**/*.tsv"),
-    )
-    download = Download(
-        method="manual",
-        identifier="brain-lang-data_participant_20230728.csv",
-        version="20230728",
-        size="not published",
-        licence=LICENCE,
-        homepage="https://github.com/gretatuckute/drive_suppress_brains",
-        steps=("download the table of participants from the homepage into the dataset's folder",),
-        citation="Tuckute, G. et al. (2024). Driving and suppressing the human language network using large "
-        "language models. Nature Human Behaviour 8, 544-561.",
-    )

@@ -22,7 +22,6 @@ from lpact.datasets._files.strict import TextTable, read_text
 from lpact.datasets._finding import Finding, Findings
 from lpact.datasets._folder_dataset import (
     FolderDataset,
-    FolderReader,
     sentences_by_pauses,
     sentences_by_punctuation,
 )
@@ -46,79 +45,6 @@ from lpact.errors import RecordingError, StimulusError, did_you_mean, require_kn
 from lpact.registry import PluginOptions
 
 TABLE = "recordings.toml"
-
-
-class ArraysDataset(FolderDataset["ArraysOptions", RecordingEntry]):
-    """An opened folder of arrays."""
-
-    def __init__(self, folder: SourceFolder, options: ArraysOptions) -> None:
-        super().__init__(folder, options)
-        self._table = folder.file(options.table)
-        table = read_table(self._table)
-        self.info = DatasetInfo(**dict(table.dataset))
-        pairs = ((entry.id, entry) for entry in table.recordings)
-        self._set_recordings(pairs, where=f"{self._table}, [[recordings]]")
-        self._stimuli = {entry.id: entry for entry in table.stimuli}
-        undeclared = {e.subject for e in table.recordings if e.comparable_units is None}
-        if undeclared and len({entry.subject for entry in table.recordings}) > 1:
-            findings = Findings(folder.where(self._table))
-            findings.note(
-                "comparable_units",
-                Reason.UNITS_TAKEN_AS_COMPARABLE,
-                f"not set for {len(undeclared)} subject(s)",
-                "comparable_units = true (sensors, regions) or false (implanted electrodes)",
-                "set it under [defaults]; ceilings pair units of the same name between subjects",
-            )
-            self.findings = tuple(findings)
-
-    def _recording(self, recording_id: RecordingId, entry: RecordingEntry) -> Recording:
-        signal, units, bad, findings = load(entry, self.folder)
-        path = self.folder.root / entry.path(entry.file)
-        recording = Recording(
-            recording_id, signal, units, self.folder.where(path), findings=findings
-        )
-        check_recording(recording)
-        words = self.stimulus(entry.stimulus).words
-        if isinstance(signal, TimeSeries):
-            onsets, more = word_times(entry, self.folder, signal, words)
-            recording = replace(
-                recording,
-                word_onsets_s=onsets,
-                bad_spans=bad_spans(entry, self.folder),
-                confounds=confounds(entry, self.folder, signal.n_samples),
-                findings=(*findings, *more),
-            )
-        elif signal.values.shape[1] != words.height:
-            raise RecordingError(
-                "the word axis of an array and the words table do not match",
-                where=str(path),
-                got=f'{signal.values.shape[1]} words (axes "{entry.axes}")',
-                expected=f"{words.height} words of the stimulus '{entry.stimulus}'",
-                remedy="correct 'axes', or cut the epochs again from this words table",
-            )
-        if not bad:
-            return recording
-        kept = [unit for unit in range(len(units.ids)) if unit not in bad]
-        left = replace(signal, values=take_units(signal.values, kept))  # type: ignore[arg-type]
-        return replace(recording, signal=left, units=units.take(kept))
-
-    def _stimulus(self, stimulus_id: str) -> Stimulus:
-        return read_stimulus(self._stimuli[stimulus_id], self.folder)
-
-    def _paths(self) -> Iterator[Path]:
-        yield self._table
-        for stimulus in self._stimuli.values():
-            for name in filter(None, (stimulus.table, stimulus.audio, stimulus.video)):
-                yield self.folder.file(name, StimulusError)
-            if stimulus.transcripts:
-                stories = set(self._stimulus(stimulus.id).words["story_id"])
-                yield from transcript_files(stimulus, self.folder, stories)
-        for entry in self.recordings.values():
-            tables = (entry.units, entry.word_onsets, entry.triggers)
-            for name in filter(None, (entry.file, *tables, entry.bad_spans, entry.confounds)):
-                yield from data_files(
-                    self.folder.file(entry.path(name), RecordingError), self.folder
-                )
 
 
 def read_stimulus(entry: StimulusEntry, folder: SourceFolder) -> Stimulus:
@@ -250,12 +176,80 @@ class ArraysOptions(PluginOptions):
     """The table's name, for folders that hold several."""
 
 
-class Arrays(FolderReader):
+class Arrays(FolderDataset["ArraysOptions", RecordingEntry]):
     """A user's own array files; docs/how-to/datasets/arrays.md explains the table."""
 
     name = "arrays"
     summary = "your own NumPy, HDF5, Zarr, NWB or MATLAB files with a words table, described by one TOML table"
     layout = (required("the table of recordings, and every file that it names", TABLE),)
     Options = ArraysOptions
-    dataset = ArraysDataset
     contents = f"a folder with {TABLE}"
+
+    def _open(self) -> None:
+        folder, options = self.folder, self.options
+        self._table = folder.file(options.table)
+        table = read_table(self._table)
+        self.info = DatasetInfo(**dict(table.dataset))
+        pairs = ((entry.id, entry) for entry in table.recordings)
+        self._set_recordings(pairs, where=f"{self._table}, [[recordings]]")
+        self._stimuli = {entry.id: entry for entry in table.stimuli}
+        undeclared = {e.subject for e in table.recordings if e.comparable_units is None}
+        if undeclared and len({entry.subject for entry in table.recordings}) > 1:
+            findings = Findings(folder.where(self._table))
+            findings.note(
+                "comparable_units",
+                Reason.UNITS_TAKEN_AS_COMPARABLE,
+                f"not set for {len(undeclared)} subject(s)",
+                "comparable_units = true (sensors, regions) or false (implanted electrodes)",
+                "set it under [defaults]; ceilings pair units of the same name between subjects",
+            )
+            self.findings = tuple(findings)
+
+    def _recording(self, recording_id: RecordingId, entry: RecordingEntry) -> Recording:
+        signal, units, bad, findings = load(entry, self.folder)
+        path = self.folder.root / entry.path(entry.file)
+        recording = Recording(
+            recording_id, signal, units, self.folder.where(path), findings=findings
+        )
+        check_recording(recording)
+        words = self.stimulus(entry.stimulus).words
+        if isinstance(signal, TimeSeries):
+            onsets, more = word_times(entry, self.folder, signal, words)
+            recording = replace(
+                recording,
+                word_onsets_s=onsets,
+                bad_spans=bad_spans(entry, self.folder),
+                confounds=confounds(entry, self.folder, signal.n_samples),
+                findings=(*findings, *more),
+            )
+        elif signal.values.shape[1] != words.height:
+            raise RecordingError(
+                "the word axis of an array and the words table do not match",
+                where=str(path),
+                got=f'{signal.values.shape[1]} words (axes "{entry.axes}")',
+                expected=f"{words.height} words of the stimulus '{entry.stimulus}'",
+                remedy="correct 'axes', or cut the epochs again from this words table",
+            )
+        if not bad:
+            return recording
+        kept = [unit for unit in range(len(units.ids)) if unit not in bad]
+        left = replace(signal, values=take_units(signal.values, kept))  # type: ignore[arg-type]
+        return replace(recording, signal=left, units=units.take(kept))
+
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
+        return read_stimulus(self._stimuli[stimulus_id], self.folder)
+
+    def _paths(self) -> Iterator[Path]:
+        yield self._table
+        for stimulus in self._stimuli.values():
+            for name in filter(None, (stimulus.table, stimulus.audio, stimulus.video)):
+                yield self.folder.file(name, StimulusError)
+            if stimulus.transcripts:
+                stories = set(self._stimulus(stimulus.id).words["story_id"])
+                yield from transcript_files(stimulus, self.folder, stories)
+        for entry in self.recordings.values():
+            tables = (entry.units, entry.word_onsets, entry.triggers)
+            for name in filter(None, (entry.file, *tables, entry.bad_spans, entry.confounds)):
+                yield from data_files(
+                    self.folder.file(entry.path(name), RecordingError), self.folder
+                )

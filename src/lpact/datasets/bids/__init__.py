@@ -26,10 +26,9 @@ from lpact.datasets._bids import (
     read_electrodes,
     shown,
 )
-from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TextTable, invalid
 from lpact.datasets._finding import Findings
-from lpact.datasets._folder_dataset import FolderDataset, FolderReader, labelled_words, read_json
+from lpact.datasets._folder_dataset import FolderDataset, labelled_words, read_json
 from lpact.datasets._mne import open_recording, recording_files, sample_mismatch
 from lpact.datasets.base import Recording, RecordingId, Stimulus, TimeSeries
 from lpact.datasets.bids.events import (
@@ -127,12 +126,35 @@ class BidsFiles:
     sidecar: Path | None
 
 
-class BidsDataset(FolderDataset[BidsOptions, BidsFiles]):
-    """An opened folder."""
+def _datatype(path: Path) -> str:
+    return path.name.rpartition("_")[2].partition(".")[0]
 
-    def __init__(self, folder: SourceFolder, options: BidsOptions) -> None:
-        super().__init__(folder, options)
-        self.info = read_description(folder)
+
+class Bids(FolderDataset[BidsOptions, BidsFiles]):
+    """Any BIDS dataset of MEG, EEG or iEEG; see docs/how-to/datasets/bids.md."""
+
+    name = "bids"
+    summary = "MEG, EEG or iEEG recordings of any BIDS dataset, with words from events or a table"
+    Options = BidsOptions
+    contents = "the folder of a BIDS dataset, with dataset_description.json"
+    extra = "meeg"
+    # Sidecars (.json, .tsv) are no recordings.
+    layout = (
+        required("description and licence", DESCRIPTION),
+        required(
+            "recordings",
+            "sub-*/**/*_meg.[!jt]*",
+            "sub-*/**/*_eeg.[!jt]*",
+            "sub-*/**/*_ieeg.[!jt]*",
+            "derivatives/**/*_*eg.[!jt]*",
+        ),
+        optional("channels", "sub-*/**/*_channels.tsv"),
+        optional("events", "sub-*/**/*_events.tsv"),
+        optional("electrode positions", "sub-*/**/*_electrodes.tsv"),
+    )
+
+    def _open(self) -> None:
+        self.info = read_description(self.folder)
         for path in self._find_recordings():
             files = BidsFiles(
                 path,
@@ -477,32 +499,3 @@ class BidsDataset(FolderDataset[BidsOptions, BidsFiles]):
         findings += clock.findings(findings.where)
         words = self.stimulus(recording_id.stimulus).words
         return clock.to_recording(words["onset_s"].to_numpy())
-
-
-def _datatype(path: Path) -> str:
-    return path.name.rpartition("_")[2].partition(".")[0]
-
-
-class Bids(FolderReader):
-    """Any BIDS dataset of MEG, EEG or iEEG; see docs/how-to/datasets/bids.md."""
-
-    name = "bids"
-    summary = "MEG, EEG or iEEG recordings of any BIDS dataset, with words from events or a table"
-    Options = BidsOptions
-    dataset = BidsDataset
-    contents = "the folder of a BIDS dataset, with dataset_description.json"
-    extra = "meeg"
-    # Sidecars (.json, .tsv) are no recordings.
-    layout = (
-        required("description and licence", DESCRIPTION),
-        required(
-            "recordings",
-            "sub-*/**/*_meg.[!jt]*",
-            "sub-*/**/*_eeg.[!jt]*",
-            "sub-*/**/*_ieeg.[!jt]*",
-            "derivatives/**/*_*eg.[!jt]*",
-        ),
-        optional("channels", "sub-*/**/*_channels.tsv"),
-        optional("events", "sub-*/**/*_events.tsv"),
-        optional("electrode positions", "sub-*/**/*_electrodes.tsv"),
-    )

@@ -30,7 +30,7 @@ from lpact.datasets._files.strict import (
     read_toml,
     validate_toml,
 )
-from lpact.datasets._folder_dataset import FolderDataset, FolderReader
+from lpact.datasets._folder_dataset import FolderDataset
 from lpact.datasets.base import (
     ITEM,
     WORD_COLUMNS,
@@ -223,11 +223,84 @@ def _features(files: Files) -> dict[FeatureKey, OfferedFeatures]:
     return found
 
 
-class PlainFolder(FolderDataset[PluginOptions, tuple[_Header, Files]]):
-    """An opened folder."""
+def _signal(path: Path, header: _Header) -> Signal:
+    """Read ``neural.npy``; a big time series is read a few units at a time."""
+    unit = header.physical_unit or ""
+    if header.sampling_rate_hz is None or header.start_s is None:
+        return Epochs(load_npy(path, RecordingError), header.lags_ms or (), unit)
+    stored = stored_npy(path, RecordingError)
+    if stored.n_bytes >= stored_arrays.STREAM_BYTES and len(stored.shape) == 2:
+        series = stored_arrays.StoredSeries(stored, unit_axis=1)
+        return TimeSeries(series, header.sampling_rate_hz, header.start_s, unit)
+    values = load_npy(path, RecordingError)
+    return TimeSeries(values, header.sampling_rate_hz, header.start_s, unit)
 
-    def __init__(self, folder: SourceFolder, options: PluginOptions) -> None:
-        super().__init__(folder, options)
+
+def _units(path: Path, header: _Header) -> Units:
+    table = TextTable(path, RecordingError)
+    table.require(("unit", "region"))
+    check_known_columns(table, _UNIT_COLUMNS)
+    return Units(
+        tuple(table.text("unit")),
+        tuple(table.text("region")),
+        read_coordinates(table),
+        header.coordinate_frame or "",
+        header.comparable_units,
+    )
+
+
+def check_known_columns(table: TextTable, known: Sequence[str]) -> None:
+    """Raise for a column that is not known."""
+    for column in table.columns:
+        where = f"{table.path}, line 1, column '{column}'"
+        require_known(column, known, "column of units", where=where, error=RecordingError)
+
+
+def read_coordinates(table: TextTable) -> FloatArray | None:
+    """Read x, y and z of units in mm, [n_units, 3]; None if the table has none."""
+    if not any(column in table.columns for column in COORDINATE_COLUMNS):
+        return None
+    table.require(COORDINATE_COLUMNS)
+    axes = [table.numbers_or_nan(column) for column in COORDINATE_COLUMNS]
+    return np.array(axes, dtype=np.float64).T
+
+
+def _mechanisms(files: Files) -> dict[str, FloatArray]:
+    if "mechanisms.tsv" not in files:
+        return {}
+    table = TextTable(files["mechanisms.tsv"], StimulusError)
+    return {name: np.array(table.numbers(name), dtype=np.float64) for name in table.columns}
+
+
+def _envelope(files: Files) -> Envelope | None:
+    if "envelope.npy" not in files:
+        return None
+    clock = _toml(_Clock, files["envelope.toml"], StimulusError)
+    values = load_npy(files["envelope.npy"], StimulusError)
+    return Envelope(values, clock.sampling_rate_hz, clock.start_s)
+
+
+class Folder(FolderDataset[PluginOptions, tuple[_Header, Files]]):
+    """A user's own arrays in a plain folder; see docs/how-to/bring-your-own-arrays.md."""
+
+    name = "folder"
+    summary = "your own arrays, words and features from a plain folder of NPY, TSV and TOML files"
+    layout = (
+        required("source, version and licence", "dataset.toml"),
+        required("words or items", "stimuli/*/words.tsv", "stimuli/*/items.tsv"),
+        optional("mechanisms, one value per word", "stimuli/*/mechanisms.tsv"),
+        optional("running text of the stories", "stimuli/*/transcripts/*.txt"),
+        optional("stimulus audio", "stimuli/*/audio.*"),
+        optional("acoustic envelope", "stimuli/*/envelope.npy"),
+        optional("features of models", "stimuli/*/features/*/*/*.npy"),
+        required("headers of recordings", "recordings/*/recording.toml"),
+        required("neural data", "recordings/*/neural.npy"),
+        required("units", "recordings/*/units.tsv"),
+    )
+    contents = "a folder with dataset.toml, stimuli/ and recordings/"
+
+    def _open(self) -> None:
+        folder = self.folder
         top = {path.name: path for path in folder.glob("*")}
         files = {name: path for name, path in top.items() if path.is_dir() == ("." not in name)}
         _require(files, ("dataset.toml", "stimuli", "recordings"), folder.root, InputError)
@@ -292,81 +365,3 @@ class PlainFolder(FolderDataset[PluginOptions, tuple[_Header, Files]]):
         yield self.folder.root / "dataset.toml"
         for files in (*self._stimuli.values(), *(files for _, files in self.recordings.values())):
             yield from files.values()
-
-
-def _signal(path: Path, header: _Header) -> Signal:
-    """Read ``neural.npy``; a big time series is read a few units at a time."""
-    unit = header.physical_unit or ""
-    if header.sampling_rate_hz is None or header.start_s is None:
-        return Epochs(load_npy(path, RecordingError), header.lags_ms or (), unit)
-    stored = stored_npy(path, RecordingError)
-    if stored.n_bytes >= stored_arrays.STREAM_BYTES and len(stored.shape) == 2:
-        series = stored_arrays.StoredSeries(stored, unit_axis=1)
-        return TimeSeries(series, header.sampling_rate_hz, header.start_s, unit)
-    values = load_npy(path, RecordingError)
-    return TimeSeries(values, header.sampling_rate_hz, header.start_s, unit)
-
-
-def _units(path: Path, header: _Header) -> Units:
-    table = TextTable(path, RecordingError)
-    table.require(("unit", "region"))
-    check_known_columns(table, _UNIT_COLUMNS)
-    return Units(
-        tuple(table.text("unit")),
-        tuple(table.text("region")),
-        read_coordinates(table),
-        header.coordinate_frame or "",
-        header.comparable_units,
-    )
-
-
-def check_known_columns(table: TextTable, known: Sequence[str]) -> None:
-    """Raise for a column that is not known."""
-    for column in table.columns:
-        where = f"{table.path}, line 1, column '{column}'"
-        require_known(column, known, "column of units", where=where, error=RecordingError)
-
-
-def read_coordinates(table: TextTable) -> FloatArray | None:
-    """Read x, y and z of units in mm, [n_units, 3]; None if the table has none."""
-    if not any(column in table.columns for column in COORDINATE_COLUMNS):
-        return None
-    table.require(COORDINATE_COLUMNS)
-    axes = [table.numbers_or_nan(column) for column in COORDINATE_COLUMNS]
-    return np.array(axes, dtype=np.float64).T
-
-
-def _mechanisms(files: Files) -> dict[str, FloatArray]:
-    if "mechanisms.tsv" not in files:
-        return {}
-    table = TextTable(files["mechanisms.tsv"], StimulusError)
-    return {name: np.array(table.numbers(name), dtype=np.float64) for name in table.columns}
-
-
-def _envelope(files: Files) -> Envelope | None:
-    if "envelope.npy" not in files:
-        return None
-    clock = _toml(_Clock, files["envelope.toml"], StimulusError)
-    values = load_npy(files["envelope.npy"], StimulusError)
-    return Envelope(values, clock.sampling_rate_hz, clock.start_s)
-
-
-class Folder(FolderReader):
-    """A user's own arrays in a plain folder; docs/how-to/bring-your-own-arrays.md describes the layout."""
-
-    name = "folder"
-    summary = "your own arrays, words and features from a plain folder of NPY, TSV and TOML files"
-    layout = (
-        required("source, version and licence", "dataset.toml"),
-        required("words or items", "stimuli/*/words.tsv", "stimuli/*/items.tsv"),
-        optional("mechanisms, one value per word", "stimuli/*/mechanisms.tsv"),
-        optional("running text of the stories", "stimuli/*/transcripts/*.txt"),
-        optional("stimulus audio", "stimuli/*/audio.*"),
-        optional("acoustic envelope", "stimuli/*/envelope.npy"),
-        optional("features of models", "stimuli/*/features/*/*/*.npy"),
-        required("headers of recordings", "recordings/*/recording.toml"),
-        required("neural data", "recordings/*/neural.npy"),
-        required("units", "recordings/*/units.tsv"),
-    )
-    dataset = PlainFolder
-    contents = "a folder with dataset.toml, stimuli/ and recordings/"
