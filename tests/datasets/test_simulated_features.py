@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from lpact.datasets.base import DATASETS, FeatureKey
-from lpact.datasets.simulated.dataset import SimulatedDataset
+from lpact.datasets.simulated.dataset import Simulated
 from lpact.datasets.simulated.features import column_groups
 from lpact.datasets.simulated.options import MECHANISMS
 
@@ -18,9 +18,9 @@ MODELS = ("integrated", "predictive", "lexical", "drift", "null")
 FRESH = ("sentence_reset", "reversed", "shuffled")
 
 
-def study(**options: Any) -> SimulatedDataset:
+def study(**options: Any) -> Simulated:
     dataset = DATASETS.build("simulated", options).open(name="sim", path=None, seed=3)
-    assert isinstance(dataset, SimulatedDataset)
+    assert isinstance(dataset, Simulated)
     return dataset
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from lpact.datasets.base import DATASETS, FeatureKey
 from lpact.datasets.simulated.brain import word_response
-from lpact.datasets.simulated.dataset import SimulatedDataset
+from lpact.datasets.simulated.dataset import Simulated
 from lpact.datasets.simulated.latents import discourse_state
 from lpact.datasets.simulated.options import MECHANISMS
 from lpact.datasets.simulated.prose import lexicon, unigrams, word_type, write_prose, write_story
@@ -36,9 +36,9 @@ RECIPE_DIGEST = "2849aba2584bc832a035c5d152c4ee1f3af737586bd67c75e502adbf0fde716
 SMALL: dict[str, Any] = {"text": "prose", "n_stories": 2, "sentences_per_story": 12, "n_units": 8}
 
 
-def study(seed: int = 0, **options: Any) -> SimulatedDataset:
+def study(seed: int = 0, **options: Any) -> Simulated:
     dataset = DATASETS.build("simulated", options).open(name="sim", path=None, seed=seed)
-    assert isinstance(dataset, SimulatedDataset)
+    assert isinstance(dataset, Simulated)
     return dataset
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from lpact.datasets.base import DATASETS, Epochs, RecordingId, TimeSeries
-from lpact.datasets.simulated.dataset import SimulatedDataset
+from lpact.datasets.simulated.dataset import Simulated
 from lpact.datasets.simulated.options import MECHANISMS, SimulatedOptions
 from lpact.datasets.validate import (
     check_recording,
@@ -29,13 +29,13 @@ ALL_TRUTHS = ("drift", "lexical", "predictive", "relational", "mechanism")
 SMALL: dict[str, Any] = {"n_stories": 2, "sentences_per_story": 6, "n_units": 8}
 
 
-def study(*, name: str = "sim", seed: int = 0, **options: Any) -> SimulatedDataset:
+def study(*, name: str = "sim", seed: int = 0, **options: Any) -> Simulated:
     dataset = DATASETS.build("simulated", options).open(name=name, path=None, seed=seed)
-    assert isinstance(dataset, SimulatedDataset)
+    assert isinstance(dataset, Simulated)
     return dataset
 
 
-def digests(dataset: SimulatedDataset, *, backwards: bool = False) -> dict[str, str]:
+def digests(dataset: Simulated, *, backwards: bool = False) -> dict[str, str]:
     """SHA-256 of everything that a dataset offers, asked for forwards or backwards."""
     found = {}
     for recording_id in sorted(dataset.recording_ids(), reverse=backwards):

@@ -76,41 +76,16 @@ class Mechanism(Plugin, ABC):
     """A registered mechanism. ``summary`` says what the quantity is.
 
     ``reads_language`` and ``reads_parse`` say what it needs beyond the stimulus; nothing else is computed for it.
+    ``needs`` names this in messages. Where the dataset has values of the mechanism's name, these are used instead.
     """
 
+    needs: ClassVar[str] = ""
     reads_language: ClassVar[bool] = True
     reads_parse: ClassVar[bool] = True
 
     @abstractmethod
     def compute(self, inputs: MechanismInputs) -> FloatArray | Missing:
         """Return one finite value per word, [n_words], or why there is none."""
-
-
-class ComputedMechanism(Mechanism):
-    """The dataset's own values where it offers them, computed ones otherwise.
-
-    ``needs`` names what they are computed from, for messages.
-    """
-
-    needs: ClassVar[str]
-
-    def compute(self, inputs: MechanismInputs) -> FloatArray | Missing:
-        """Return the dataset's own values or computed ones, [n_words], or what is needed."""
-        stimulus = inputs.stimulus
-        if self.name in stimulus.mechanisms:
-            return np.asarray(stimulus.mechanisms[self.name], dtype=np.float64)
-        values = self.from_inputs(inputs)
-        if not isinstance(values, Missing):
-            return values
-        return Missing(
-            values.reason,
-            f"stimulus '{stimulus.id}' ({stimulus.where}) has no values of '{self.name}'; needed: one "
-            f"value per word, or {self.needs}; but: {values.detail}",
-        )
-
-    @abstractmethod
-    def from_inputs(self, inputs: MechanismInputs) -> FloatArray | Missing:
-        """Compute the values, [n_words], or return what is missing."""
 
 
 MECHANISMS: Registry[Mechanism] = Registry(
@@ -142,9 +117,15 @@ def mechanism_matrix(
     for name in names:
         own = (options or {}).get(name)
         mechanism = MECHANISMS.build(name, own, where="option 'mechanisms.include'")
-        values = mechanism.compute(inputs)
+        if name in stimulus.mechanisms:
+            values: FloatArray | Missing = np.asarray(stimulus.mechanisms[name], dtype=np.float64)
+        else:
+            values = mechanism.compute(inputs)
         if isinstance(values, Missing):
-            missing[name] = values
+            needed = "one value per word" + (mechanism.needs and f", or {mechanism.needs}")
+            place = f"stimulus '{stimulus.id}' ({stimulus.where})"
+            detail = f"{place} has no values of '{name}'; needed: {needed}; but: {values.detail}"
+            missing[name] = Missing(values.reason, detail)
         else:
             check_word_values(name, values, stimulus)
             columns[name] = values

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.features.mechanisms import (
-    ComputedMechanism,
+    Mechanism,
     MechanismInputs,
     Missing,
     WordValues,
@@ -20,7 +20,7 @@ from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.registry import PluginOptions
 
 
-class Surprisal(ComputedMechanism):
+class Surprisal(Mechanism):
     """−log2 p(word | words before), in bits (Hale 2001; Levy 2008)."""
 
     name = "surprisal"
@@ -28,7 +28,7 @@ class Surprisal(ComputedMechanism):
     reads_parse = False
     needs = "a language model's word probabilities"
 
-    def from_inputs(self, inputs: MechanismInputs) -> FloatArray | Missing:
+    def compute(self, inputs: MechanismInputs) -> FloatArray | Missing:
         """Return the language model's surprisal, in bits."""
         if isinstance(inputs.language, Missing):
             return inputs.language
@@ -44,7 +44,7 @@ class TransitionOptions(PluginOptions):
     """Layer whose states are compared; none: static vectors of the words."""
 
 
-class SemanticTransition(ComputedMechanism):
+class SemanticTransition(Mechanism):
     """1 − r(v_i, mean of v_{i−K} … v_{i−1}), r over dimensions (Frank & Willems 2017; Broderick et al. 2018).
 
     v are vectors of the words, K is `context_words` or as many as the story has. The first word of a story has no
@@ -57,7 +57,7 @@ class SemanticTransition(ComputedMechanism):
     needs = "semantic vectors of the words, from a language model"
     Options = TransitionOptions
 
-    def from_inputs(self, inputs: MechanismInputs) -> FloatArray | Missing:
+    def compute(self, inputs: MechanismInputs) -> FloatArray | Missing:
         """Compare each word's vector with the mean of those before it."""
         options = cast(TransitionOptions, self.options)
         if isinstance(inputs.language, Missing):
@@ -98,7 +98,7 @@ class UpdateOptions(PluginOptions):
     """Layer whose states are compared under `state`; none: the last layer."""
 
 
-class ContextUpdate(ComputedMechanism):
+class ContextUpdate(Mechanism):
     """Change of a language model's state or prediction from the word before to this word.
 
     `state`: 1 − r(h_i, h_{i−1}), r over dimensions of the hidden state (after Rabovsky et al. 2018); 1 for the
@@ -112,7 +112,7 @@ class ContextUpdate(ComputedMechanism):
     needs = "a language model's hidden states or entropy"
     Options = UpdateOptions
 
-    def from_inputs(self, inputs: MechanismInputs) -> FloatArray | Missing:
+    def compute(self, inputs: MechanismInputs) -> FloatArray | Missing:
         """Compare each word's state or entropy with that of the word before."""
         options = cast(UpdateOptions, self.options)
         if isinstance(inputs.language, Missing):
