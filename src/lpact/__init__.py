@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lpact import ceilings, measures, splits, stats
+    from lpact.analyses.deconstruct.config import DeconstructSection as Deconstruct
     from lpact.analyses.explanation import Claim
     from lpact.analyses.lpact.config import GatesConfig as Gates
     from lpact.analyses.lpact.config import LPactSection as LPact
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from lpact.config import RunConfig as RunSettings
     from lpact.errors import LPactError
     from lpact.features.language.feature_set import FeatureSet
-    from lpact.in_memory import audit
+    from lpact.in_memory import audit, deconstruct
     from lpact.inputs.responses import read_responses
     from lpact.responses import Responses
     from lpact.run.extract import extract_features, plan_features
@@ -42,6 +43,7 @@ __all__ = [
     "Claim",
     "Controls",
     "Dataset",
+    "Deconstruct",
     "FeatureSet",
     "Gates",
     "Grid",
@@ -59,6 +61,7 @@ __all__ = [
     "__version__",
     "audit",
     "ceilings",
+    "deconstruct",
     "diff_runs",
     "export_run",
     "extract_features",
@@ -77,6 +80,7 @@ _HOMES = {
     "Claim": "lpact.analyses.explanation:Claim",
     "Controls": "lpact.config:ControlsConfig",
     "Dataset": "lpact.config:Dataset",
+    "Deconstruct": "lpact.analyses.deconstruct.config:DeconstructSection",
     "FeatureSet": "lpact.features.language.feature_set:FeatureSet",
     "Gates": "lpact.analyses.lpact.config:GatesConfig",
     "Grid": "lpact.config:GridConfig",
@@ -93,6 +97,7 @@ _HOMES = {
     "Study": "lpact.study:Study",
     "audit": "lpact.in_memory:audit",
     "ceilings": "lpact.ceilings",
+    "deconstruct": "lpact.in_memory:deconstruct",
     "diff_runs": "lpact.archive:diff_runs",
     "export_run": "lpact.archive:export_run",
     "extract_features": "lpact.run.extract:extract_features",

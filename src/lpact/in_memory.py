@@ -103,30 +103,73 @@ def audit(
         Tables, verdicts and report.
     """
     sections = {"grid": grid, "preprocess": preprocess, "readout": readout, "nuisance": nuisance}
-    sections |= {"controls": controls, "mechanisms": mechanisms, "lpact": lpact}
-    plain = {key: _plain(section) for key, section in sections.items() if section is not None}
-    table = _words(words, [*_each(responses), *(value for _, value in _keys(features))])
-    subjects = _subjects(responses, sampling_rate_hz, table)
+    sections |= {"controls": controls, "mechanisms": mechanisms, "lpact": lpact or {}}
     study = {"name": name, "seed": seed, "run": {"workers": workers, "progress": progress}}
-    target = Path(tempfile.mkdtemp(prefix="lpact-run-"), name) if out is None else Path(out)
-    labelled = _labelled(_each(responses)[0])[1] is not None
-    return _run(study, subjects, features, table, plain, target, labelled=labelled)
+    data = (features, responses, words, sampling_rate_hz)
+    return _run(study, *data, sections, out)
+
+
+def deconstruct(
+    *,
+    features: npt.ArrayLike | Mapping[str, Any],
+    responses: Any,
+    words: Any = None,
+    sampling_rate_hz: float | None = None,
+    name: str = "in-memory",
+    seed: int = 0,
+    grid: Options | None = None,
+    preprocess: Options | None = None,
+    readout: Options | None = None,
+    nuisance: Options | None = None,
+    deconstruct: Options | None = None,
+    out: str | Path | None = None,
+    workers: int = 1,
+    progress: bool = False,
+) -> Run:
+    """Deconstruct the scores of models on arrays: what do simple features account for?
+
+    Parameters
+    ----------
+    features
+        As in `audit`. Models that ``deconstruct={"ladder": …}`` names are feature spaces; the scores of all others are
+        deconstructed.
+    deconstruct
+        Options of the analysis, such as ``{"ladder": [["SP", "SL"], ["vectors"]]}``.
+    responses, words, sampling_rate_hz, name, seed, grid, preprocess, readout, nuisance, out, workers, progress
+        As in `audit`. Columns of ``words`` can hold the category of a story.
+
+    Returns
+    -------
+    lpact.Run
+        Tables, verdicts and report.
+    """
+    sections = {"grid": grid, "preprocess": preprocess, "readout": readout, "nuisance": nuisance}
+    sections |= {"deconstruct": deconstruct or {}}
+    study = {"name": name, "seed": seed, "run": {"workers": workers, "progress": progress}}
+    data = (features, responses, words, sampling_rate_hz)
+    return _run(study, *data, sections, out)
 
 
 def _run(
     study: dict[str, Any],
-    subjects: Sequence[Responses],
     features: Any,
-    words: pl.DataFrame | None,
-    sections: dict[str, Any],
-    target: Path,
-    *,
-    labelled: bool,
+    responses: Any,
+    words: Any,
+    sampling_rate_hz: float | None,
+    given: Mapping[str, Options | None],
+    out: str | Path | None,
 ) -> Run:
     """Write the arrays into a temporary folder, and run the study on it; their content alone is in its keys."""
     from lpact.study import load_study
 
-    words = subjects[0].words if words is None else words
+    sections = {key: _plain(section) for key, section in given.items() if section is not None}
+    table = _words(words, [*_each(responses), *(value for _, value in _keys(features))])
+    subjects = _subjects(responses, sampling_rate_hz, table)
+    target = (
+        Path(tempfile.mkdtemp(prefix="lpact-run-"), study["name"]) if out is None else Path(out)
+    )
+    labelled = _labelled(_each(responses)[0])[1] is not None
+    words = subjects[0].words if table is None else table
     _check_columns(words)
     mechanisms, words = _mechanisms(words)
     arrays, per_stimulus = _features(features, subjects[0], words, labelled)
@@ -152,7 +195,6 @@ def _run(
                 "run": {**study["run"], "grids": f"{inputs}/grids"},
                 "datasets": [own],
                 "models": [{"name": model, "layers": own} for model, own in layers.items()],
-                "lpact": {},
                 **sections,
             },
             paths={DATASET: folder},

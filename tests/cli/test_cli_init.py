@@ -15,7 +15,7 @@ from lpact.analyses.lpact.config import LPactSection
 from lpact.analyses.lpact.levels.strip import STRIPPINGS
 from lpact.config import RunConfig, Section, SharedConfig, parse_study
 from lpact.controls.base import CONTROLS
-from lpact.datasets.simulated import SimulatedOptions
+from lpact.datasets.simulated.options import SimulatedOptions
 from lpact.measures import MEASURES
 from lpact.registry import ANALYSES, Entry, Registry
 from lpact.run.starter import starter_text, toml_value

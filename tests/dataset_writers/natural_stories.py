@@ -1,9 +1,9 @@
-"""Writer of a small Natural Stories corpus: words, words as read, reading times, and both kinds of parses.
+"""Writer of a small Natural Stories corpus: words, words as read, reading times, and parses.
 
 Quirks of the real files: ``words.tsv`` has no header and parts punctuation and hyphens with blanks; one word was read
 with a typing error; reading times are in alphabetical order; a token of a parse may be a whole word, a part of it, or
-the word without its punctuation; traces of Penn trees are no words; columns 4 and 5 of the dependencies both hold
-Penn tags; a comma that stands for "and" is tagged and attached as a conjunction.
+the word without its punctuation; columns 4 and 5 of the dependencies both hold Penn tags; a comma that stands for "and"
+is tagged and attached as a conjunction.
 """
 
 from __future__ import annotations
@@ -13,18 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lpact.datasets.natural_stories import AS_READ, PENN, TIMES, UD, WORDS
+from lpact.datasets.natural_stories import AS_READ, TIMES, UD, WORDS
 
 _SUBJECTS = ("boar", "matchstick", "king", "wren", "tulip", "huntsman")
-_PENN_SENTENCE = """(ROOT
-  (S
-    (NP (DT The/{0}) (NN {s}/{1}))
-    (VP (VBD saw/{2})
-      (NP (DT the/{3}) (JJ long-bearded/{4}.word)
-        (NN {o}/{5}.1)) (CC ,/{5}.2)
-      (S (NP (-NONE- *)) (VP (TO to/{6}) (VP (VB know/{7}.1)))))
-    (. ./{7}.2)))
-"""
 
 
 @dataclass(frozen=True)
@@ -32,7 +23,7 @@ class NaturalStoriesTruth:
     """What was written, one entry per word in the order of the stories.
 
     ``words`` are as they were read; ``typo`` is the row whose word is another in ``words.tsv``. ``head`` counts from 1
-    in the sentence. ``n_closing`` are the phrases that end with a word.
+    in the sentence.
     """
 
     folder: Path
@@ -42,7 +33,6 @@ class NaturalStoriesTruth:
     mean_rt_ms: tuple[float, ...]
     head: tuple[int, ...]
     relation: tuple[str, ...]
-    n_closing: tuple[int, ...]
     typo: int
 
 
@@ -51,7 +41,7 @@ def write_natural_stories(
 ) -> NaturalStoriesTruth:
     """Write stories of sentences with eight words each."""
     rng = np.random.default_rng(seed)
-    lines, words, stories, conllx, penn = [], [], [], [], []
+    lines, words, stories, conllx = [], [], [], []
     for story in range(1, n_stories + 1):
         for sentence in range(n_sentences):
             subject, thing = rng.choice(_SUBJECTS, 2, replace=False)
@@ -63,7 +53,6 @@ def write_natural_stories(
                 words.append(token.replace(" ", ""))
                 stories.append(str(story))
             conllx.append(_dependencies(codes, subject, thing))
-            penn.append(_PENN_SENTENCE.format(*codes, s=subject, o=thing))
     typo = int(rng.integers(len(words)) // 8 * 8 + 2)
     words[typo] = "sawed"
     mean_rt_ms = rng.uniform(280.0, 420.0, len(words)).round(3)
@@ -79,7 +68,6 @@ def write_natural_stories(
     _write(folder / TIMES, [header, *sorted(times)])
     if parses:
         _write(folder / UD, ["\n".join(sentence) + "\n" for sentence in conllx])
-        _write(folder / PENN, ["".join(penn).rstrip("\n")])
     n_total = n_stories * n_sentences
     return NaturalStoriesTruth(
         folder,
@@ -89,8 +77,6 @@ def write_natural_stories(
         tuple(mean_rt_ms.tolist()),
         (2, 3, 0, 6, 6, 3, 8, 3) * n_total,
         ("det", "nsubj", "root", "det", "amod", "dobj", "mark", "xcomp") * n_total,
-        # "subject" ends a noun phrase; the thing ends one; "know." ends VP, VP, S, VP and the sentence.
-        (0, 1, 0, 0, 0, 1, 0, 5) * n_total,
         typo,
     )
 

@@ -25,7 +25,7 @@ from dataset_writers.arrays import FORMATS, ArraysTruth, write_arrays
 from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets._files import stored
-from lpact.datasets.arrays import ArraysDataset
+from lpact.datasets.arrays import Arrays
 from lpact.datasets.arrays import formats as array_files
 from lpact.datasets.base import DATASETS, Epochs, Recording, RecordingId, Stimulus, TimeSeries
 from lpact.datasets.series import StreamedSeries
@@ -58,9 +58,9 @@ def edit(folder: Path) -> Edit:
     return replace
 
 
-def opened(folder: Path, **options: object) -> ArraysDataset:
+def opened(folder: Path, **options: object) -> Arrays:
     dataset = DATASETS.build("arrays", options).open(name="mine", path=folder, seed=0)
-    assert isinstance(dataset, ArraysDataset)
+    assert isinstance(dataset, Arrays)
     return dataset
 
 

@@ -183,7 +183,7 @@ def test_text_comes_from_the_table_beside(tmp_path: Path) -> None:
 def test_text_that_is_nowhere_is_named(tmp_path: Path) -> None:
     write_pereira2018(tmp_path, text_in="table")
     (tmp_path / "stimulus_Pereira2018.csv").unlink()
-    _expect(StimulusError, tmp_path, "the sentences, in 'stimulus'", "table of stimuli beside")
+    _expect(StimulusError, tmp_path, "the sentences, in 'stimulus'", "table of stimuli next to")
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from dataset_writers.bids import (
 from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets._bids import entities
-from lpact.datasets._files.strict import TsvFile
+from lpact.datasets._files.strict import TextTable
 from lpact.datasets._mne import RawSeries
 from lpact.datasets.base import DATASETS, Dataset, Recording, RecordingId, Stimulus, TimeSeries
 from lpact.datasets.bids.events import Events, Heard, heard_words, merge_heard, place_words
@@ -704,7 +704,7 @@ def heard_from(path: Path, words: list[str], onset_s: list[float]) -> Heard:
     path.write_text(
         "\n".join(["onset\tduration\ttrial_type\tword", *rows]) + "\n", encoding="utf-8"
     )
-    table = TsvFile(path, RecordingError)
+    table = TextTable(path, RecordingError)
     onsets = np.array(table.numbers("onset"))
     events = Events(path, table, onsets, np.full(onsets.size, 0.1))
     return heard_words(events, kind="word", kind_columns=("trial_type",), word_column="word")

@@ -22,7 +22,7 @@ from lpact.config import GridConfig
 from lpact.datasets import _fmri_volumes as nifti
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import DATASETS, Dataset, RecordingId
-from lpact.datasets.series import BLOCK_BYTES, StreamedSeries, UnitBlocks
+from lpact.datasets.series import BLOCK_BYTES, StreamedSeries, unit_blocks
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
 from lpact.grid import build_grid
 
@@ -128,7 +128,7 @@ def test_blocks_of_voxels_are_the_voxels(written: Written) -> None:
     whole = recording.signal.read(range(len(recording.units.ids)))
     n_bytes = 8 * 5 * len(whole)
     assert n_bytes < BLOCK_BYTES
-    blocks = [values for _, values in UnitBlocks(recording.signal.values, n_bytes)]
+    blocks = [values for _, values in unit_blocks(recording.signal.values, n_bytes)]
     assert len(blocks) > 2
     np.testing.assert_array_equal(np.hstack(blocks), whole)
 

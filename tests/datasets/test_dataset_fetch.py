@@ -357,25 +357,11 @@ def test_a_shown_command_works_in_a_shell_anywhere(
     assert calls.read_text() == "get -- stimuli derivatives/sub-01/ieeg/a.fif\n"
 
 
-def test_dandi_is_called_with_the_version(tools: Path, tmp_path: Path) -> None:
-    install(tools, "dandi")
-    download = archive_of("dandi", identifier="000123", version="0.240101.1200")
-    (command,) = plan_fetch("mine", tmp_path / "to", download=download).commands
-    assert command.arguments == (
-        "dandi",
-        "download",
-        f"--output-dir={tmp_path / 'to'}",
-        "--existing=refresh",
-        "DANDI:000123/0.240101.1200",
-    )
-
-
 @pytest.mark.parametrize(
     ("method", "install_it"),
     [
         ("openneuro", "pip install openneuro-py"),
         ("datalad", "install DataLad"),
-        ("dandi", "pip install dandi"),
     ],
 )
 def test_a_tool_that_is_not_installed_is_named(

@@ -68,8 +68,8 @@ def read_all(path: Path) -> None:
     for recording_id in dataset.recording_ids():
         dataset.recording(recording_id)
         stimulus = dataset.stimulus(recording_id.stimulus)
-        for key in stimulus.features.keys() if stimulus.features else ():
-            stimulus.features.load(key)  # type: ignore[union-attr]
+        for key in stimulus.features:
+            stimulus.features[key].load()
 
 
 def test_reads_what_is_there(root: Path) -> None:
@@ -110,14 +110,13 @@ def test_reads_the_stimulus(root: Path) -> None:
     assert stimulus.media_path("audio") == root / TALK / "audio.wav"
     assert stimulus.media_path("audio").read_bytes() == b"RIFF"
     assert stimulus.audio_start_s == 0.0
-    assert stimulus.features is not None
-    assert set(stimulus.features.keys()) == {
+    assert set(stimulus.features) == {
         FeatureKey("m", 0, "full"),
         FeatureKey("m", 10, "full"),
         FeatureKey("m", 0, "untrained", 1),
     }
-    assert stimulus.features.load(FeatureKey("m", 0, "full")).dtype == np.float32
-    assert stimulus.features.where(FeatureKey("m", 10, "full")).endswith("full/layer-10.npy")
+    assert stimulus.features[FeatureKey("m", 0, "full")].load().dtype == np.float32
+    assert stimulus.features[FeatureKey("m", 10, "full")].where.endswith("full/layer-10.npy")
 
 
 def test_audio_may_start_at_another_time(root: Path) -> None:
@@ -140,7 +139,7 @@ def test_optional_parts_may_be_missing(root: Path) -> None:
         (root / TALK / name).unlink()
     stimulus = open_folder(root).stimulus("talk")
     assert (stimulus.features, stimulus.mechanisms, stimulus.envelope, stimulus.media) == (
-        None,
+        {},
         {},
         None,
         {},
@@ -188,11 +187,10 @@ def test_big_series_are_read_a_few_units_at_a_time(
 
 def test_big_features_are_mapped(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     offer = open_folder(root).stimulus("talk").features
-    assert offer is not None
     key = FeatureKey("m", 0, "full")
-    plain = offer.load(key)
+    plain = offer[key].load()
     monkeypatch.setattr(stored, "STREAM_BYTES", 1)
-    mapped = offer.load(key)
+    mapped = offer[key].load()
     assert not isinstance(plain, np.memmap)
     assert isinstance(mapped, np.memmap)
     np.testing.assert_array_equal(plain, mapped)
@@ -214,10 +212,6 @@ def test_unknown_ids(root: Path) -> None:
         dataset.recording(RecordingId("03", "1", "1", "talk"))
     with pytest.raises(StimulusError, match="did you mean 'talk'"):
         dataset.stimulus("talks")
-    features = dataset.stimulus("talk").features
-    assert features is not None
-    with pytest.raises(FeatureError, match="does not hold"):
-        features.load(FeatureKey("m", 3, "full"))
 
 
 @pytest.mark.parametrize("path", [None, Path("/nowhere/at/all")])

@@ -8,7 +8,8 @@ import pytest
 
 from lpact.datasets.folder import Folder
 from lpact.datasets.folder.writer import write_folder
-from lpact.datasets.simulated import Simulated, SimulatedOptions
+from lpact.datasets.simulated.dataset import Simulated
+from lpact.datasets.simulated.options import SimulatedOptions
 from lpact.errors import StimulusError
 
 STIMULUS = "stimulus01"

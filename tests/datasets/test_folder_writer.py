@@ -105,11 +105,9 @@ def check_same_stimulus(one: Stimulus, two: Stimulus) -> None:
     assert two.envelope is not None
     np.testing.assert_array_equal(one.envelope.values, two.envelope.values)
     assert one.envelope.sampling_rate_hz == two.envelope.sampling_rate_hz
-    assert one.features is not None
-    assert two.features is not None
-    assert set(one.features.keys()) == set(two.features.keys())
-    for key in one.features.keys():  # noqa: SIM118
-        np.testing.assert_array_equal(one.features.load(key), two.features.load(key))
+    assert set(one.features) == set(two.features)
+    for key in one.features:
+        np.testing.assert_array_equal(one.features[key].load(), two.features[key].load())
 
 
 def test_writing_what_was_read_gives_the_same_files(tmp_path: Path) -> None:

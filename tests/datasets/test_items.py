@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from lpact.codes import Reason
-from lpact.config import GridConfig, NuisanceConfig
+from lpact.config import GridConfig, NuisanceConfig, PreprocessConfig
 from lpact.datasets.base import (
     DATASETS,
     WORD_COLUMNS,
@@ -27,7 +27,7 @@ from lpact.datasets.memory import memory_dataset
 from lpact.datasets.validate import check_stimulus
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.features.nuisance import NUISANCE, build_nuisance
-from lpact.grid import Rejection, build_grid, read_grid
+from lpact.grid import build_grid, read_grid
 from lpact.responses import Responses
 
 N_ITEMS = 6
@@ -104,9 +104,8 @@ def test_missing_epochs_cost_units_or_events(missing_events: bool) -> None:
     values = np.random.default_rng(0).normal(size=(1, N_ITEMS, 3))
     values[0, 2, 1] = np.nan
     values[0, :, 2] = np.nan
-    read = read_grid(
-        recording(values), pictures(), GridConfig(), Rejection(missing_events=missing_events)
-    )
+    rules = PreprocessConfig(missing="drop_events" if missing_events else "drop_units")
+    read = read_grid(recording(values), pictures(), GridConfig(), rules)
     if not missing_events:
         assert read.usable == [0]
         assert read.grid.n_events == N_ITEMS

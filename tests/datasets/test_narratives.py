@@ -16,7 +16,7 @@ from lpact.analyses.lpact.levels.pairing import paired
 from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets.base import DATASETS, Dataset, DatasetInfo, RecordingId
-from lpact.datasets.narratives import NarrativesDataset
+from lpact.datasets.narratives import Narratives
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.grid import build_grid
 
@@ -143,7 +143,7 @@ def test_a_transcript_of_other_words_is_not_used(copy: Path) -> None:
 
 def test_scans_that_are_not_read_are_told(written: Written) -> None:
     dataset = opened(written.folder)
-    assert isinstance(dataset, NarrativesDataset)
+    assert isinstance(dataset, Narratives)
     told = {finding.field: finding for finding in dataset.findings}
     assert set(told) == {"sub-004_task-tunnel", "sub-002_task-notthefallshortscram"}
     assert all(f.reason == Reason.RECORDING_NOT_READ for f in told.values())
@@ -283,7 +283,7 @@ def test_two_files_of_one_scan_are_named(copy: Path) -> None:
     func = copy / DERIVATIVES / "sub-002/func"
     path = next(func.glob("*_task-pieman_*"))
     shutil.copy(path, path.with_name(path.name.replace("res-native", "res-2")))
-    with pytest.raises(InputError, match="sub-002_ses-1_run-pieman' exists more than once"):
+    with pytest.raises(InputError, match="sub-002_ses-1_run-pieman' is listed more than once"):
         opened(copy)
 
 

@@ -11,7 +11,7 @@ from dataset_writers.natural_stories import NaturalStoriesTruth, write_natural_s
 from lpact import load_study
 from lpact.codes import Reason
 from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus
-from lpact.datasets.natural_stories import AS_READ, OPTIONAL, PENN, TIMES, UD, WORDS
+from lpact.datasets.natural_stories import AS_READ, OPTIONAL, TIMES, UD, WORDS
 from lpact.errors import LPactError, RecordingError, StimulusError
 from lpact.features.parsing import Parse, read_parse
 from shared_data import shared_data
@@ -51,13 +51,9 @@ def test_parses_become_trees_over_words(truth: NaturalStoriesTruth, stimulus: St
     words = stimulus.words
     assert tuple(words["head"]) == truth.head
     assert tuple(words["deprel"]) == truth.relation
-    assert tuple(words["n_closing"]) == truth.n_closing
     assert words["upos"][:8].to_list() == [
         "DET", "NOUN", "VERB", "DET", "ADJ", "NOUN", "PART", "VERB",
     ]  # fmt: skip
-    # As many phrases open as close: seven a sentence.
-    n_sentences = words["sentence_id"].n_unique()
-    assert words["n_opening"].sum() == words["n_closing"].sum() == 7 * n_sentences
     assert isinstance(read_parse(stimulus, None), Parse)
 
 
@@ -113,15 +109,13 @@ def test_words_alone_are_enough(tmp_path: Path) -> None:
 
 def test_a_parse_that_lacks_words_is_left_out_and_said(tmp_path: Path) -> None:
     write_natural_stories(tmp_path)
-    for relative, separator in ((UD, "\n\n"), (PENN, "(ROOT")):
-        path = tmp_path / relative
-        text = path.read_text(encoding="utf-8").rstrip("\n")
-        path.write_text(separator.join(text.split(separator)[:-1]), encoding="utf-8")
+    path = tmp_path / UD
+    text = path.read_text(encoding="utf-8").rstrip("\n")
+    path.write_text("\n\n".join(text.split("\n\n")[:-1]), encoding="utf-8")
     stimulus = opened(tmp_path).stimulus(STIMULUS)
-    assert {"head", "n_closing"}.isdisjoint(stimulus.words.columns)
+    assert "head" not in stimulus.words.columns
     found = {f.field: f.found for f in stimulus.findings}
     assert "8 of 96 words; first: word 25 of story 3" in found[UD]
-    assert "8 of 96 words are in no tree" in found[PENN]
 
 
 def _replace(old: str, new: str, count: int = 1) -> Callable[[str], str]:

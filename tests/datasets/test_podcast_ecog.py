@@ -23,7 +23,7 @@ from dataset_writers.podcast_ecog import (
 from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets.base import DATASETS, Dataset, FeatureKey, Recording, Stimulus, TimeSeries
-from lpact.datasets.podcast_ecog import PodcastDataset
+from lpact.datasets.podcast_ecog import PodcastEcog
 from lpact.errors import FeatureError, InputError, RecordingError, StimulusError
 from lpact.grid import build_grid
 from shared_data import shared_data
@@ -151,9 +151,8 @@ def test_words_are_sorted_with_their_annotations(written: Written) -> None:
 def test_gpt2_features(written: Written, pooling: str) -> None:
     _, stimulus = first(opened(written.folder, token_pooling=pooling))
     offer, truth = stimulus.features, written.truth
-    assert offer is not None
-    assert list(offer.keys()) == [FeatureKey("gpt2-xl", k, "full") for k in (0, 24)]
-    loaded = offer.load(FeatureKey("gpt2-xl", 24, "full"))
+    assert list(offer) == [FeatureKey("gpt2-xl", k, "full") for k in (0, 24)]
+    loaded = offer[FeatureKey("gpt2-xl", 24, "full")].load()
     for row, word in enumerate(truth.order):
         tokens = truth.layer[truth.token_word == word]
         expected = tokens.mean(axis=0) if pooling == "mean" else tokens[-1]
@@ -166,12 +165,11 @@ def test_whisper_leaves_out_the_words_that_it_lacks(written: Written) -> None:
     kept = [i for i in truth.order if i not in truth.without_whisper]
     assert stimulus.words["word_idx"].to_list() == kept
     offer = stimulus.features
-    assert offer is not None
-    loaded = offer.load(FeatureKey("whisper-medium", 0, "full"))
+    loaded = offer[FeatureKey("whisper-medium", 0, "full")].load()
     np.testing.assert_allclose(
         loaded, truth.vectors[[list(truth.vector_word).index(i) for i in kept]]
     )
-    assert len(offer.load(FeatureKey("gpt2-xl", 24, "full"))) == len(kept)
+    assert len(offer[FeatureKey("gpt2-xl", 24, "full")].load()) == len(kept)
     assert len(stimulus.mechanisms["surprisal"]) == len(kept)
     left_out = next(f for f in stimulus.findings if f.reason == Reason.SOURCE_ROWS_LEFT_OUT)
     assert left_out.severity == "excluded"
@@ -222,8 +220,7 @@ def test_words_without_times_are_left_out(copy: Path, written: Written) -> None:
     found = next(f for f in stimulus.findings if f.reason == Reason.SOURCE_ROWS_LEFT_OUT)
     assert "words without times; first: word 4" in found.found
     offer = stimulus.features
-    assert offer is not None
-    assert len(offer.load(FeatureKey("gpt2-xl", 24, "full"))) == stimulus.words.height
+    assert len(offer[FeatureKey("gpt2-xl", 24, "full")].load()) == stimulus.words.height
 
 
 def test_tables_that_number_other_words(copy: Path) -> None:
@@ -270,7 +267,7 @@ def test_truncated_files(copy: Path) -> None:
     hdf5.write_bytes(hdf5.read_bytes()[:800])
     with pytest.raises(FeatureError, match="may be truncated"):
         dataset.stimulus("podcast")
-    assert opened(copy, features=[]).stimulus("podcast").features is None
+    assert opened(copy, features=[]).stimulus("podcast").features == {}
 
 
 def test_features_that_do_not_fit_their_table(copy: Path) -> None:
@@ -279,9 +276,8 @@ def test_features_that_do_not_fit_their_table(copy: Path) -> None:
         re.sub(r"\n[^\n]*\n$", "\n", path.read_text(encoding="utf-8")), encoding="utf-8"
     )
     offer = opened(copy).stimulus("podcast").features
-    assert offer is not None
     with pytest.raises(FeatureError, match=r"rows, as in .*transcript\.tsv"):
-        offer.load(FeatureKey("gpt2-xl", 24, "full"))
+        offer[FeatureKey("gpt2-xl", 24, "full")].load()
 
 
 def test_a_second_part_outside_the_folder(copy: Path, tmp_path: Path) -> None:
@@ -407,7 +403,7 @@ def test_real_word_tables(tmp_path: Path) -> None:
     name = "dataset_description.json"
     shutil.copyfile(real / name, tmp_path / name)
     dataset = opened(tmp_path)
-    assert isinstance(dataset, PodcastDataset)
+    assert isinstance(dataset, PodcastEcog)
     assert dataset.info.version == "1.0.2"
     assert dataset.info.licence == "CC0"
     stimulus = dataset.stimulus("podcast")
@@ -448,9 +444,8 @@ def test_real_whisper_table_disagrees(tmp_path: Path) -> None:
     assert "2 word(s) not in it: 1561 \"he's\", 4314 'before'" in notes[0]
     assert "5 word(s) at other times; the first is word 1291, 'It'" in notes[1]
     offer = stimulus.features
-    assert offer is not None
     with pytest.raises(FeatureError, match=f"{len(truth.vectors)}"):
-        offer.load(FeatureKey("whisper-medium", 0, "full"))
+        offer[FeatureKey("whisper-medium", 0, "full")].load()
 
 
 def test_real_electrode_tables(tmp_path: Path) -> None:

@@ -10,16 +10,17 @@ import pytest
 from scipy import stats
 
 from lpact.datasets.base import DATASETS, FeatureKey
-from lpact.datasets.simulated import MECHANISMS, SimulatedDataset, column_groups
-from lpact.errors import FeatureError
+from lpact.datasets.simulated.dataset import Simulated
+from lpact.datasets.simulated.features import column_groups
+from lpact.datasets.simulated.options import MECHANISMS
 
 MODELS = ("integrated", "predictive", "lexical", "drift", "null")
 FRESH = ("sentence_reset", "reversed", "shuffled")
 
 
-def study(**options: Any) -> SimulatedDataset:
+def study(**options: Any) -> Simulated:
     dataset = DATASETS.build("simulated", options).open(name="sim", path=None, seed=3)
-    assert isinstance(dataset, SimulatedDataset)
+    assert isinstance(dataset, Simulated)
     return dataset
 
 
@@ -29,8 +30,7 @@ LATENTS = DATASET.latents("stimulus01")
 
 
 def load(model: str, layer: int = 2, context: str = "full", draw: int = 0) -> np.ndarray:
-    assert STIMULUS.features is not None
-    return STIMULUS.features.load(FeatureKey(model, layer, context, draw))
+    return STIMULUS.features[FeatureKey(model, layer, context, draw)].load()
 
 
 def recovered(features: np.ndarray, latent: np.ndarray) -> float:
@@ -61,12 +61,11 @@ KNOWN_BY = {
 
 
 def test_everything_on_offer_is_finite_and_equally_wide() -> None:
-    assert STIMULUS.features is not None
-    keys = STIMULUS.features.keys()
+    keys = STIMULUS.features
     assert len(set(keys)) == len(keys) == 6 * 4 * (1 + 1 + 1 + 1 + 3 + 1)
     n_columns = column_groups(DATASET.options)["noise"].stop
     for key in keys:
-        values = STIMULUS.features.load(key)
+        values = STIMULUS.features[key].load()
         assert values.shape == (STIMULUS.words.height, n_columns)
         assert np.isfinite(values).all()
         assert (values.std(axis=0) > 0.1).all()
@@ -102,9 +101,8 @@ def test_other_layers_keep_a_faint_trace(model: str, latent: str, layer: int) ->
     shares = []
     for run in range(1, 13):
         features = dataset.stimulus(f"stimulus{run:02d}").features
-        assert features is not None
         truth = getattr(dataset.latents(f"stimulus{run:02d}").contextual, latent)
-        shares.append(recovered(features.load(FeatureKey(model, layer, "full")), truth))
+        shares.append(recovered(features[FeatureKey(model, layer, "full")].load(), truth))
     assert 0.005 < np.mean(shares) < 0.05
     assert recovered(load(model, layer), LATENTS.lexical) > 0.7
 
@@ -194,20 +192,3 @@ def test_context_is_nearly_white_and_knows_nothing_of_the_type() -> None:
     lag_one = [np.corrcoef(column[1:], column[:-1])[0, 1] for column in context.T]
     assert np.mean(lag_one) == pytest.approx(0.2, abs=0.1)
     assert recovered(LATENTS.lexical, context) < 0.05
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        FeatureKey("integrate", 2, "full"),
-        FeatureKey("integrated", 4, "full"),
-        FeatureKey("integrated", -1, "full"),
-        FeatureKey("integrated", 2, "fully"),
-        FeatureKey("integrated", 2, "untrained", 3),
-    ],
-)
-def test_what_is_not_on_offer_is_an_error(key: FeatureKey) -> None:
-    assert STIMULUS.features is not None
-    with pytest.raises(FeatureError) as caught:
-        STIMULUS.features.load(key)
-    assert caught.value.remedy

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from lpact.datasets.base import DATASETS, FeatureKey
-from lpact.datasets.simulated import MECHANISMS, SimulatedDataset
 from lpact.datasets.simulated.brain import word_response
+from lpact.datasets.simulated.dataset import Simulated
 from lpact.datasets.simulated.latents import discourse_state
+from lpact.datasets.simulated.options import MECHANISMS
 from lpact.datasets.simulated.prose import lexicon, unigrams, word_type, write_prose, write_story
 from lpact.datasets.simulated.prose.grammar import Narrator
 from lpact.datasets.simulated.prose.writer import RandomChooser
@@ -35,9 +36,9 @@ RECIPE_DIGEST = "2849aba2584bc832a035c5d152c4ee1f3af737586bd67c75e502adbf0fde716
 SMALL: dict[str, Any] = {"text": "prose", "n_stories": 2, "sentences_per_story": 12, "n_units": 8}
 
 
-def study(seed: int = 0, **options: Any) -> SimulatedDataset:
+def study(seed: int = 0, **options: Any) -> Simulated:
     dataset = DATASETS.build("simulated", options).open(name="sim", path=None, seed=seed)
-    assert isinstance(dataset, SimulatedDataset)
+    assert isinstance(dataset, Simulated)
     return dataset
 
 
@@ -285,10 +286,9 @@ def test_a_prose_study_is_well_formed(modality: str) -> None:
     assert stimulus.mechanisms == {}
     assert stimulus.words["paragraph_id"].n_unique() > 2
     check_recording(dataset.recording(dataset.recording_ids()[0]))
-    assert stimulus.features is not None
-    features = stimulus.features.load(FeatureKey("integrated", 2, "full"))
+    features = stimulus.features[FeatureKey("integrated", 2, "full")].load()
     assert features.shape[0] == stimulus.words.height
-    assert np.isfinite(stimulus.features.load(FeatureKey("integrated", 2, "reversed"))).all()
+    assert np.isfinite(stimulus.features[FeatureKey("integrated", 2, "reversed")].load()).all()
 
 
 def test_a_very_short_study_has_finite_latents() -> None:

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from lpact.datasets.base import DATASETS, Epochs, RecordingId, TimeSeries
-from lpact.datasets.simulated import MECHANISMS, SimulatedDataset, SimulatedOptions
+from lpact.datasets.simulated.dataset import Simulated
+from lpact.datasets.simulated.options import MECHANISMS, SimulatedOptions
 from lpact.datasets.validate import (
     check_recording,
     check_recording_ids,
@@ -28,13 +29,13 @@ ALL_TRUTHS = ("drift", "lexical", "predictive", "relational", "mechanism")
 SMALL: dict[str, Any] = {"n_stories": 2, "sentences_per_story": 6, "n_units": 8}
 
 
-def study(*, name: str = "sim", seed: int = 0, **options: Any) -> SimulatedDataset:
+def study(*, name: str = "sim", seed: int = 0, **options: Any) -> Simulated:
     dataset = DATASETS.build("simulated", options).open(name=name, path=None, seed=seed)
-    assert isinstance(dataset, SimulatedDataset)
+    assert isinstance(dataset, Simulated)
     return dataset
 
 
-def digests(dataset: SimulatedDataset, *, backwards: bool = False) -> dict[str, str]:
+def digests(dataset: Simulated, *, backwards: bool = False) -> dict[str, str]:
     """SHA-256 of everything that a dataset offers, asked for forwards or backwards."""
     found = {}
     for recording_id in sorted(dataset.recording_ids(), reverse=backwards):
@@ -42,12 +43,11 @@ def digests(dataset: SimulatedDataset, *, backwards: bool = False) -> dict[str, 
         found[str(recording_id)] = hashlib.sha256(values.tobytes()).hexdigest()
     for stimulus_id in {recording_id.stimulus for recording_id in dataset.recording_ids()}:
         stimulus = dataset.stimulus(stimulus_id)
-        assert stimulus.features is not None
         assert stimulus.envelope is not None
         text = stimulus.words.write_csv().encode() + stimulus.envelope.values.tobytes()
         found[stimulus_id] = hashlib.sha256(text).hexdigest()
-        for key in sorted(stimulus.features.keys(), key=str, reverse=backwards):
-            values = stimulus.features.load(key)
+        for key in sorted(stimulus.features, key=str, reverse=backwards):
+            values = stimulus.features[key].load()
             found[f"{stimulus_id} {key}"] = hashlib.sha256(values.tobytes()).hexdigest()
     return found
 
@@ -206,7 +206,7 @@ def test_every_option_is_described() -> None:
 
 def test_unknown_ids() -> None:
     dataset = study(**SMALL)
-    with pytest.raises(RecordingError, match="no such recording"):
+    with pytest.raises(RecordingError, match="there is no recording"):
         dataset.recording(RecordingId("99", "01", "01", "stimulus01"))
     with pytest.raises(StimulusError, match="did you mean 'stimulus01'"):
         dataset.stimulus("stimulus1")

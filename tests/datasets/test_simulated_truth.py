@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 
 from lpact.datasets.base import DATASETS, Epochs, RecordingId, TimeSeries
-from lpact.datasets.simulated import MECHANISMS, SimulatedDataset
 from lpact.datasets.simulated.brain import mix_sensors
+from lpact.datasets.simulated.dataset import Simulated
+from lpact.datasets.simulated.options import MECHANISMS
 from lpact.datasets.simulated.streams import ar1, ar1_window_sd
 from lpact.math.seeding import keyed_rng
 
@@ -18,13 +19,13 @@ TRUTHS = ("lexical", "predictive", "relational", "mechanism", "drift")
 FAST = ("lexical", "predictive", "relational", "mechanism")
 
 
-def study(*, seed: int = 0, **options: Any) -> SimulatedDataset:
+def study(*, seed: int = 0, **options: Any) -> Simulated:
     dataset = DATASETS.build("simulated", options).open(name="sim", path=None, seed=seed)
-    assert isinstance(dataset, SimulatedDataset)
+    assert isinstance(dataset, Simulated)
     return dataset
 
 
-def window_means(dataset: SimulatedDataset, recording_id: RecordingId, lag_s: float) -> np.ndarray:
+def window_means(dataset: Simulated, recording_id: RecordingId, lag_s: float) -> np.ndarray:
     """Mean of the 200 ms that start ``lag_s`` after every onset, by direct slicing."""
     signal = dataset.recording(recording_id).signal
     assert isinstance(signal, TimeSeries)
@@ -33,7 +34,7 @@ def window_means(dataset: SimulatedDataset, recording_id: RecordingId, lag_s: fl
     return np.stack([signal.values[i : i + 20].mean(axis=0) for i in first])
 
 
-def drives(dataset: SimulatedDataset) -> dict[str, np.ndarray]:
+def drives(dataset: Simulated) -> dict[str, np.ndarray]:
     latents = dataset.latents("stimulus01")
     onset_s = dataset.stimulus("stimulus01").words["onset_s"].to_numpy()
     return {
@@ -50,7 +51,7 @@ def slopes(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.linalg.lstsq(design, y, rcond=None)[0][:-1]
 
 
-def true_gains(dataset: SimulatedDataset, recording_id: RecordingId, truth: str) -> np.ndarray:
+def true_gains(dataset: Simulated, recording_id: RecordingId, truth: str) -> np.ndarray:
     gains = dataset.gains(recording_id)
     return {
         "relational": gains.relational[None],
@@ -190,7 +191,7 @@ def test_drift_is_explained_by_place_in_story_and_four_cosines() -> None:
         assert (1.0 - rest.var(axis=0) / drift.var(axis=0)).min() > 0.99
 
 
-def pattern(dataset: SimulatedDataset, recording_id: RecordingId) -> np.ndarray:
+def pattern(dataset: Simulated, recording_id: RecordingId) -> np.ndarray:
     matrix = np.corrcoef(window_means(dataset, recording_id, 0.1).T)
     return matrix[np.triu_indices(len(matrix), 1)]
 

@@ -20,8 +20,7 @@ from lpact.datasets._files.hdf5 import (
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import (
     About,
-    CsvFile,
-    TsvFile,
+    TextTable,
     read_numbers,
     read_text,
     read_toml,
@@ -45,7 +44,7 @@ class TestNumbers:
         self, tmp_path: Path, cell: str, suffix: str
     ) -> None:
         path = write(tmp_path / f"t.{suffix}", f"x\n1\n{cell}\n")
-        table = (TsvFile if suffix == "tsv" else CsvFile)(path, RecordingError)
+        table = TextTable(path, RecordingError)
         for column in (table.numbers, table.numbers_or_nan, table.integers):
             with pytest.raises(RecordingError) as caught:
                 column("x")
@@ -53,7 +52,7 @@ class TestNumbers:
             assert caught.value.got == repr(cell)
 
     def test_finite_numbers_are_read_and_gaps_are_nan(self, tmp_path: Path) -> None:
-        table = TsvFile(write(tmp_path / "t.tsv", "x\n-1.5e300\nn/a\n.25\n"), RecordingError)
+        table = TextTable(write(tmp_path / "t.tsv", "x\n-1.5e300\nn/a\n.25\n"), RecordingError)
         np.testing.assert_array_equal(table.numbers_or_nan("x"), [-1.5e300, np.nan, 0.25])
 
     def test_plain_tables(self, tmp_path: Path) -> None:
@@ -95,13 +94,13 @@ class TestCsv:
     ) -> None:
         path = write(tmp_path / "t.csv", text)
         with pytest.raises(StimulusError) as caught:
-            CsvFile(path, StimulusError)
+            TextTable(path, StimulusError)
         assert f"{path}, lines {line} to " in str(caught.value.where)
         assert f"in line {line} first" in str(caught.value.remedy)
 
     def test_cells_may_hold_quotes_commas_and_lines(self, tmp_path: Path) -> None:
         text = 'word,x\n"a ""b"", c",1\n\n"two\nlines",2\nlast,soon\n'
-        table = CsvFile(write(tmp_path / "t.csv", text), StimulusError)
+        table = TextTable(write(tmp_path / "t.csv", text), StimulusError)
         assert table.cells("word") == ['a "b", c', "two\nlines", "last"]
         # Lines are those of the file, whatever empty lines and line breaks in cells there are.
         with pytest.raises(StimulusError, match="line 6, column 'x'"):
@@ -109,7 +108,7 @@ class TestCsv:
 
     def test_a_table_without_a_header_counts_from_its_first_line(self, tmp_path: Path) -> None:
         path = write(tmp_path / "t.csv", "a,1\nb,?\n")
-        table = CsvFile(path, StimulusError, header=("word", "x"))
+        table = TextTable(path, StimulusError, header=("word", "x"))
         with pytest.raises(StimulusError, match="line 2, column 'x'"):
             table.numbers("x")
 
@@ -118,8 +117,8 @@ class TestCsv:
 def test_nul_is_in_no_text(tmp_path: Path, suffix: str) -> None:
     path = write(tmp_path / f"t.{suffix}", "word\nno\nw\0rd\n")
     readers = {
-        "tsv": lambda: TsvFile(path, StimulusError),
-        "csv": lambda: CsvFile(path, StimulusError),
+        "tsv": lambda: TextTable(path, StimulusError),
+        "csv": lambda: TextTable(path, StimulusError),
         "toml": lambda: read_toml(path, StimulusError),
         "txt": lambda: read_text(path, StimulusError),
     }
@@ -273,5 +272,5 @@ def test_semicolons_are_named_as_such(tmp_path):
     path = tmp_path / "words.csv"
     path.write_text("text;start;end\na;0,5;1,0\n", encoding="utf-8")
     with pytest.raises(StimulusError) as error:
-        CsvFile(path, StimulusError).require(("text",))
+        TextTable(path, StimulusError).require(("text",))
     assert error.value.remedy.startswith("separate cells by commas, not by semicolons")

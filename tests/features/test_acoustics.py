@@ -64,7 +64,7 @@ def riff(*chunks: bytes, tag: bytes = b"RIFF") -> bytes:
 
 def read_in_pieces(path: Path, n: int = 7) -> np.ndarray:
     sound = open_wav(path)
-    edges = [*range(0, sound.n_samples, n), sound.n_samples]
+    edges = [*range(0, len(sound.samples), n), len(sound.samples)]
     return np.concatenate([sound.read(a, b) for a, b in pairwise(edges)])
 
 
@@ -82,7 +82,7 @@ def test_samples_are_those_that_scipy_reads(tmp_path: Path, dtype: str, n_channe
     wavfile.write(path, 11025, samples)
     rate_hz, known = wavfile.read(path)
     sound = open_wav(path)
-    assert (sound.sampling_rate_hz, sound.n_channels, sound.n_samples) == (rate_hz, n_channels, 53)
+    assert (sound.sampling_rate_hz, sound.samples.shape) == (rate_hz, (53, n_channels))
     known = known.reshape(53, n_channels).astype(np.float64)
     expected = {
         "u1": (known - 128) / 128,

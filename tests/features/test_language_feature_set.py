@@ -406,7 +406,6 @@ def test_other_numbers_in_whole_files_are_noticed(tmp_path: Path, name: str) -> 
     found = write(tmp_path / "set")
     array = zarr.open_array(str(found.path / "features.zarr" / name), mode="r+")
     array[:] = array[:][..., ::-1]
-    found.check()  # nothing is missing or cut short
     with pytest.raises(FeatureError, match="have changed since they were extracted") as caught:
         found.verify(Checksums(tmp_path))
     assert caught.value.where == str(found.path)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lpact.codes import Reason
 from lpact.datasets.base import Stimulus
 from lpact.errors import ConfigError, StimulusError
-from lpact.features.mechanisms import MECHANISMS, MechanismInputs, Missing
+from lpact.features.mechanisms import MECHANISMS, MechanismInputs, Missing, mechanism_matrix
 from lpact.features.parsing import Parse, read_parse
 
 ALL = tuple(MECHANISMS.names())
@@ -66,7 +66,8 @@ def make_stimulus(story_lengths, mechanisms=None, extra=None):
 def compute(name, stimulus, language=None, parse=None, **options):
     given_inputs = {"language": language, "parse": parse}
     inputs = MechanismInputs(stimulus, **{k: v for k, v in given_inputs.items() if v is not None})
-    return MECHANISMS.build(name, options).compute(inputs)
+    values, _, missing = mechanism_matrix((name,), inputs, {name: options})
+    return missing[name] if missing else values[:, 0]
 
 
 # --- Where values come from ----------------------------------------------------------------------

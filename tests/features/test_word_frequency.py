@@ -17,8 +17,12 @@ from lpact.config import NuisanceConfig
 from lpact.datasets.base import DATASETS, Stimulus
 from lpact.datasets.folder.writer import write_folder
 from lpact.errors import ConfigError
-from lpact.features.frequency import list_floor, list_log_frequency
-from lpact.features.nuisance import build_nuisance, nuisance_findings
+from lpact.features.nuisance import (
+    build_nuisance,
+    list_floor,
+    list_log_frequency,
+    nuisance_findings,
+)
 
 wordfreq = pytest.importorskip("wordfreq", reason="wordfreq is an extra")
 

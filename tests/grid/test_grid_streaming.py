@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 from lpact.codes import Reason
-from lpact.config import GridConfig
+from lpact.config import GridConfig, PreprocessConfig
 from lpact.datasets.base import Recording, RecordingId, Span, Stimulus, TimeSeries, Units
-from lpact.datasets.series import StreamedSeries, UnitBlocks, take_units
+from lpact.datasets.series import StreamedSeries, take_units, unit_blocks
 from lpact.errors import RecordingError
-from lpact.grid import Rejection, build_grid, read_grid
+from lpact.grid import build_grid, read_grid
 
 N_WORDS = 30
 RATE = 50.0
@@ -78,9 +78,9 @@ def test_a_stream_gives_what_the_array_gives(unit_major, dtype):
 
 def test_blocks_are_as_wide_as_memory_allows():
     stream = Counted(noise(n_samples=10), unit_major=False)
-    blocks = [units for units, _ in UnitBlocks(stream, block_bytes=2 * 10 * 8)]
+    blocks = [units for units, _ in unit_blocks(stream, block_bytes=2 * 10 * 8)]
     assert blocks == [range(2), range(2, 4), range(4, 6)]
-    assert [units for units, _ in UnitBlocks(stream, block_bytes=1)] == [
+    assert [units for units, _ in unit_blocks(stream, block_bytes=1)] == [
         range(i, i + 1) for i in range(6)
     ]
 
@@ -193,7 +193,7 @@ def test_artefacts_in_enough_units_cost_the_event():
     values = noise(n_units=10)
     values[100, :3] = 99.0  # the word at 2.0 s
     values[125, :1] = -99.0  # the word at 2.5 s, one unit in ten
-    rules = Rejection(threshold=50.0, units=0.1)
+    rules = PreprocessConfig(artefact_threshold=50.0, artefact_units=0.1)
     grid = build_grid(recording(values), STIMULUS, ONE_SAMPLE, rules)
     assert (2.0 in grid.onset_s, 2.5 in grid.onset_s) == (False, True)
     (left_out,) = grid.exclusions
@@ -208,7 +208,9 @@ def test_gaps_cost_units_or_events():
     read = read_grid(recording(values), STIMULUS, ONE_SAMPLE)
     assert read.usable == [0, 2, 4, 5]
     assert read.grid.n_events == N_WORDS
-    read = read_grid(recording(values), STIMULUS, ONE_SAMPLE, Rejection(missing_events=True))
+    read = read_grid(
+        recording(values), STIMULUS, ONE_SAMPLE, PreprocessConfig(missing="drop_events")
+    )
     assert read.usable == [0, 1, 2, 4, 5]
     assert read.grid.n_events == N_WORDS - 2
     assert np.isfinite(read.grid.responses[..., read.usable]).all()
@@ -220,7 +222,7 @@ def test_gaps_and_artefacts_together():
     values = noise()
     values[100, 1] = np.nan
     values[150] = 99.0
-    rules = Rejection(threshold=50.0, units=0.0, missing_events=True)
+    rules = PreprocessConfig(artefact_threshold=50.0, artefact_units=0.0, missing="drop_events")
     grid = build_grid(recording(values), STIMULUS, ONE_SAMPLE, rules)
     assert [e.reason for e in grid.exclusions] == [Reason.BAD_SPAN, Reason.MISSING_SAMPLES]
     assert grid.n_events == N_WORDS - 2

@@ -45,9 +45,8 @@ def arrays(simulated: Dataset) -> dict[str, Any]:
     """What a user has: arrays and a table of words."""
     recordings = [simulated.recording(i) for i in simulated.recording_ids()]
     stimulus = simulated.stimulus("stimulus01")
-    assert stimulus.features is not None
     layer = {
-        context: stimulus.features.load(lpact_key(context))
+        context: stimulus.features[lpact_key(context)].load()
         for context in ("full", "sentence_reset")
     }
     units = recordings[0].units
@@ -65,7 +64,7 @@ def arrays(simulated: Dataset) -> dict[str, Any]:
             for recording in recordings
         ],
         "words": stimulus.words.with_columns(**{m: stimulus.mechanisms[m] for m in MECHANISMS}),
-        "sampling_rate_hz": recordings[0].signal.sampling_rate_hz,  # type: ignore[union-attr]
+        "sampling_rate_hz": recordings[0].signal.sampling_rate_hz,
     }
 
 

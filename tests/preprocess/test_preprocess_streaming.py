@@ -13,7 +13,7 @@ from small_recordings import Stream, noise, processed, recording, values_of
 from lpact.config import GridConfig
 from lpact.datasets import series
 from lpact.datasets.base import WORD_COLUMNS, Stimulus, TimeSeries
-from lpact.datasets.series import UnitBlocks
+from lpact.datasets.series import unit_blocks
 from lpact.errors import RecordingError
 from lpact.grid import build_grid
 from lpact.preprocess import apply
@@ -44,7 +44,7 @@ def test_results_do_not_depend_on_blocks(reference: str, monkeypatch: pytest.Mon
             assert result.units == whole.units
             assert result.findings == whole.findings
             for width in (1, 8 * 600 * 2, 8 * 600 * 100):
-                blocks = UnitBlocks(result.signal.values, width)
+                blocks = unit_blocks(result.signal.values, width)
                 read = np.concatenate([block for _, block in blocks], axis=1)
                 np.testing.assert_array_equal(read, expected)
     # Out of order and repeated, too.

@@ -55,7 +55,7 @@ class SevereControl(Plugin, ABC):
     """What it needs, in words, for the reference and the audit."""
 
     def contexts(self) -> tuple[str, ...]:
-        """Return the contexts of features that it loads besides the real ones."""
+        """Return the contexts of features that it loads in addition to the real ones."""
         return ()
 
     def unavailable(self, inputs: ControlInputs) -> Missing | None:  # noqa: ARG002

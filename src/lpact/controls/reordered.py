@@ -24,15 +24,10 @@ from lpact.registry import PluginOptions
 class ReorderedRows(SevereControl):
     """A control whose row a is row ``row_index[a]`` of the real features.
 
-    If ``contiguous``, the inverse order is applied to the responses instead, and everything computed from the features
-    is reused.
-
-    Attributes
-    ----------
-    contiguous
-        Whether responses in the inverse order stay in contiguous stretches, except for moves within a sentence. A
-        held-out block is then as difficult to predict as for the real features. Shuffles over longer distances mix
-        early and late responses in every block, which is easier under drift.
+    ``contiguous`` says that responses in the inverse order stay in contiguous stretches, except for moves within a
+    sentence. A held-out block is then as difficult to predict as for the real features; shuffles over longer distances
+    mix early and late responses in every block, which is easier under drift. The inverse order is then applied to the
+    responses instead, and everything computed from the features is reused.
     """
 
     contiguous: ClassVar[bool] = False
@@ -50,11 +45,8 @@ class ReorderedRows(SevereControl):
 class CircularShiftOptions(PluginOptions):
     """Options of `circular_shift`."""
 
-    min_autocorrelation_times: float = Field(
-        2.0,
-        ge=1.0,
-        description="Smallest rotation in either direction, in autocorrelation times of the features.",
-    )
+    min_autocorrelation_times: float = Field(2.0, ge=1.0)
+    """Smallest rotation in either direction, in autocorrelation times of the features."""
 
 
 class CircularShift(ReorderedRows):
@@ -117,7 +109,8 @@ class TokenOrderShuffle(ReorderedRows):
 class BlockShuffleOptions(PluginOptions):
     """Options of `within_story_block_shuffle`."""
 
-    block_events: int = Field(20, ge=1, description="Events in a block.")
+    block_events: int = Field(20, ge=1)
+    """Events in a block."""
 
 
 class WithinStoryBlockShuffle(ReorderedRows):

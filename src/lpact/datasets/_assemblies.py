@@ -13,22 +13,19 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import polars as pl
-from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import CsvFile, damaged, invalid, is_finite, typed_column
+from lpact.datasets._files.strict import TextTable, damaged, invalid, is_finite, typed_column
 from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import (
     UNKNOWN,
     FolderDataset,
-    FolderReader,
-    check_unique,
     chosen_file,
     words_table,
 )
 from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Signal, Units
-from lpact.datasets.catalogue import Download, Expected, optional
+from lpact.datasets.catalogue import Download, optional, required
+from lpact.datasets.validate import check_unique
 from lpact.errors import RecordingError, StimulusError, did_you_mean
 from lpact.extras import require
 from lpact.math.types import FloatArray
@@ -46,15 +43,12 @@ _ENGINES = {b"\x89HDF": "h5netcdf", b"CDF\x01": "scipy", b"CDF\x02": "scipy"}
 class AssemblyOptions(PluginOptions):
     """Which files of the folder are read."""
 
-    file: str = Field(
-        "",
-        description="Assembly to read, relative to the folder. Empty: the only netCDF file there.",
-    )
-    stimuli: str = Field(
-        "",
-        description="CSV with `stimulus_id` and the text of every stimulus, relative to the folder. "
-        "Empty: `stimulus*.csv`, if there is one.",
-    )
+    file: str = ""
+    """Assembly to read, relative to the folder. Empty: the only netCDF file there."""
+    stimuli: str = ""
+    """CSV with `stimulus_id` and the text of every stimulus, relative to the folder. Empty: `stimulus*.csv`, if there
+    is one.
+    """
 
 
 def download(identifier: str, citation: str) -> Download:
@@ -94,7 +88,7 @@ class Coordinates(dict[str, list[str]]):
         if found is None:
             got = "coordinates " + (", ".join(self) or "none")
             expected = f"{what}, in " + " or ".join(f"'{name}'" for name in names)
-            remedy = "add the coordinate, or put the table of stimuli beside the assembly"
+            remedy = "add the coordinate, or put the table of stimuli next to the assembly"
             raise invalid(self._where, got, expected, self._error, remedy)
         return self.checked(found, bool, f"{what}, without gaps")
 
@@ -120,14 +114,25 @@ class AssemblyDataset(FolderDataset[OptionsT, list[int]]):
     ``unit_ids`` and ``regions`` of all neuroids, and the recordings.
     """
 
+    contents = "a folder with one assembly (*.nc)"
+    role = "secondary"
+    extra = "assemblies"
+    layout = (
+        required("the assembly, presentation × neuroid", "*.nc", "**/*.nc", "*.nc4", "**/*.nc4"),
+        optional(
+            "the table of stimuli, where the assembly does not hold their text",
+            "stimulus*.csv",
+            "**/stimulus*.csv",
+        ),
+    )
     title: ClassVar[str]
     comparable = False
     rows: dict[str, list[int]]
     unit_ids: Sequence[str]
     regions: Sequence[str]
 
-    def __init__(self, folder: SourceFolder, options: OptionsT) -> None:
-        super().__init__(folder, options)
+    def _open(self) -> None:
+        folder, options = self.folder, self.options
         self.info = DatasetInfo(self.title, "assembly", LICENCE)
         self.path = chosen_file(folder, "**/*.nc", "**/*.nc4", named=options.file, option="file")
         self.where = folder.where(self.path)
@@ -141,7 +146,7 @@ class AssemblyDataset(FolderDataset[OptionsT, list[int]]):
                 option="stimuli",
                 error=StimulusError,
             )
-            self._add_stimuli(CsvFile(self._stimuli_path, StimulusError))
+            self._add_stimuli(TextTable(self._stimuli_path, StimulusError))
         self._coordinates_mm = None
         if self.neuroids.keys() >= set("xyz"):
             ok = "millimetres, or no value"
@@ -217,7 +222,7 @@ class AssemblyDataset(FolderDataset[OptionsT, list[int]]):
                 "nothing to do: responses are in the same order",
             )
 
-    def _add_stimuli(self, table: CsvFile) -> None:
+    def _add_stimuli(self, table: TextTable) -> None:
         """Add the columns of a table of stimuli to the presentations with the same ``stimulus_id``."""
         table.require([STIMULUS_ID])
         row_of = {name: row for row, name in enumerate(table.unique(STIMULUS_ID))}
@@ -232,22 +237,6 @@ class AssemblyDataset(FolderDataset[OptionsT, list[int]]):
             if column not in self.presentations:
                 cells = table.cells(column)
                 self.presentations[column] = [cells[row_of[name]] for name in own]
-
-
-class AssemblyReader(FolderReader):
-    """A reader of an assembly."""
-
-    contents = "a folder with one assembly (*.nc)"
-    role = "secondary"
-    extra = "assemblies"
-    layout = (
-        Expected("the assembly, presentation × neuroid", ("*.nc", "**/*.nc", "*.nc4", "**/*.nc4")),
-        optional(
-            "the table of stimuli, where the assembly does not hold their text",
-            "stimulus*.csv",
-            "**/stimulus*.csv",
-        ),
-    )
 
 
 def _read_assembly(path: Path) -> tuple[FloatArray, Coordinates, Coordinates]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import TsvFile, invalid
+from lpact.datasets._files.strict import TextTable, invalid
 from lpact.datasets._finding import Finding, Findings
 from lpact.datasets._folder_dataset import UNKNOWN, read_json
 from lpact.datasets.base import DatasetInfo
@@ -138,7 +138,7 @@ class ChannelTable:
 
 def read_channels(path: Path) -> ChannelTable:
     """Read ``channels.tsv``."""
-    table = TsvFile(path, RecordingError)
+    table = TextTable(path, RecordingError)
     table.require(("name", "type"))
     names = table.unique("name")
     types = dict(zip(names, (kind.upper() for kind in table.text("type")), strict=True))
@@ -172,7 +172,7 @@ def read_electrodes(
     Coordinates in another ``unit`` than m, cm or mm are not used. Without ``region_column``, the first of
     `REGION_COLUMNS` in the table is used.
     """
-    table = TsvFile(path, RecordingError)
+    table = TextTable(path, RecordingError)
     table.require(("name", "x", "y", "z", *((region_column,) if region_column else ())))
     row_of = {name: row for row, name in enumerate(table.unique("name"))}
     rows = [row_of.get(name) for name in names]

@@ -15,7 +15,7 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.datasets._bids import DESCRIPTION, entities, find_sidecar, read_description, shown, stem
 from lpact.datasets._files.source_folder import SourceFolder, sha256
-from lpact.datasets._files.strict import TsvFile
+from lpact.datasets._files.strict import TextTable
 from lpact.datasets._finding import Findings
 from lpact.datasets._fmri_volumes import (
     BoldHeader,
@@ -47,42 +47,29 @@ ABOUT = optional("description", DESCRIPTION)
 class FmriOptions(PluginOptions):
     """Options that every reader of functional MRI has."""
 
-    atlas: str = Field(
-        "",
-        description="Label image (whole numbers, 0 outside): one unit per region, the mean of its voxels. A path from "
-        "the dataset's folder, or an absolute one. With `mask` too: the atlas only names the region of each voxel.",
-    )
-    atlas_labels: str = Field(
-        "",
-        description="Table with the columns `index` and `name` for the atlas (TSV, or CSV by its ending). Empty: "
-        "regions are called `label-<index>`.",
-    )
-    mask: str = Field("", description="Mask image: one unit per voxel that is not 0.")
-    resample_atlas: bool = Field(
-        False,
-        description="Bring atlas and mask to the grid of each BOLD series by nearest neighbours. Otherwise another "
-        "grid is an error.",
-    )
-    tr_s: float | None = Field(
-        None,
-        gt=0,
-        description="Repetition time in seconds, where header and sidecar disagree or are wrong.",
-    )
-    tr_reference: float = Field(
-        0.0,
-        ge=0,
-        le=1,
-        description="Fraction of the repetition time to which a volume is assigned: 0 is the start of its acquisition, "
-        "0.5 the middle, to which fMRIPrep's slice-time correction refers.",
-    )
-    subjects: tuple[str, ...] = Field(
-        (), description="Subjects to read, without `sub-`. Empty: all."
-    )
-    sentence_pause_s: float = Field(
-        0.5,
-        gt=0,
-        description="Pause after which a sentence begins, where neither the source nor punctuation marks sentences.",
-    )
+    atlas: str = ""
+    """Label image (whole numbers, 0 outside): one unit per region, the mean of its voxels. A path from the dataset's
+    folder, or an absolute one. With `mask` too: the atlas only names the region of each voxel.
+    """
+    atlas_labels: str = ""
+    """Table with the columns `index` and `name` for the atlas (TSV, or CSV by its ending). Empty: regions are called
+    `label-<index>`.
+    """
+    mask: str = ""
+    """Mask image: one unit per voxel that is not 0."""
+    resample_atlas: bool = False
+    """Bring atlas and mask to the grid of each BOLD series by nearest neighbours. Otherwise another grid is an error.
+    """
+    tr_s: float | None = Field(None, gt=0)
+    """Repetition time in seconds, where header and sidecar disagree or are wrong."""
+    tr_reference: float = Field(0.0, ge=0, le=1)
+    """Fraction of the repetition time to which a volume is assigned: 0 is the start of its acquisition, 0.5 the middle,
+    to which fMRIPrep's slice-time correction refers.
+    """
+    subjects: tuple[str, ...] = ()
+    """Subjects to read, without `sub-`. Empty: all."""
+    sentence_pause_s: float = Field(0.5, gt=0)
+    """Pause after which a sentence begins, where neither the source nor punctuation marks sentences."""
 
 
 @dataclass(frozen=True)
@@ -101,12 +88,12 @@ def find_scan(folder: SourceFolder, bold: Path) -> Scan:
     session = f"ses-{found['ses']}/" if "ses" in found else ""
     original = folder.root / f"sub-{found['sub']}/{session}func/{raw}_bold.nii.gz"
     sidecars = [find_sidecar(folder, path, "bold.json") for path in (bold, original)]
-    beside = folder.relative(bold.parent)
+    home = folder.relative(bold.parent)
     return Scan(
         bold=bold,
         sidecars=tuple(dict.fromkeys(path for path in sidecars if path is not None)),
         events=find_sidecar(folder, original, "events.tsv"),
-        confounds=first_file(folder, *(f"{beside}/{raw}_{name}" for name in CONFOUNDS)),
+        confounds=first_file(folder, *(f"{home}/{raw}_{name}" for name in CONFOUNDS)),
     )
 
 
@@ -116,14 +103,14 @@ OptionsT = TypeVar("OptionsT", bound=FmriOptions)
 class FmriDataset(FolderDataset[OptionsT, Scan]):
     """An opened dataset of functional MRI.
 
-    ``published`` and ``published_tr_s`` are what is known besides the files; what the files state takes precedence.
+    ``published`` and ``published_tr_s`` are what is known apart from the files; what these state takes precedence.
     """
 
     published: ClassVar[DatasetInfo]
     published_tr_s: ClassVar[float | None] = None
 
-    def __init__(self, folder: SourceFolder, options: OptionsT) -> None:
-        super().__init__(folder, options)
+    def _open(self) -> None:
+        folder, options = self.folder, self.options
         self.info = read_description(folder, self.published)
         self._unit_files = UnitFiles(
             atlas=_named_file(folder, options.atlas),
@@ -262,7 +249,7 @@ def _named_file(folder: SourceFolder, name: str) -> Path | None:
 
 def read_confounds(path: Path, n_volumes: int) -> pl.DataFrame:
     """Read fMRIPrep's confounds, [n_volumes, n_columns]; ``n/a`` (as in first rows of derivatives) is NaN."""
-    table = TsvFile(path, RecordingError)
+    table = TextTable(path, RecordingError)
     table.require_rows(n_volumes, "volume", "use the confounds of this run")
     columns = {column: table.numbers_or_nan(column) for column in table.columns}
     return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Float64))
@@ -278,7 +265,7 @@ class Event(NamedTuple):
 
 def read_events(path: Path) -> list[Event]:
     """Read the events of a run, in order of time."""
-    table = TsvFile(path, RecordingError)
+    table = TextTable(path, RecordingError)
     table.require(("onset", "trial_type"))
     files = table.cells("stim_file") if "stim_file" in table.columns else [""] * table.n_rows
     rows = zip(table.numbers("onset"), table.cells("trial_type"), files, strict=True)

@@ -16,11 +16,12 @@ from scipy import sparse
 
 from lpact.codes import Reason
 from lpact.datasets._bids import entities
-from lpact.datasets._files.strict import damaged, invalid, read_table
+from lpact.datasets._files.strict import TextTable, damaged, invalid
 from lpact.datasets._finding import Finding, Findings
-from lpact.datasets._folder_dataset import UNKNOWN, check_unique
+from lpact.datasets._folder_dataset import UNKNOWN
 from lpact.datasets.base import Units
 from lpact.datasets.series import StreamedSeries
+from lpact.datasets.validate import check_unique
 from lpact.errors import ConfigError, RecordingError
 from lpact.extras import require
 from lpact.math.types import FloatArray, IntArray
@@ -56,8 +57,7 @@ class Space:
 
     def millimetres(self, flat: IntArray) -> FloatArray:
         """Places of voxels in mm, [n, 3]."""
-        places: FloatArray = self.indices(flat) @ self.affine[:3, :3].T + self.affine[:3, 3]
-        return places
+        return self.indices(flat) @ self.affine[:3, :3].T + self.affine[:3, 3]
 
     def __str__(self) -> str:
         rows = "; ".join(" ".join(f"{x:g}" for x in row) for row in self.affine[:3])
@@ -317,7 +317,7 @@ def _resampled(image: Any, space: Space, path: Path, bold: Path, what: str) -> A
 
 
 def _read_label_table(path: Path) -> dict[int, str]:
-    table = read_table(path, RecordingError)
+    table = TextTable(path, RecordingError)
     table.require(("index", "name"))
     indices, names = table.integers("index"), table.text("name")
     for column, values in (("index", [str(index) for index in indices]), ("name", names)):

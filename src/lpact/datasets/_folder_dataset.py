@@ -1,12 +1,12 @@
-"""What readers of dataset folders share: recordings by id, checks, words tables and notes for the audit."""
+"""What readers of dataset folders share: recordings by id, checks, words tables and sentences."""
 
 from __future__ import annotations
 
 import json
 import re
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -15,11 +15,6 @@ import numpy.typing as npt
 import polars as pl
 
 from lpact.codes import Reason
-from lpact.datasets._files.sentences import (
-    ends_sentence,
-    sentences_by_pauses,
-    sentences_by_punctuation,
-)
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import MISSING, ErrorType, invalid, read_text, typed_column
 from lpact.datasets._finding import Findings
@@ -35,26 +30,47 @@ from lpact.datasets.base import (
 )
 from lpact.datasets.validate import check_recording, check_recording_ids, check_stimulus
 from lpact.errors import InputError, RecordingError, StimulusError, require_known
-from lpact.math.types import FloatArray
+from lpact.math.types import FloatArray, IntArray
 from lpact.registry import PluginOptions
 
 UNKNOWN = "unknown"
 """Region of a unit whose region the source does not state."""
 
 _PLAIN = re.compile(r"[^A-Za-z0-9]+")
+_CLOSING = "\"'\u201d\u2019)]}\u00bb"
+_ENDS = (".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f")
+_ABBREVIATIONS = frozenset(
+    ("mr.", "mrs.", "ms.", "dr.", "st.", "jr.", "sr.", "prof.", "vs.", "etc.", "e.g.", "i.e.")
+)
 
 OptionsT = TypeVar("OptionsT", bound=PluginOptions)
 FilesT = TypeVar("FilesT")
 
 
-class FolderDataset(Dataset, Generic[OptionsT, FilesT]):
-    """A dataset in a folder; ``recordings`` maps each recording to what it is read from."""
+class FolderDataset(Dataset, DatasetReader, Generic[OptionsT, FilesT]):
+    """A dataset in a folder, and its reader; ``contents`` says what the folder should hold.
 
-    def __init__(self, folder: SourceFolder, options: OptionsT) -> None:
-        self.folder = folder
-        self.options = options
-        self.recordings: dict[RecordingId, FilesT] = {}
-        self._read: dict[str, Stimulus] = {}
+    ``recordings`` maps each recording to what it is read from.
+    """
+
+    contents: ClassVar[str]
+    options: OptionsT
+    folder: SourceFolder
+    recordings: dict[RecordingId, FilesT]
+    _read: dict[str, Stimulus]
+
+    def open(self, *, name: str, path: Path | None, seed: int) -> Dataset:  # noqa: ARG002
+        """Open the folder ``path``."""
+        opened = copy(self)
+        opened.folder = SourceFolder(path, name=name, expected=self.contents)
+        opened.recordings = {}
+        opened._read = {}
+        opened._open()
+        return opened
+
+    @abstractmethod
+    def _open(self) -> None:
+        """Find the recordings."""
 
     @abstractmethod
     def _recording(self, recording_id: RecordingId, files: FilesT) -> Recording:
@@ -113,17 +129,6 @@ class FolderDataset(Dataset, Generic[OptionsT, FilesT]):
         return no_audio(Reason.MEDIA_NOT_OFFERED, absent)
 
 
-class FolderReader(DatasetReader):
-    """A reader whose ``dataset`` takes a folder and the options; ``contents`` says what the folder should hold."""
-
-    dataset: ClassVar[type[FolderDataset[Any, Any]]]
-    contents: ClassVar[str]
-
-    def open(self, *, name: str, path: Path | None, seed: int) -> Dataset:  # noqa: ARG002
-        """Open the folder ``path``."""
-        return self.dataset(SourceFolder(path, name=name, expected=self.contents), self.options)
-
-
 def no_audio(reason: Reason, detail: str) -> dict[str, Any]:
     """Return the media of a stimulus without audio."""
     return {"media_absent": {"audio": AbsentMedium(reason, detail)}}
@@ -168,21 +173,6 @@ def check_known(
     where = f"dataset '{folder.name}', {folder.root}, option '{option}'"
     for name in wanted:
         require_known(name, set(known) - {""}, option.removesuffix("s"), where=where)
-
-
-def check_unique(
-    names: Iterable[str], *, where: str, remedy: str, error: ErrorType = RecordingError
-) -> None:
-    """Raise ``error`` if a name is listed more than once."""
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise error(
-                f"'{name}' is listed more than once",
-                where=where,
-                got=f"'{name}' {count} times",
-                expected="every name once",
-                remedy=remedy,
-            )
 
 
 def read_json(path: Path, error: ErrorType = RecordingError) -> dict[str, Any]:
@@ -256,3 +246,36 @@ def labelled_words(
         if known and plain and plain not in WORD_COLUMNS and plain not in extra:
             extra[plain] = typed_column(cells)
     return words_table(words, onset_s, offset_s, numbers, stories, extra)
+
+
+def sentences_by_punctuation(words: Sequence[str], stories: Sequence[str]) -> IntArray:
+    """Number sentences 0, 1, …: a new one begins after a word that ends one, and with every story.
+
+    A word ends a sentence if, without closing quotes and brackets, it ends in a full stop, an exclamation or question
+    mark or an ellipsis, and is not a common abbreviation or a single initial.
+    """
+    numbers = np.zeros(len(words), dtype=np.int64)
+    for i in range(1, len(words)):
+        new = stories[i] != stories[i - 1] or ends_sentence(words[i - 1])
+        numbers[i] = numbers[i - 1] + new
+    return numbers
+
+
+def ends_sentence(word: str) -> bool:
+    """Whether a written word ends its sentence."""
+    bare = word.rstrip(_CLOSING)
+    if not bare.endswith(_ENDS):
+        return False
+    initial = len(bare) == 2 and bare[0].isupper() and bare[1] == "." and bare[0] != "I"
+    return not initial and bare.lower() not in _ABBREVIATIONS
+
+
+def sentences_by_pauses(
+    onset_s: Sequence[float], offset_s: Sequence[float], stories: Sequence[str], pause_s: float
+) -> IntArray:
+    """Number sentences 0, 1, … where words carry no punctuation: a new one begins after a pause of ``pause_s``."""
+    numbers = np.zeros(len(onset_s), dtype=np.int64)
+    for i in range(1, len(onset_s)):
+        new = stories[i] != stories[i - 1] or onset_s[i] - offset_s[i - 1] >= pause_s
+        numbers[i] = numbers[i - 1] + new
+    return numbers

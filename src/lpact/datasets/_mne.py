@@ -13,7 +13,6 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,9 +23,9 @@ from lpact.codes import Reason
 from lpact.datasets._bids import ChannelTable, Places, check_sampling_rate, read_channels, shown
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import MISSING, damaged, invalid
-from lpact.datasets._finding import Finding, Findings
+from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import UNKNOWN
-from lpact.datasets.base import Span, TimeSeries, Units
+from lpact.datasets.base import Recording, RecordingId, Span, TimeSeries, Units
 from lpact.datasets.series import StreamedSeries
 from lpact.errors import InputError, RecordingError
 from lpact.extras import require
@@ -146,35 +145,27 @@ class RawSeries(StreamedSeries):
         return scaled if (factor == 1.0).all() else scaled * factor
 
 
-@dataclass(frozen=True)
-class OpenRecording:
-    """A recording before its words are known: sample 0 is at 0 s."""
-
-    raw: Any
-    signal: TimeSeries
-    units: Units
-    bad_spans: tuple[Span, ...]
-    findings: Sequence[Finding]
-
-
 def open_recording(
     folder: SourceFolder,
     path: Path,
+    recording_id: RecordingId,
     *,
     wanted: Sequence[str],
     comparable: bool,
+    start_s: float = 0.0,
     sidecar: Path | None = None,
     channels: Path | None = None,
     complete: bool = True,
     places: Callable[[Places, Sequence[str]], Places] | None = None,
     envelope: bool = False,
     options: Mapping[str, Any] | None = None,
-) -> OpenRecording:
-    """Open a recording without reading its values: its usable channels, their scales and places, and bad spans.
+) -> tuple[Recording, int]:
+    """Open a recording without reading its values; return it, and the number that the file gives its first sample.
 
-    ``wanted`` are the types of channels that are units, as MNE names them. Types and status in ``channels`` (a
-    channels.tsv, with all channels if ``complete``) take precedence over those in the file. ``places`` returns the
-    places of units from those in the file and the names of units. An ``envelope`` is in a.u., and is not scaled.
+    ``wanted`` are the types of channels that are units, as MNE names them; the first sample is at ``start_s``. Types
+    and status in ``channels`` (a channels.tsv, with all channels if ``complete``) take precedence over those in the
+    file. ``places`` returns the places of units from those in the file and the names of units. An ``envelope`` is in
+    a.u., and is not scaled.
     """
     findings = Findings(folder.where(path))
     raw = open_raw(folder, path, options)
@@ -210,8 +201,15 @@ def open_recording(
     own = _channel_places(raw, picks)
     units = _units(ids, places(own, ids) if places else own, comparable, findings)
     series = RawSeries(path, picks, scale=factors, options=options, raw=raw)
-    signal = TimeSeries(series, rate_hz, 0.0, physical_unit, envelope=envelope)
-    return OpenRecording(raw, signal, units, tuple(_bad_annotations(raw)), findings)
+    recording = Recording(
+        recording_id,
+        TimeSeries(series, rate_hz, start_s, physical_unit, envelope=envelope),
+        units,
+        findings.where,
+        bad_spans=tuple(span.shifted(start_s) for span in _bad_annotations(raw)),
+        findings=tuple(findings),
+    )
+    return recording, int(raw.first_samp)
 
 
 def _files(folder: SourceFolder, path: Path, raw: Any) -> set[Path]:
@@ -219,8 +217,8 @@ def _files(folder: SourceFolder, path: Path, raw: Any) -> set[Path]:
     named = [path, *(Path(name) for name in raw.filenames if name is not None)]
     if path.suffix.lower() == ".vhdr":
         match = _MARKERS.search(path.read_bytes().decode("latin-1"))
-        beside = [path.parent / match[1], path.with_suffix(".vmrk")] if match and match[1] else []
-        named += [marker for marker in beside if marker.is_file()][:1]
+        markers = [path.parent / match[1], path.with_suffix(".vmrk")] if match and match[1] else []
+        named += [marker for marker in markers if marker.is_file()][:1]
     named += [part for one in named if one.is_dir() for part in one.rglob("*")]
     return {_inside(folder, path, one) for one in named if not one.is_dir()}
 
@@ -373,14 +371,13 @@ class SampleMismatch(NamedTuple):
 
 
 def sample_mismatch(
-    onset_s: npt.ArrayLike, samples: Sequence[float], rate_hz: float, tolerance: float | None = None
+    onset_s: npt.ArrayLike, samples: Sequence[float], rate_hz: float
 ) -> SampleMismatch | None:
     """Compare ``onset`` (seconds) and ``sample`` (a number) of events, one row per line; None where they agree.
 
-    They agree where ``|onset · rate_hz − sample| ≤ tolerance``; unless it is given, that is `NUMBERING_SAMPLES` and
-    the samples in `ROUNDING_S`.
+    They agree where ``|onset · rate_hz − sample|`` is at most `NUMBERING_SAMPLES` and the samples in `ROUNDING_S`.
     """
-    within = NUMBERING_SAMPLES + ROUNDING_S * rate_hz if tolerance is None else tolerance
+    within = NUMBERING_SAMPLES + ROUNDING_S * rate_hz
     onsets = np.asarray(onset_s, dtype=np.float64)
     apart = onsets * rate_hz - np.asarray(samples, dtype=np.float64)
     rows = np.flatnonzero(np.abs(apart) > within + 1e-6)

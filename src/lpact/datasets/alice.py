@@ -1,15 +1,7 @@
 """Reader of the Alice fMRI time courses (Brennan et al. 2016): 6 regions, 12 minutes of Alice in Wonderland.
 
-::
-
-    alice_data_shared/
-        10mm/sNN-timecourses.txt, 6mm/…      362 TRs × 6 regions (LATL RATL LPTL LIPL LPreM LIFG)
-        sNN-rp_*.txt                         372 × 6 motion estimates, ten discarded volumes included
-        sNN-rate.txt, sNN-sndpwr.txt         362 values of the published predictors; some subjects have none
-    alice_stim_shared/
-        *.TextGrid                           tier ``word``: hand-adjusted word times
-
-A volume is 2 s; row k of the time courses is at 20 + 2k seconds on the clock of the TextGrid.
+docs/how-to/datasets/alice.md shows the folder. A volume is 2 s; row k of the time courses is at 20 + 2k seconds on the
+clock of the TextGrid.
 """
 
 from __future__ import annotations
@@ -22,19 +14,17 @@ import polars as pl
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._files.sentences import sentences_by_pauses
-from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import damaged, invalid, read_numbers
 from lpact.datasets._finding import Finding, Findings
 from lpact.datasets._folder_dataset import (
     FolderDataset,
-    FolderReader,
     chosen_file,
     no_audio,
+    sentences_by_pauses,
     words_table,
 )
 from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Stimulus, TimeSeries, Units
-from lpact.datasets.catalogue import Download, Expected, optional
+from lpact.datasets.catalogue import Download, optional, required
 from lpact.errors import RecordingError, StimulusError
 from lpact.registry import PluginOptions
 
@@ -63,23 +53,66 @@ _INTERVAL = re.compile(
 class AliceOptions(PluginOptions):
     """Options of the reader `alice`."""
 
-    radius_mm: Literal[6, 10] = Field(
-        10, description="Radius of the spheres that the time courses are means over."
+    radius_mm: Literal[6, 10] = 10
+    """Radius of the spheres that the time courses are means over."""
+    sentence_pause_s: float = Field(0.5, gt=0)
+    """The words carry no punctuation: a pause of this length begins a new sentence."""
+
+
+def _read_intervals(path: Path) -> list[tuple[float, float, str]]:
+    """Return start, stop (seconds) and label of the intervals of the tier ``word``; Praat writes UTF-8 or UTF-16."""
+    try:
+        content = path.read_bytes()
+        utf16 = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+        tier = _TIER.search(content.decode("utf-16" if utf16 else "utf-8-sig"))
+    except (OSError, UnicodeDecodeError) as problem:
+        raise damaged(path, problem, StimulusError, "a TextGrid in UTF-8 or UTF-16") from None
+    found = _INTERVAL.findall(tier[2]) if tier else []
+    if tier is None or len(found) != int(tier[1]):
+        expected = f"{tier[1]} intervals" if tier else "an IntervalTier named 'word'"
+        raise damaged(path, f"{len(found)} intervals", StimulusError, expected)
+    return [(float(start), float(stop), text.replace('""', '"')) for start, stop, text in found]
+
+
+class Alice(FolderDataset[AliceOptions, Path]):
+    """Region time courses of people who listened to Alice in Wonderland; see docs/how-to/datasets/alice.md."""
+
+    name = "alice"
+    summary = "Alice fMRI: 6 region time courses of listeners to Alice in Wonderland (Brennan et al. 2016)"
+    Options = AliceOptions
+    contents = "a folder with alice_data_shared/ and alice_stim_shared/"
+    layout = (
+        required(
+            "time courses of the regions",
+            "alice_data_shared/10mm/s*-timecourses.txt",
+            "alice_data_shared/6mm/s*-timecourses.txt",
+        ),
+        required("word times", "alice_stim_shared/*.TextGrid"),
+        optional("motion estimates", "alice_data_shared/s*-rp_*.txt"),
+        optional("sound power", "alice_data_shared/s*-sndpwr.txt"),
+        optional("word rate", "alice_data_shared/s*-rate.txt"),
+        optional(
+            "audio",
+            boundary="the audiobook is not released; sound power may stand in, labelled as a published predictor",
+        ),
     )
-    sentence_pause_s: float = Field(
-        0.5,
-        gt=0,
-        description="The words carry no punctuation: a pause of this length begins a new sentence.",
+    download = Download(
+        method="manual",
+        identifier="Alice fMRI ROI timecourses and stimuli",
+        version="2016-06-09",
+        size="2 MB",
+        licence="CC BY 4.0",
+        homepage="https://sites.lsa.umich.edu/cnllab/",
+        steps=(
+            "get alice_data_shared and alice_stim_shared from the page of J. R. Brennan, University of Michigan",
+            "put both folders side by side into the folder that the study names",
+        ),
+        citation="Brennan, Stabler, Van Wagenen, Luh & Hale (2016), Brain and Language 157-158:81-94",
     )
-
-
-class AliceDataset(FolderDataset[AliceOptions, Path]):
-    """An opened folder of the Alice time courses: one recording per subject."""
-
     info = DatasetInfo("Alice fMRI time courses (Brennan et al. 2016)", "2016-06-09", "CC BY 4.0")
 
-    def __init__(self, folder: SourceFolder, options: AliceOptions) -> None:
-        super().__init__(folder, options)
+    def _open(self) -> None:
+        folder, options = self.folder, self.options
         home = f"alice_data_shared/{options.radius_mm}mm"
         for path in folder.glob(f"{home}/*", RecordingError):
             match = _SUBJECT.fullmatch(path.name)
@@ -173,58 +206,3 @@ class AliceDataset(FolderDataset[AliceOptions, Path]):
             path for i in self.recordings for path in self._confound_files(i.subject).values()
         ]
         return [*self.recordings.values(), self._textgrid(), *confounds]
-
-
-def _read_intervals(path: Path) -> list[tuple[float, float, str]]:
-    """Return start, stop (seconds) and label of the intervals of the tier ``word``; Praat writes UTF-8 or UTF-16."""
-    try:
-        content = path.read_bytes()
-        utf16 = content[:2] in (b"\xff\xfe", b"\xfe\xff")
-        tier = _TIER.search(content.decode("utf-16" if utf16 else "utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as problem:
-        raise damaged(path, problem, StimulusError, "a TextGrid in UTF-8 or UTF-16") from None
-    found = _INTERVAL.findall(tier[2]) if tier else []
-    if tier is None or len(found) != int(tier[1]):
-        expected = f"{tier[1]} intervals" if tier else "an IntervalTier named 'word'"
-        raise damaged(path, f"{len(found)} intervals", StimulusError, expected)
-    return [(float(start), float(stop), text.replace('""', '"')) for start, stop, text in found]
-
-
-class Alice(FolderReader):
-    """Region time courses of people who listened to Alice in Wonderland; the module's docstring has the layout."""
-
-    name = "alice"
-    summary = "Alice fMRI: 6 region time courses of listeners to Alice in Wonderland (Brennan et al. 2016)"
-    Options = AliceOptions
-    dataset = AliceDataset
-    contents = "a folder with alice_data_shared/ and alice_stim_shared/"
-    layout = (
-        Expected(
-            "time courses of the regions",
-            (
-                "alice_data_shared/10mm/s*-timecourses.txt",
-                "alice_data_shared/6mm/s*-timecourses.txt",
-            ),
-        ),
-        Expected("word times", ("alice_stim_shared/*.TextGrid",)),
-        optional("motion estimates", "alice_data_shared/s*-rp_*.txt"),
-        optional("sound power", "alice_data_shared/s*-sndpwr.txt"),
-        optional("word rate", "alice_data_shared/s*-rate.txt"),
-        optional(
-            "audio",
-            boundary="the audiobook is not released; sound power may stand in, labelled as a published predictor",
-        ),
-    )
-    download = Download(
-        method="manual",
-        identifier="Alice fMRI ROI timecourses and stimuli",
-        version="2016-06-09",
-        size="2 MB",
-        licence="CC BY 4.0",
-        homepage="https://sites.lsa.umich.edu/cnllab/",
-        steps=(
-            "get alice_data_shared and alice_stim_shared from the page of J. R. Brennan, University of Michigan",
-            "put both folders side by side into the folder that the study names",
-        ),
-        citation="Brennan, Stabler, Van Wagenen, Luh & Hale (2016), Brain and Language 157-158:81-94",
-    )

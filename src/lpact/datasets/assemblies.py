@@ -16,15 +16,19 @@ from lpact.datasets._assemblies import (
     TEXT,
     AssemblyDataset,
     AssemblyOptions,
-    AssemblyReader,
     download,
     group,
     sentence_words,
 )
-from lpact.datasets._files.sentences import sentences_by_punctuation
 from lpact.datasets._files.strict import invalid, typed_column
 from lpact.datasets._finding import Findings
-from lpact.datasets._folder_dataset import UNKNOWN, check_known, no_audio, words_table
+from lpact.datasets._folder_dataset import (
+    UNKNOWN,
+    check_known,
+    no_audio,
+    sentences_by_punctuation,
+    words_table,
+)
 from lpact.datasets.base import WORD_COLUMNS, Epochs, RecordingId, Stimulus, TimeSeries
 from lpact.errors import StimulusError
 from lpact.math.types import FloatArray
@@ -42,31 +46,25 @@ WORD = ("word", "stimulus", "stimuli")
 class Pereira2018Options(AssemblyOptions):
     """Which voxels are read, and what a region and a passage are."""
 
-    atlases: tuple[str, ...] = Field(
-        (),
-        description="Networks whose neuroids are read, by the coordinate `atlas` (language, MD, DMN, …). Empty: all.",
-    )
-    rois: tuple[str, ...] = Field(
-        (), description="Regions whose neuroids are read, by the coordinate `roi`. Empty: all."
-    )
-    region: Literal["roi", "atlas"] = Field(
-        "roi",
-        description="Coordinate that names a unit's region: `roi` or `atlas`. Where it is empty or absent, the other.",
-    )
-    without_passages: bool = Field(
-        False,
-        description="Accept an assembly that does not say which passage a sentence is from: every sentence is then a "
-        "separate story, and folds cannot keep passages together.",
-    )
+    atlases: tuple[str, ...] = ()
+    """Networks whose neuroids are read, by the coordinate `atlas` (language, MD, DMN, …). Empty: all."""
+    rois: tuple[str, ...] = ()
+    """Regions whose neuroids are read, by the coordinate `roi`. Empty: all."""
+    region: Literal["roi", "atlas"] = "roi"
+    """Coordinate that names a unit's region: `roi` or `atlas`. Where it is empty or absent, the other."""
+    without_passages: bool = False
+    """Accept an assembly that does not say which passage a sentence is from: every sentence is then a separate story,
+    and folds cannot keep passages together.
+    """
 
 
-class Pereira2018Dataset(AssemblyDataset[Pereira2018Options]):
+def _without_subject(name: str, subject: str) -> str:
+    """Return a neuroid's name without the subject that some assemblies put before it."""
+    return name.removeprefix(f"{subject}_").removeprefix(f"{subject}.")
+
+
+class Pereira2018(AssemblyDataset[Pereira2018Options]):
     """Pereira et al. (2018): people read passages, sentence by sentence; one fMRI response per sentence and voxel.
-
-    ::
-
-        assy_Pereira2018_language.nc    presentation × neuroid (627 × voxels of 10 subjects)
-        stimulus*.csv                   optional: stimulus_id, and what the assembly does not say of a sentence
 
     Presentations have ``stimulus_id``, ``stimulus`` (the sentence), ``experiment`` (384 and 243 sentences), and
     ``passage_index``, ``passage_label``, ``passage_category``; neuroids have ``neuroid_id``, ``subject``, ``atlas``
@@ -77,6 +75,14 @@ class Pereira2018Dataset(AssemblyDataset[Pereira2018Options]):
     sentence is shown for 4 s, the next one 4 s later, and 4 s more pass between passages.
     """
 
+    name = "pereira2018"
+    summary = "Pereira et al. 2018: fMRI while reading passages, one response per sentence (netCDF assembly)"
+    Options = Pereira2018Options
+    download = download(
+        "Pereira2018.language",
+        "Pereira, F. et al. (2018). Toward a universal decoder of linguistic meaning from brain activation. "
+        "Nature Communications 9, 963.",
+    )
     title = "Pereira et al. 2018"
 
     def _arrange(self) -> None:
@@ -160,7 +166,7 @@ class Pereira2018Dataset(AssemblyDataset[Pereira2018Options]):
                 where=f"{self.path}, coordinates of 'presentation'",
                 got="coordinates " + ", ".join(self.presentations),
                 expected="one of " + ", ".join(PASSAGE),
-                remedy="put a table of stimuli with passages beside it, or accept that folds split "
+                remedy="put a table of stimuli with passages next to it, or accept that folds split "
                 "passages: without_passages = true",
             )
         return [f"sentence_{row:03d}" for row in range(len(self._text))]
@@ -196,42 +202,31 @@ class Pereira2018Dataset(AssemblyDataset[Pereira2018Options]):
         ]
 
 
-def _without_subject(name: str, subject: str) -> str:
-    """Return a neuroid's name without the subject that some assemblies put before it."""
-    return name.removeprefix(f"{subject}_").removeprefix(f"{subject}.")
-
-
-class Pereira2018(AssemblyReader):
-    """Sentence-level fMRI of Pereira et al. (2018); its dataset class describes the layout."""
-
-    name = "pereira2018"
-    summary = "Pereira et al. 2018: fMRI while reading passages, one response per sentence (netCDF assembly)"
-    Options = Pereira2018Options
-    dataset = Pereira2018Dataset
-    download = download(
-        "Pereira2018.language",
-        "Pereira, F. et al. (2018). Toward a universal decoder of linguistic meaning from brain activation. "
-        "Nature Communications 9, 963.",
-    )
-
-
 class Blank2014Options(AssemblyOptions):
     """What to believe where an assembly contradicts itself."""
 
-    trust: Literal["stimulus_id", "coordinates"] = Field(
-        "stimulus_id",
-        description="Where `stimulus_id` and the other coordinates of a presentation name different places in the "
-        "stories: which of them its responses belong to.",
-    )
+    trust: Literal["stimulus_id", "coordinates"] = "stimulus_id"
+    """Where `stimulus_id` and the other coordinates of a presentation name different places in the stories: which of
+    them its responses belong to.
+    """
 
 
-class Blank2014Dataset(AssemblyDataset[Blank2014Options]):
+def split_words(pieces: list[str]) -> list[list[str]]:
+    """Return the words of a text that comes in pieces, each in the piece that holds its first letter or digit.
+
+    Words are separated by white space in the joined text. A word without letters and digits goes with its first sign.
+    """
+    words: list[list[str]] = [[] for _ in pieces]
+    ends = list(accumulate(len(text) for text in pieces))
+    for match in re.finditer(r"\S+", "".join(pieces)):
+        inner = re.search(r"\w", match.group())
+        place = match.start() + (inner.start() if inner else 0)
+        words[bisect_right(ends, place)].append(match.group())
+    return words
+
+
+class Blank2014(AssemblyDataset[Blank2014Options]):
     """Blank et al. (2014): people heard stories; one fMRI response per TR of 2 s and functional region.
-
-    ::
-
-        assy_Blank2014_fROI.nc    presentation × neuroid (1317 TRs of 8 stories × 60: 12 regions of 5 subjects)
-        stimulus*.csv             optional: stimulus_id, and what the assembly does not say of a TR
 
     Presentations have ``stimulus_id`` (``<story>.<sentence>.<part>``), ``stimulus`` (what was heard in the TR; spaces
     at its ends count), ``story``, ``sentence_number_in_story`` and ``part_number_in_sentence``; neuroids have
@@ -247,6 +242,14 @@ class Blank2014Dataset(AssemblyDataset[Blank2014Options]):
     quotes before a word, and hyphens inside one, may lie in the presentation before.
     """
 
+    name = "blank2014"
+    summary = "Blank et al. 2014: fMRI while listening to stories, one response per TR and region (netCDF assembly)"
+    Options = Blank2014Options
+    download = download(
+        "Blank2014.fROI",
+        "Blank, I., Kanwisher, N. and Fedorenko, E. (2014). A functional dissociation between language and "
+        "multiple-demand systems revealed in patterns of BOLD signal fluctuations. J. Neurophysiol. 112, 1105-1118.",
+    )
     title = "Blank et al. 2014"
     comparable = True
 
@@ -321,55 +324,17 @@ class Blank2014Dataset(AssemblyDataset[Blank2014Options]):
         )
 
 
-def split_words(pieces: list[str]) -> list[list[str]]:
-    """Return the words of a text that comes in pieces, each in the piece that holds its first letter or digit.
-
-    Words are separated by white space in the joined text. A word without letters and digits goes with its first sign.
-    """
-    words: list[list[str]] = [[] for _ in pieces]
-    ends = list(accumulate(len(text) for text in pieces))
-    for match in re.finditer(r"\S+", "".join(pieces)):
-        inner = re.search(r"\w", match.group())
-        place = match.start() + (inner.start() if inner else 0)
-        words[bisect_right(ends, place)].append(match.group())
-    return words
-
-
-class Blank2014(AssemblyReader):
-    """TR-level fMRI of Blank et al. (2014); its dataset class describes the layout."""
-
-    name = "blank2014"
-    summary = "Blank et al. 2014: fMRI while listening to stories, one response per TR and region (netCDF assembly)"
-    Options = Blank2014Options
-    dataset = Blank2014Dataset
-    download = download(
-        "Blank2014.fROI",
-        "Blank, I., Kanwisher, N. and Fedorenko, E. (2014). A functional dissociation between language and "
-        "multiple-demand systems revealed in patterns of BOLD signal fluctuations. J. Neurophysiol. 112, 1105-1118.",
-    )
-
-
 class Fedorenko2016Options(AssemblyOptions):
     """How words are shown to a model."""
 
-    word_s: float = Field(
-        0.45,
-        gt=0,
-        description="Nominal time of a word, in seconds; it was 0.45 or 0.7 s, and the assembly does not say which.",
-    )
-    lowercase: bool = Field(
-        False,
-        description="Read words in lower case. They were shown in capitals, which language models hardly know.",
-    )
+    word_s: float = Field(0.45, gt=0)
+    """Nominal time of a word, in seconds; it was 0.45 or 0.7 s, and the assembly does not say which."""
+    lowercase: bool = False
+    """Read words in lower case. They were shown in capitals, which language models hardly know."""
 
 
-class Fedorenko2016Dataset(AssemblyDataset[Fedorenko2016Options]):
+class Fedorenko2016(AssemblyDataset[Fedorenko2016Options]):
     """Fedorenko et al. (2016): people read sentences word by word; one ECoG response per word and electrode.
-
-    ::
-
-        assy_Fedorenko2016_language.nc    presentation × neuroid (416 words × 97 electrodes of 5 subjects)
-        stimulus*.csv                     optional: stimulus_id, and what the assembly does not say of a word
 
     Presentations have ``stimulus_id``, ``word`` (or ``stimulus``), ``word_num`` (0 to 7) and ``sentence_id`` (0 to
     51); neuroids have ``neuroid_id``, ``electrode`` and ``subject_UID``, and may have ``x``, ``y`` and ``z`` (mm).
@@ -379,6 +344,14 @@ class Fedorenko2016Dataset(AssemblyDataset[Fedorenko2016Options]):
     other sentence before it. Words are put in order of ``sentence_id`` and ``word_num``. Times are nominal.
     """
 
+    name = "fedorenko2016"
+    summary = "Fedorenko et al. 2016: ECoG while reading sentences, one response per word (netCDF assembly)"
+    Options = Fedorenko2016Options
+    download = download(
+        "Fedorenko2016.language",
+        "Fedorenko, E. et al. (2016). Neural correlate of the construction of sentence meaning. "
+        "PNAS 113, E6256-E6262.",
+    )
     title = "Fedorenko et al. 2016"
 
     def _arrange(self) -> None:
@@ -435,17 +408,3 @@ class Fedorenko2016Dataset(AssemblyDataset[Fedorenko2016Options]):
             findings=tuple(findings),
             **no_audio(Reason.MEDIA_NOT_OFFERED, "words were read, not heard"),
         )
-
-
-class Fedorenko2016(AssemblyReader):
-    """Word-level ECoG of Fedorenko et al. (2016); its dataset class describes the layout."""
-
-    name = "fedorenko2016"
-    summary = "Fedorenko et al. 2016: ECoG while reading sentences, one response per word (netCDF assembly)"
-    Options = Fedorenko2016Options
-    dataset = Fedorenko2016Dataset
-    download = download(
-        "Fedorenko2016.language",
-        "Fedorenko, E. et al. (2016). Neural correlate of the construction of sentence meaning. "
-        "PNAS 113, E6256-E6262.",
-    )

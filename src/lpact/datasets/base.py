@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import polars as pl
 
@@ -15,7 +15,7 @@ from lpact.codes import Reason
 from lpact.config import DatasetConfig, Role
 from lpact.datasets._finding import Finding
 from lpact.datasets.catalogue import Download, Expected
-from lpact.datasets.series import StreamedSeries, UnitBlocks, read_units
+from lpact.datasets.series import StreamedSeries, read_units, unit_blocks
 from lpact.math.types import FloatArray
 from lpact.registry import Plugin, Registry
 
@@ -73,9 +73,9 @@ class TimeSeries:
         """Return the units at these indices, [n_samples, len(units)]."""
         return read_units(self.values, units)
 
-    def blocks(self) -> UnitBlocks:
+    def blocks(self) -> Iterator[tuple[range, FloatArray]]:
         """Yield ``(indices, values)`` over all units in order, as many at a time as memory allows."""
-        return UnitBlocks(self.values)
+        return unit_blocks(self.values)
 
 
 @dataclass(frozen=True)
@@ -165,20 +165,12 @@ class FeatureKey:
     draw: int = 0
 
 
-class FeatureOffer(Protocol):
-    """Feature sets of a dataset for a stimulus."""
+@dataclass(frozen=True)
+class OfferedFeatures:
+    """One feature set of a dataset: ``where`` names its file or generator, ``load`` returns [n_words, n_columns]."""
 
-    def keys(self) -> Sequence[FeatureKey]:
-        """Return the available feature sets."""
-        ...
-
-    def load(self, key: FeatureKey) -> FloatArray:
-        """Return the features [n_words, n_columns]."""
-        ...
-
-    def where(self, key: FeatureKey) -> str:
-        """Return the file or generator of a feature set, for messages."""
-        ...
+    where: str
+    load: Callable[[], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -212,7 +204,7 @@ class Stimulus:
     id: str
     words: pl.DataFrame
     where: str
-    features: FeatureOffer | None = None
+    features: Mapping[FeatureKey, OfferedFeatures] = field(default_factory=dict)
     mechanisms: Mapping[str, FloatArray] = field(default_factory=dict)
     envelope: Envelope | None = None
     media: Mapping[str, str] = field(default_factory=dict)

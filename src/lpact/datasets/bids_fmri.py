@@ -1,15 +1,8 @@
 """Reader of any BIDS dataset of functional MRI with words: volumes by an atlas or mask, fMRIPrep's confounds.
 
-::
-
-    [sub-<s>/[ses-<v>/]func/…_events.tsv]           where an event starts the stimulus, or words are events
-    <words table>                                   word, onset, offset; the option `words` names it
-    <derivatives>/sub-<s>/[ses-<v>/]func/
-        sub-<s>[_ses-<v>]_task-<t>[_run-<r>]…_space-<space>…_desc-<desc>_bold.nii[.gz]
-        sub-<s>[_ses-<v>]_task-<t>[_run-<r>]…_desc-confounds_timeseries.tsv
-
-A words table is on the clock of the stimulus, so all listeners share one stimulus; `start_event` says which event of a
-run is its zero. If words are rows of the events, every run is a stimulus.
+docs/how-to/datasets/bids_fmri.md shows the folder. A words table is on the clock of the stimulus, so all listeners
+share one stimulus; `start_event` says which event of a run is its zero. If words are rows of the events, every run is a
+stimulus.
 """
 
 from __future__ import annotations
@@ -19,12 +12,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
-from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets._bids import entities, fill, labels, stem
-from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import TsvFile, invalid, read_table
+from lpact.datasets._files.strict import TextTable, invalid
 from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import (
     ABOUT,
@@ -37,9 +28,9 @@ from lpact.datasets._fmri import (
     no_events,
     read_events,
 )
-from lpact.datasets._folder_dataset import FolderReader, labelled_words
+from lpact.datasets._folder_dataset import labelled_words
 from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
-from lpact.datasets.catalogue import Expected, optional
+from lpact.datasets.catalogue import optional, required
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
 from lpact.math.types import FloatArray
 
@@ -53,55 +44,83 @@ TIMES = (*ONSET, *OFFSET, *LABELS, "duration", "word", "trial_type")
 class BidsFmriOptions(FmriOptions):
     """Options of the reader."""
 
-    task: str = Field("", description="Task to read, as in `task-`. Empty: the only one.")
-    derivatives: str = Field(
-        "derivatives/fmriprep",
-        description="Folder of the volumes, from the dataset's folder. Empty: the dataset's folder itself.",
-    )
-    space: str = Field("", description="Value of `space-` in file names. Empty: any, but only one.")
-    res: str = Field("", description="Value of `res-` in file names. Empty: any.")
-    desc: str = Field("preproc", description="Value of `desc-` in file names. Empty: none.")
-    words: str = Field(
-        "",
-        description="Table of words (TSV, or CSV by its ending) with `word`, `onset` and `offset` or `duration` in "
-        "seconds on the stimulus' clock. `{subject}`, `{session}`, `{task}` and `{run}` are those of a "
-        "recording; recordings with the same table share a stimulus. `events`: words are rows of the events files.",
-    )
-    audio: str = Field(
-        "",
-        description="Sound file of a stimulus, on the words' clock; place-holders as in `words`. Empty: none.",
-    )
-    start_event: str = Field(
-        "",
-        description="`trial_type` of the event with which the stimulus begins, the first such in a run. Empty: it "
-        "begins `stimulus_onset_s` after the first volume.",
-    )
-    stimulus_onset_s: float | None = Field(
-        None,
-        description="Seconds from the first volume to the stimulus, where no event says so. Not for words from events. "
-        "Not given: 0, with a note where a run has events.",
-    )
-    word_event: str = Field(
-        "word", description="`trial_type` of words among the events, with `words` = `events`."
-    )
-    word_column: str = Field("word", description="Column of the events that holds the words.")
+    task: str = ""
+    """Task to read, as in `task-`. Empty: the only one."""
+    derivatives: str = "derivatives/fmriprep"
+    """Folder of the volumes, from the dataset's folder. Empty: the dataset's folder itself."""
+    space: str = ""
+    """Value of `space-` in file names. Empty: any, but only one."""
+    res: str = ""
+    """Value of `res-` in file names. Empty: any."""
+    desc: str = "preproc"
+    """Value of `desc-` in file names. Empty: none."""
+    words: str = ""
+    """Table of words (TSV, or CSV by its ending) with `word`, `onset` and `offset` or `duration` in seconds on the
+    stimulus' clock. `{subject}`, `{session}`, `{task}` and `{run}` are those of a recording; recordings with the same
+    table share a stimulus. `events`: words are rows of the events files.
+    """
+    audio: str = ""
+    """Sound file of a stimulus, on the words' clock; place-holders as in `words`. Empty: none."""
+    start_event: str = ""
+    """`trial_type` of the event with which the stimulus begins, the first such in a run. Empty: it begins
+    `stimulus_onset_s` after the first volume.
+    """
+    stimulus_onset_s: float | None = None
+    """Seconds from the first volume to the stimulus, where no event says so. Not for words from events. Not given: 0,
+    with a note where a run has events.
+    """
+    word_event: str = "word"
+    """`trial_type` of words among the events, with `words` = `events`."""
+    word_column: str = "word"
+    """Column of the events that holds the words."""
 
 
-class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
-    """An opened BIDS dataset."""
+def _events(scan: Scan) -> Path:
+    if scan.events is None:
+        raise no_events(scan, "add the file, or unset start_event and name a words table")
+    return scan.events
 
+
+def _times(table: TextTable) -> tuple[FloatArray, FloatArray]:
+    """Return onsets and offsets in seconds, NaN where a cell is missing."""
+
+    def numbers(column: str) -> FloatArray:
+        table.require((column,))
+        return np.array(table.numbers_or_nan(column), dtype=np.float64)
+
+    onset_s = numbers(next((name for name in ONSET if name in table.columns), "onset"))
+    offset = next((name for name in OFFSET if name in table.columns), None)
+    if offset is None and "duration" in table.columns:
+        return onset_s, onset_s + numbers("duration")
+    return onset_s, numbers(offset or "offset")
+
+
+class BidsFmri(FmriDataset[BidsFmriOptions]):
+    """Any BIDS dataset of functional MRI; see docs/how-to/datasets/bids_fmri.md."""
+
+    name = "bids_fmri"
+    summary = "any BIDS fMRI dataset with words, by an atlas or mask, with fMRIPrep's confounds"
+    Options = BidsFmriOptions
+    contents = "a BIDS dataset"
+    extra = "fmri"
+    layout = (
+        required("volumes", "derivatives/**/*_bold.nii.gz", "**/*_bold.nii.gz", "**/*_bold.nii"),
+        optional("events of the runs", "**/*_events.tsv"),
+        optional("confounds", *(f"derivatives/**/*_{name}" for name in CONFOUNDS)),
+        ABOUT,
+    )
     published = DatasetInfo("BIDS dataset", "not stated", "not stated")
 
-    def __init__(self, folder: SourceFolder, options: BidsFmriOptions) -> None:
-        if not options.words:
+    def _open(self) -> None:
+        if not self.options.words:
             raise ConfigError(
                 "the option 'words' is missing",
-                where=f"dataset '{folder.name}', option 'words'",
+                where=f"dataset '{self.folder.name}', option 'words'",
                 got="no value",
                 expected="a table of words, or 'events'",
                 remedy='set words = "stimuli/words.tsv", or words = "events"',
             )
-        super().__init__(folder, options)
+        super()._open()
         self._tables = self._files_of_stimuli("words")
         self._sounds = self._files_of_stimuli("audio")
 
@@ -204,12 +223,12 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
     def _stimulus(self, stimulus_id: str) -> Stimulus:
         file = self._tables[stimulus_id]
         if file is not None:
-            table = read_table(self.folder.file(file, StimulusError), StimulusError)
+            table = TextTable(self.folder.file(file, StimulusError), StimulusError)
             column, start_s, rows = "word", 0.0, list(range(table.n_rows))
         else:
             key = next(key for key in self.recordings if key.stimulus == stimulus_id)
             scan, column = self.recordings[key], self.options.word_column
-            table = TsvFile(_events(scan), StimulusError)
+            table = TextTable(_events(scan), StimulusError)
             rows = self._word_rows(table)
             start_s = self._start_event(scan) if self.options.start_event else 0.0
         table.require((column,))
@@ -254,7 +273,7 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
             **self._audio(audio, "no option 'audio' is given"),
         )
 
-    def _word_rows(self, table: TsvFile) -> list[int]:
+    def _word_rows(self, table: TextTable) -> list[int]:
         kind = self.options.word_event
         table.require(("onset", "duration", "trial_type"))
         kinds = table.cells("trial_type")
@@ -270,40 +289,3 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
     def _stimulus_paths(self) -> Iterable[Path | None]:
         named = (*self._tables.values(), *self._sounds.values())
         return [self.folder.optional(name) for name in named if name is not None]
-
-
-def _events(scan: Scan) -> Path:
-    if scan.events is None:
-        raise no_events(scan, "add the file, or unset start_event and name a words table")
-    return scan.events
-
-
-def _times(table: TsvFile) -> tuple[FloatArray, FloatArray]:
-    """Return onsets and offsets in seconds, NaN where a cell is missing."""
-
-    def numbers(column: str) -> FloatArray:
-        table.require((column,))
-        return np.array(table.numbers_or_nan(column), dtype=np.float64)
-
-    onset_s = numbers(next((name for name in ONSET if name in table.columns), "onset"))
-    offset = next((name for name in OFFSET if name in table.columns), None)
-    if offset is None and "duration" in table.columns:
-        return onset_s, onset_s + numbers("duration")
-    return onset_s, numbers(offset or "offset")
-
-
-class BidsFmri(FolderReader):
-    """Any BIDS dataset of functional MRI; the module's docstring describes the layout."""
-
-    name = "bids_fmri"
-    summary = "any BIDS fMRI dataset with words, by an atlas or mask, with fMRIPrep's confounds"
-    Options = BidsFmriOptions
-    dataset = BidsFmriDataset
-    contents = "a BIDS dataset"
-    extra = "fmri"
-    layout = (
-        Expected("volumes", ("derivatives/**/*_bold.nii.gz", "**/*_bold.nii.gz", "**/*_bold.nii")),
-        optional("events of the runs", "**/*_events.tsv"),
-        optional("confounds", *(f"derivatives/**/*_{name}" for name in CONFOUNDS)),
-        ABOUT,
-    )

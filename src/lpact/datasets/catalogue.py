@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-Method = Literal["openneuro", "datalad", "dandi", "https", "manual"]
+Method = Literal["openneuro", "datalad", "https", "manual"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,11 @@ class Expected:
     def holds(self, path: str) -> bool:
         """Whether a file (relative, with slashes), or a folder above it, matches a pattern."""
         return any(_glob(pattern).fullmatch(path) for pattern in self.patterns)
+
+
+def required(what: str, *patterns: str) -> Expected:
+    """Return a part that a study cannot do without."""
+    return Expected(what, patterns)
 
 
 def optional(what: str, *patterns: str, boundary: str = "") -> Expected:

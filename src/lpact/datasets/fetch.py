@@ -1,6 +1,6 @@
 """Official downloads: plan first, then run.
 
-OpenNeuro, DataLad and DANDI have their own programs; plain files are downloaded with pooch.
+OpenNeuro and DataLad have their own programs; plain files are downloaded with pooch.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def plan_fetch(name: str, folder: Path, *, download: Download | None = None) -> 
         )
     for file in official.files:
         _target(file, folder)
-    planners = {"openneuro": _openneuro, "datalad": _datalad, "dandi": _dandi}
+    planners = {"openneuro": _openneuro, "datalad": _datalad}
     commands: tuple[Command, ...] = ()
     lacking = ""
     if official.method in planners:
@@ -180,19 +180,12 @@ def _folder_of(glob: str) -> str:
     return "/".join(parts[:-1] if PurePosixPath(glob).suffix else parts)
 
 
-def _dandi(official: Download, folder: Path) -> tuple[tuple[Command, ...], str]:
-    program = _program("dandi")
-    release = f"DANDI:{official.identifier}" + (f"/{official.version}" if official.version else "")
-    options = ("download", f"--output-dir={folder}", "--existing=refresh", release)
-    return (Command((program or "dandi", *options)),), "" if program else "pip install dandi"
-
-
 def _program(name: str) -> str | None:
     """A program on the search path, or next to the running Python."""
     if shutil.which(name):
         return name
-    beside = Path(sys.executable).with_name(name)
-    return str(beside) if beside.is_file() else None
+    neighbour = Path(sys.executable).with_name(name)
+    return str(neighbour) if neighbour.is_file() else None
 
 
 def _matched(globs: Sequence[str], folder: Path) -> tuple[list[str], list[str]]:

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from lpact.datasets._folder_dataset import UNKNOWN
 from lpact.datasets.base import (
     ITEM,
     Dataset,
     DatasetInfo,
     Epochs,
     FeatureKey,
+    OfferedFeatures,
     Recording,
     RecordingId,
     Signal,
@@ -37,27 +39,6 @@ from lpact.responses.read import STIMULUS, some
 
 STIMULI = "stimuli"
 """Id of the stimulus that holds all items of an in-memory dataset."""
-
-UNKNOWN_REGION = "unknown"
-
-
-@dataclass(frozen=True)
-class MemoryFeatures:
-    """Feature sets in memory, [n_words, n_columns] each."""
-
-    arrays: Mapping[FeatureKey, FloatArray]
-
-    def keys(self) -> Sequence[FeatureKey]:
-        """Return the available feature sets."""
-        return list(self.arrays)
-
-    def load(self, key: FeatureKey) -> FloatArray:
-        """Return the features [n_words, n_columns]."""
-        return self.arrays[key]
-
-    def where(self, key: FeatureKey) -> str:
-        """Name a feature set in messages."""
-        return f"features of '{key.model}', layer {key.layer}, context '{key.context}'"
 
 
 class MemoryDataset(Dataset):
@@ -113,16 +94,11 @@ def memory_dataset(
 ) -> MemoryDataset:
     """Make a dataset of responses to the same stimuli, one recording per subject, session and repetition.
 
-    Parameters
-    ----------
-    responses
-        One per subject and session. With a sampling rate, they are time series on the clock of the words.
-    words
-        Table of words or items, one row per stimulus, or with a column ``stimulus_id`` for the stimulus of each word.
-        None: that of the first responses, or else the stimuli as items. The column, or else the first responses,
-        define the stimuli and their order; those that a subject lacks are missing.
-    features, mechanisms
-        One row, or value, per row of the words table.
+    ``responses`` are one per subject and session; with a sampling rate, they are time series on the clock of the words.
+    ``words`` is a table of words or items, one row per stimulus, or with a column ``stimulus_id`` for the stimulus of
+    each word; without it, that of the first responses, or else the stimuli as items. The column, or else the first
+    responses, define the stimuli and their order; those that a subject lacks are missing. ``features`` and
+    ``mechanisms`` have one row, or value, per row of the words table.
     """
     _check_subjects(responses)
     first = responses[0]
@@ -137,7 +113,13 @@ def memory_dataset(
         STIMULI,
         table,
         "words in memory",
-        features=MemoryFeatures(dict(features)) if features else None,
+        features={
+            key: OfferedFeatures(
+                f"features of '{key.model}', layer {key.layer}, context '{key.context}'",
+                partial(np.asarray, values),
+            )
+            for key, values in (features or {}).items()
+        },
         mechanisms=dict(mechanisms or {}),
         unknown=unknown,
     )
@@ -184,7 +166,7 @@ def _recordings(responses: Responses) -> list[Recording]:
     n_units = responses.n_units
     units = Units(
         responses.unit_ids,
-        responses.regions or (UNKNOWN_REGION,) * n_units,
+        responses.regions or (UNKNOWN,) * n_units,
         responses.coordinates_mm,
         responses.coordinate_frame,
         responses.comparable_units,

@@ -1,17 +1,8 @@
 """Reader of Narratives (OpenNeuro ds002345): many people listening to stories, functional MRI.
 
-::
-
-    code/scan_exclude.json                          optional: scans that the authors advise to leave out
-    sub-<s>/func/sub-<s>_task-<t>[_run-<r>]_events.tsv
-    stimuli/<story>_audio.wav                       optional
-    stimuli/gentle/<story>/align.csv                no header: word_orig, word, onset, offset
-    stimuli/gentle/<story>/transcript.txt           optional; or stimuli/transcripts/<story>_transcript.txt
-    derivatives/<pipeline>/sub-<s>/func/
-        sub-<s>_task-<t>[_run-<r>]_space-<space>[_res-<res>]_desc-<desc>_bold.nii.gz
-
-The alignment runs on the clock of the audio file. Many of these begin with music, so a run's clock is tied to it by
-the first event that names the audio in ``stim_file``, be it music or story: that is when the audio starts.
+docs/how-to/datasets/narratives.md shows the folder. The alignment runs on the clock of the audio file. Many of these
+begin with music, so a run's clock is tied to it by the first event that names the audio in ``stim_file``, be it music
+or story: that is when the audio starts.
 """
 
 from __future__ import annotations
@@ -25,8 +16,7 @@ from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets._bids import entities, stem
-from lpact.datasets._files.sentences import ends_sentence, sentences_by_pauses
-from lpact.datasets._files.strict import CsvFile, invalid, read_text
+from lpact.datasets._files.strict import TextTable, invalid, read_text
 from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import (
     ABOUT,
@@ -39,9 +29,15 @@ from lpact.datasets._fmri import (
     no_events,
     read_events,
 )
-from lpact.datasets._folder_dataset import FolderReader, first_file, read_json, words_table
+from lpact.datasets._folder_dataset import (
+    ends_sentence,
+    first_file,
+    read_json,
+    sentences_by_pauses,
+    words_table,
+)
 from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
-from lpact.datasets.catalogue import Download, Expected, optional
+from lpact.datasets.catalogue import Download, optional, required
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.math.types import IntArray
 
@@ -56,26 +52,101 @@ ALSO_CALLED = {"notthefallintact": "notthefall"}
 class NarrativesOptions(FmriOptions):
     """Options of the reader."""
 
-    pipeline: Literal["afni-nosmooth", "afni-smooth", "fmriprep"] = Field(
-        "afni-nosmooth", description="Derivatives to read, a folder in `derivatives/`."
-    )
-    space: str = Field("MNI152NLin2009cAsym", description="Standard space of the volumes.")
-    res: str = Field("", description="Value of `res-` in file names, where there are several.")
-    stories: tuple[str, ...] = Field(
-        (), description="Tasks to read, as in `task-`. Empty: all with an alignment."
-    )
-    use_exclude_list: bool = Field(
-        True, description=f"Leave out the scans that `{EXCLUDE_LIST}` lists."
-    )
-    audio_onset_s: dict[str, float] = Field(
-        default_factory=dict,
-        description="For a task, seconds from the first volume to the start of its audio; replaces its events files.",
-    )
+    pipeline: Literal["afni-nosmooth", "afni-smooth", "fmriprep"] = "afni-nosmooth"
+    """Derivatives to read, a folder in `derivatives/`."""
+    space: str = "MNI152NLin2009cAsym"
+    """Standard space of the volumes."""
+    res: str = ""
+    """Value of `res-` in file names, where there are several."""
+    stories: tuple[str, ...] = ()
+    """Tasks to read, as in `task-`. Empty: all with an alignment."""
+    use_exclude_list: bool = True
+    """Leave out the scans that `code/scan_exclude.json` lists."""
+    audio_onset_s: dict[str, float] = Field(default_factory=dict)
+    """For a task, seconds from the first volume to the start of its audio; replaces its events files."""
 
 
-class NarrativesDataset(FmriDataset[NarrativesOptions]):
-    """The opened collection."""
+def _alignment(story: str) -> str:
+    return f"stimuli/gentle/{story}/align.csv"
 
+
+def _transcripts(story: str) -> tuple[str, str]:
+    return f"stimuli/gentle/{story}/transcript.txt", f"stimuli/transcripts/{story}_transcript.txt"
+
+
+def _audio_onset_s(path: Path, story: str, option: str) -> float:
+    """Return when the audio of a story starts: the onset of the first event that names it in ``stim_file``.
+
+    Where no event names a file, that is the first with ``trial_type`` music or story. A story that plays another file
+    is an error: the alignment would not be on its clock.
+    """
+    events = read_events(path)
+    played = [event for event in events if event.kind == "story"]
+    if not played:
+        found = "trial_type " + ", ".join(sorted({event.kind for event in events}))
+        raise invalid(path, found, "an event with trial_type 'story'", remedy=option)
+    names = (story, ALSO_CALLED.get(story, story))
+    for event in played:
+        if _sound(event) not in ("", *names):
+            found = f"{event.stimulus!r} at {event.onset_s:g} s"
+            expected = f"'{story}_audio.wav', whose alignment is {_alignment(story)}"
+            raise invalid(f"{path}, column 'stim_file'", found, expected, remedy=option)
+    audio = [event.onset_s for event in events if _sound(event) in names]
+    return (audio or [event.onset_s for event in events if event.kind in ("music", "story")])[0]
+
+
+def _sound(event: Event) -> str:
+    """Return the story whose audio an event plays; empty where it names no file."""
+    name = event.stimulus.strip()
+    if name == "n/a":
+        return ""
+    return Path(name.replace("\\", "/")).name.removesuffix(".wav").removesuffix("_audio")
+
+
+def _heard_version(events_path: Path | None) -> str:
+    events = [] if events_path is None else read_events(events_path)
+    names = sorted({_sound(event) for event in events if event.kind == "story"})
+    return next((name for name in names if name.startswith(VERSIONS)), DEFAULT_VERSION)
+
+
+class Narratives(FmriDataset[NarrativesOptions]):
+    """Narratives; see docs/how-to/datasets/narratives.md."""
+
+    name = "narratives"
+    summary = "Narratives (ds002345): fMRI of story listening, by an atlas or mask"
+    Options = NarrativesOptions
+    contents = "stimuli/gentle/, derivatives/ and the subjects' folders of ds002345"
+    role = "secondary"
+    extra = "fmri"
+    layout = (
+        required("word alignments", "stimuli/gentle/*/align.csv"),
+        required(
+            "volumes in a standard space",
+            "derivatives/afni-nosmooth/sub-*/func/*_desc-clean_bold.nii.gz",
+            "derivatives/afni-smooth/sub-*/func/*_desc-clean_bold.nii.gz",
+            "derivatives/fmriprep/sub-*/func/*_desc-preproc_bold.nii.gz",
+        ),
+        required("events of the runs", "sub-*/func/*_events.tsv"),
+        optional("list of scans to leave out", EXCLUDE_LIST),
+        optional("transcripts", "stimuli/gentle/*/transcript.txt", "stimuli/transcripts/*.txt"),
+        optional("audio of the stories", "stimuli/*_audio.wav"),
+        ABOUT,
+    )
+    download = Download(
+        method="datalad",
+        identifier="///labs/hasson/narratives",
+        version="1.1.4",
+        size="see the page: derivatives of one pipeline and space take hundreds of GB, one story far less",
+        licence="CC0",
+        homepage="https://openneuro.org/datasets/ds002345",
+        include=(
+            "code/*.json",
+            "stimuli",
+            "sub-*/func/*_events.tsv",
+            "derivatives/afni-nosmooth/sub-*/func/*_space-MNI152NLin2009cAsym_*_bold.nii.gz",
+        ),
+        citation="Nastase et al. (2021), Scientific Data 8, 250",
+    )
     published = DatasetInfo("OpenNeuro ds002345 (Narratives)", "not stated", "CC0")
     published_tr_s = 1.5
 
@@ -160,7 +231,7 @@ class NarrativesDataset(FmriDataset[NarrativesOptions]):
         path = self.folder.file(_alignment(stimulus_id), StimulusError)
         findings = Findings(self.folder.where(path))
         findings += self._not_read.get(stimulus_id, ())
-        table = CsvFile(path, StimulusError, header=("word_orig", "word", "onset", "offset"))
+        table = TextTable(path, StimulusError, header=("word_orig", "word", "onset", "offset"))
         onset_s = np.array(table.numbers_or_nan("onset"), dtype=np.float64)
         offset_s = np.array(table.numbers_or_nan("offset"), dtype=np.float64)
         written, aligned = table.text("word_orig"), table.cells("word")
@@ -225,89 +296,3 @@ class NarrativesDataset(FmriDataset[NarrativesOptions]):
         for story in self.stimulus_ids():
             names += [_alignment(story), *_transcripts(story), f"stimuli/{story}_audio.wav"]
         return [self.folder.optional(name) for name in names]
-
-
-def _alignment(story: str) -> str:
-    return f"stimuli/gentle/{story}/align.csv"
-
-
-def _transcripts(story: str) -> tuple[str, str]:
-    return f"stimuli/gentle/{story}/transcript.txt", f"stimuli/transcripts/{story}_transcript.txt"
-
-
-def _audio_onset_s(path: Path, story: str, option: str) -> float:
-    """Return when the audio of a story starts: the onset of the first event that names it in ``stim_file``.
-
-    Where no event names a file, that is the first with ``trial_type`` music or story. A story that plays another file
-    is an error: the alignment would not be on its clock.
-    """
-    events = read_events(path)
-    played = [event for event in events if event.kind == "story"]
-    if not played:
-        found = "trial_type " + ", ".join(sorted({event.kind for event in events}))
-        raise invalid(path, found, "an event with trial_type 'story'", remedy=option)
-    names = (story, ALSO_CALLED.get(story, story))
-    for event in played:
-        if _sound(event) not in ("", *names):
-            found = f"{event.stimulus!r} at {event.onset_s:g} s"
-            expected = f"'{story}_audio.wav', whose alignment is {_alignment(story)}"
-            raise invalid(f"{path}, column 'stim_file'", found, expected, remedy=option)
-    audio = [event.onset_s for event in events if _sound(event) in names]
-    return (audio or [event.onset_s for event in events if event.kind in ("music", "story")])[0]
-
-
-def _sound(event: Event) -> str:
-    """Return the story whose audio an event plays; empty where it names no file."""
-    name = event.stimulus.strip()
-    if name == "n/a":
-        return ""
-    return Path(name.replace("\\", "/")).name.removesuffix(".wav").removesuffix("_audio")
-
-
-def _heard_version(events_path: Path | None) -> str:
-    events = [] if events_path is None else read_events(events_path)
-    names = sorted({_sound(event) for event in events if event.kind == "story"})
-    return next((name for name in names if name.startswith(VERSIONS)), DEFAULT_VERSION)
-
-
-class Narratives(FolderReader):
-    """Narratives; the module's docstring describes the layout."""
-
-    name = "narratives"
-    summary = "Narratives (ds002345): fMRI of story listening, by an atlas or mask"
-    Options = NarrativesOptions
-    dataset = NarrativesDataset
-    contents = "stimuli/gentle/, derivatives/ and the subjects' folders of ds002345"
-    role = "secondary"
-    extra = "fmri"
-    layout = (
-        Expected("word alignments", ("stimuli/gentle/*/align.csv",)),
-        Expected(
-            "volumes in a standard space",
-            (
-                "derivatives/afni-nosmooth/sub-*/func/*_desc-clean_bold.nii.gz",
-                "derivatives/afni-smooth/sub-*/func/*_desc-clean_bold.nii.gz",
-                "derivatives/fmriprep/sub-*/func/*_desc-preproc_bold.nii.gz",
-            ),
-        ),
-        Expected("events of the runs", ("sub-*/func/*_events.tsv",)),
-        optional("list of scans to leave out", EXCLUDE_LIST),
-        optional("transcripts", "stimuli/gentle/*/transcript.txt", "stimuli/transcripts/*.txt"),
-        optional("audio of the stories", "stimuli/*_audio.wav"),
-        ABOUT,
-    )
-    download = Download(
-        method="datalad",
-        identifier="///labs/hasson/narratives",
-        version="1.1.4",
-        size="see the page: derivatives of one pipeline and space take hundreds of GB, one story far less",
-        licence="CC0",
-        homepage="https://openneuro.org/datasets/ds002345",
-        include=(
-            "code/*.json",
-            "stimuli",
-            "sub-*/func/*_events.tsv",
-            "derivatives/afni-nosmooth/sub-*/func/*_space-MNI152NLin2009cAsym_*_bold.nii.gz",
-        ),
-        citation="Nastase et al. (2021), Scientific Data 8, 250",
-    )

@@ -1,18 +1,10 @@
 """Natural Stories (Futrell et al. 2021): ten stories, self-paced reading times and parses; no brain data.
 
-::
+docs/how-to/datasets/natural_stories.md shows the folder. In its tables, ``item`` is the story and ``zone`` the word in
+it, both from 1. Reading times are behaviour, and are columns of the words table. Words keep their punctuation. Times
+are nominal: one word after the other, at a fixed rate.
 
-    words.tsv                                   <story>.<word>.<part>, token; no header
-    naturalstories_RTS/all_stories.tok          optional: word, zone, item, as they were read
-    naturalstories_RTS/processed_wordinfo.tsv   optional: word, zone, item, nItem, meanItemRT, …
-    parses/ud/stories-aligned.conllx            optional: Universal Dependencies, TokenId=<story>.<word>…
-    parses/penn/all-parses-aligned.txt.penn     optional: Penn trees, leaves <token>/<story>.<word>…
-
-``item`` is the story and ``zone`` the word in it, both from 1. There are no recordings: reading times are behaviour,
-and are columns of the words table (``n_readers``, ``mean_rt_ms``, ``sd_rt_ms``, ``gmean_rt_ms``, ``gsd_rt``).
-Words keep their punctuation. Times are nominal: one word after the other, at a fixed rate.
-
-Tokens of parses name their word: ``<story>.<word>`` (the whole word), ``<story>.<word>.<part>``, or
+Tokens of the parse name their word: ``<story>.<word>`` (the whole word), ``<story>.<word>.<part>``, or
 ``<story>.<word>.word`` (the word without the punctuation at its ends).
 """
 
@@ -29,13 +21,16 @@ import polars as pl
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._files.sentences import sentences_by_punctuation
-from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import CsvFile, invalid, read_text
+from lpact.datasets._files.strict import TextTable, invalid, read_text
 from lpact.datasets._finding import Findings
-from lpact.datasets._folder_dataset import FolderDataset, FolderReader, no_audio, words_table
+from lpact.datasets._folder_dataset import (
+    FolderDataset,
+    no_audio,
+    sentences_by_punctuation,
+    words_table,
+)
 from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Stimulus
-from lpact.datasets.catalogue import Download, Expected, RemoteFile, optional
+from lpact.datasets.catalogue import Download, RemoteFile, optional, required
 from lpact.errors import StimulusError
 from lpact.math.dependencies import ROOT, depths, unrooted
 from lpact.math.types import IntArray
@@ -47,8 +42,7 @@ WORDS = "words.tsv"
 AS_READ = "naturalstories_RTS/all_stories.tok"
 TIMES = "naturalstories_RTS/processed_wordinfo.tsv"
 UD = "parses/ud/stories-aligned.conllx"
-PENN = "parses/penn/all-parses-aligned.txt.penn"
-OPTIONAL = (AS_READ, TIMES, UD, PENN)
+OPTIONAL = (AS_READ, TIMES, UD)
 TITLES = (
     "Boar", "Aqua", "MatchstickSeller", "KingOfBirds", "Elvis", "MrSticky", "HighSchool", "Roswell", "Tulips",
     "Tourette",
@@ -65,16 +59,9 @@ READING = {
 PUNCTUATION = "punct"
 """Relation of punctuation; commas that mean "and" have others, and are recognised by their signs."""
 
-_NO_PARSE = (
-    "a parse of every word",
-    "download the parses into the folder; without them sentences end with their punctuation",
-)
 _REPOSITORY = "https://raw.githubusercontent.com/languageMIT/naturalstories/HEAD"
 _WORD = re.compile(r"([0-9]+)\.([0-9]+)\.(whole|word|[0-9]+)")
 _TOKEN = re.compile(r"TokenId=([0-9]+)\.([0-9]+)(?:\.(?:[0-9]+|word))?")
-_LEAF = re.compile(r"(.+)/([0-9]+)\.([0-9]+)(?:\.(?:[0-9]+|word))?", re.DOTALL)
-_PENN = re.compile(r"\(|\)|[^\s()]+")
-_TRACE = "-NONE-"
 _UPOS = {
     "CC": "CCONJ", "CD": "NUM", "DT": "DET", "EX": "PRON", "FW": "X", "IN": "ADP", "JJ": "ADJ", "JJR": "ADJ",
     "JJS": "ADJ", "LS": "X", "MD": "AUX", "NN": "NOUN", "NNS": "NOUN", "NNP": "PROPN", "NNPS": "PROPN", "PDT": "DET",
@@ -91,133 +78,8 @@ Code = tuple[int, int]
 class NaturalStoriesOptions(PluginOptions):
     """The nominal clock."""
 
-    word_s: float = Field(
-        0.35, gt=0, description="Nominal time of a word, in seconds; readers set their own pace."
-    )
-
-
-class NaturalStoriesDataset(FolderDataset[NaturalStoriesOptions, Path]):
-    """The opened corpus: one stimulus, no recordings."""
-
-    info = DatasetInfo("Natural Stories Corpus, Futrell et al. 2021", "as found", LICENCE)
-
-    def __init__(self, folder: SourceFolder, options: NaturalStoriesOptions) -> None:
-        super().__init__(folder, options)
-        self._path = folder.file(WORDS, StimulusError)
-        found = {relative: folder.optional(relative, StimulusError) for relative in OPTIONAL}
-        self._found = {relative: path for relative, path in found.items() if path is not None}
-
-    def stimulus_ids(self) -> list[str]:
-        """Return the one stimulus, of all stories."""
-        return [STIMULUS]
-
-    def _recording(self, recording_id: RecordingId, files: Path) -> Recording:
-        raise NotImplementedError  # there are no recordings
-
-    def _paths(self) -> list[Path | None]:
-        return [self._path, *self._found.values()]
-
-    def _stimulus(self, stimulus_id: str) -> Stimulus:
-        findings = Findings(self.folder.where(self._path))
-        codes, words, bare = _read_words(self._path)
-        if AS_READ in self._found:
-            words = self._as_read(codes, words, findings)
-        stories, titles = [str(story) for story, _ in codes], dict(enumerate(TITLES, start=1))
-        step_s, n_words = self.options.word_s, len(words)
-        sentence, parses = self._parses(codes, words, stories, findings)
-        return Stimulus(
-            id=stimulus_id,
-            words=words_table(
-                words,
-                [step_s * i for i in range(n_words)],
-                [step_s * (i + 1) for i in range(n_words)],
-                sentence,
-                stories,
-                {
-                    "title": [titles.get(story, "") for story, _ in codes],
-                    "zone": [zone for _, zone in codes],
-                    "bare_word": bare,
-                    **self._reading_times(codes, words),
-                    **parses,
-                },
-            ),
-            where=findings.where,
-            findings=tuple(findings),
-            **no_audio(
-                Reason.MEDIA_NOT_OFFERED,
-                "stories were read; recordings of them are in audio/ of the repository, and are not read",
-            ),
-        )
-
-    def _keyed(self, relative: str, codes: list[Code]) -> tuple[CsvFile, list[int]]:
-        """Return a table by story and word, and the row of every word in it."""
-        table = CsvFile(self._found[relative], StimulusError, delimiter="\t")
-        table.require(["word", "zone", "item"])
-        row_of: dict[Code, int] = {}
-        known = set(codes)
-        rows = zip(table.integers("item"), table.integers("zone"), strict=True)
-        for row, code in enumerate(rows):
-            if code in row_of or code not in known:
-                raise table.wrong("zone", row, f"every word of {WORDS} once, and no other")
-            row_of[code] = row
-        if missing := [code for code in codes if code not in row_of]:
-            found = f"{len(row_of)} lines; none for word {missing[0][1]} of story {missing[0][0]}"
-            expected = f"the {len(codes)} words of {WORDS}, from the same version"
-            raise invalid(table.path, found, expected, StimulusError)
-        return table, [row_of[code] for code in codes]
-
-    def _as_read(self, codes: list[Code], words: list[str], findings: Findings) -> list[str]:
-        """Return the words as they were shown to readers, and note where they differ."""
-        table, rows = self._keyed(AS_READ, codes)
-        cells = table.text("word")
-        shown = [cells[row] for row in rows]
-        other = [i for i, (a, b) in enumerate(zip(shown, words, strict=True)) if a != b]
-        if other:
-            (story, zone), i = codes[other[0]], other[0]
-            findings.note(
-                "word",
-                Reason.SIDECAR_DISAGREES,
-                f"{len(other)} word(s) of {AS_READ} other than in {WORDS}; first: word {zone} of story {story}, "
-                f"{shown[i]!r}, not {words[i]!r}",
-                "the same words in both",
-                "nothing to do: the words are those that were read, typing errors included",
-            )
-        return shown
-
-    def _reading_times(self, codes: list[Code], words: list[str]) -> dict[str, pl.Series]:
-        if TIMES not in self._found:
-            return {}
-        table, rows = self._keyed(TIMES, codes)
-        table.require(list(READING))
-        cells = table.text("word")
-        for row, word in zip(rows, words, strict=True):
-            if AS_READ in self._found and cells[row] != word:
-                raise table.wrong("word", row, f"{word!r}, as in {AS_READ}")
-        times = {
-            name: pl.Series(table.numbers(column)).gather(rows) for column, name in READING.items()
-        }
-        return times | {"n_readers": times["n_readers"].cast(pl.Int64)}
-
-    def _parses(
-        self, codes: list[Code], words: list[str], stories: list[str], findings: Findings
-    ) -> tuple[IntArray, dict[str, Any]]:
-        """Return sentences, by the parse if it covers all words and otherwise by punctuation, and columns of parses."""
-        columns: dict[str, Any] = {}
-        tree = read_dependencies(self._found[UD], codes) if UD in self._found else "no such file"
-        if isinstance(tree, str):
-            sentence = sentences_by_punctuation(words, stories)
-            findings.note(UD, Reason.SENTENCES_BY_RULE, f"{UD}: {tree}", *_NO_PARSE)
-        else:
-            sentence = tree.pop("sentence")
-            columns |= tree
-        if PENN in self._found:
-            phrases = read_constituents(self._found[PENN], codes)
-            if isinstance(phrases, str):
-                reason = Reason.SOURCE_ROWS_LEFT_OUT
-                findings.note(PENN, reason, f"{PENN}: {phrases}", *_NO_PARSE)
-            else:
-                columns["n_opening"], columns["n_closing"] = phrases
-        return sentence, columns
+    word_s: float = Field(0.35, gt=0)
+    """Nominal time of a word, in seconds; readers set their own pace."""
 
 
 def _read_words(path: Path) -> tuple[list[Code], list[str], list[str]]:
@@ -293,49 +155,6 @@ def read_dependencies(path: Path, codes: Sequence[Code]) -> dict[str, Any] | str
     return {"sentence": sentence, "head": head, "deprel": relation, "upos": upos, "xpos": tag}
 
 
-def read_constituents(path: Path, codes: Sequence[Code]) -> tuple[IntArray, IntArray] | str:
-    """Return how many phrases open before and close after every word, [n_words] each, or why they are not known.
-
-    A phrase is a bracket of the tree with at least one word in it, other than the label of a single word and ``ROOT``;
-    traces are no words.
-    """
-    row_of = {code: row for row, code in enumerate(codes)}
-    opening, closing = (np.zeros(len(codes), dtype=np.int64) for _ in range(2))
-    seen: set[int] = set()
-    stack: list[tuple[str, list[int], bool]] = []
-    label_next = False
-    for symbol in _PENN.findall(read_text(path, StimulusError)):
-        if symbol == "(":
-            stack.append(("", [], False))
-        elif symbol == ")":
-            if not stack:
-                return "a closing bracket too many"
-            label, rows, is_leaf = stack.pop()
-            if rows and not is_leaf and label != "ROOT":
-                opening[rows[0]] += 1
-                closing[rows[-1]] += 1
-            if stack:
-                stack[-1][1].extend(rows)
-        elif label_next:
-            stack[-1] = (symbol, [], False)
-        else:
-            label, rows, _ = stack[-1]
-            leaf = _LEAF.fullmatch(symbol)
-            if label != _TRACE:
-                row = row_of.get((int(leaf[2]), int(leaf[3]))) if leaf else None
-                if row is None:
-                    return f"the leaf '{symbol}' is no word of words.tsv"
-                rows.append(row)
-                seen.add(row)
-            stack[-1] = (label, rows, True)
-        label_next = symbol == "("
-    if stack:
-        return f"{len(stack)} brackets are never closed"
-    if len(seen) != len(codes):
-        return f"{len(codes) - len(seen)} of {len(codes)} words are in no tree"
-    return opening, closing
-
-
 def _read_sentences(path: Path) -> list[list[_Token]]:
     sentences: list[list[_Token]] = [[]]
     for line, text in enumerate(read_text(path, StimulusError).splitlines(), start=1):
@@ -379,21 +198,19 @@ def _above(token: _Token, tokens: list[_Token], top: dict[Code, _Token]) -> _Tok
     return None
 
 
-class NaturalStories(FolderReader):
-    """The Natural Stories corpus; the module's docstring describes the layout."""
+class NaturalStories(FolderDataset[NaturalStoriesOptions, Path]):
+    """The Natural Stories corpus; see docs/how-to/datasets/natural_stories.md."""
 
     name = "natural_stories"
     summary = "Natural Stories: words, self-paced reading times and parses, without brain data"
     Options = NaturalStoriesOptions
-    dataset = NaturalStoriesDataset
     contents = f"a folder with {WORDS}"
     role = "diagnostic"
     layout = (
-        Expected("the words", (WORDS,)),
+        required("the words", WORDS),
         optional("the words as they were read", AS_READ),
         optional("mean reading times", TIMES),
         optional("Universal Dependencies", UD),
-        optional("Penn trees", PENN),
         optional(
             "brain recordings",
             "recordings",
@@ -413,3 +230,116 @@ class NaturalStories(FolderReader):
         citation="Futrell, R. et al. (2021). The Natural Stories corpus: a reading-time corpus of English texts "
         "containing rare syntactic constructions. Language Resources and Evaluation 55, 63-77.",
     )
+    info = DatasetInfo("Natural Stories Corpus, Futrell et al. 2021", "as found", LICENCE)
+
+    def _open(self) -> None:
+        self._path = self.folder.file(WORDS, StimulusError)
+        found = {relative: self.folder.optional(relative, StimulusError) for relative in OPTIONAL}
+        self._found = {relative: path for relative, path in found.items() if path is not None}
+
+    def stimulus_ids(self) -> list[str]:
+        """Return the one stimulus, of all stories."""
+        return [STIMULUS]
+
+    def _recording(self, recording_id: RecordingId, files: Path) -> Recording:
+        raise NotImplementedError  # there are no recordings
+
+    def _paths(self) -> list[Path | None]:
+        return [self._path, *self._found.values()]
+
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
+        findings = Findings(self.folder.where(self._path))
+        codes, words, bare = _read_words(self._path)
+        if AS_READ in self._found:
+            words = self._as_read(codes, words, findings)
+        stories, titles = [str(story) for story, _ in codes], dict(enumerate(TITLES, start=1))
+        step_s, n_words = self.options.word_s, len(words)
+        sentence, parses = self._parses(codes, words, stories, findings)
+        return Stimulus(
+            id=stimulus_id,
+            words=words_table(
+                words,
+                [step_s * i for i in range(n_words)],
+                [step_s * (i + 1) for i in range(n_words)],
+                sentence,
+                stories,
+                {
+                    "title": [titles.get(story, "") for story, _ in codes],
+                    "zone": [zone for _, zone in codes],
+                    "bare_word": bare,
+                    **self._reading_times(codes, words),
+                    **parses,
+                },
+            ),
+            where=findings.where,
+            findings=tuple(findings),
+            **no_audio(
+                Reason.MEDIA_NOT_OFFERED,
+                "stories were read; recordings of them are in audio/ of the repository, and are not read",
+            ),
+        )
+
+    def _keyed(self, relative: str, codes: list[Code]) -> tuple[TextTable, list[int]]:
+        """Return a table by story and word, and the row of every word in it."""
+        table = TextTable(self._found[relative], StimulusError)
+        table.require(["word", "zone", "item"])
+        row_of: dict[Code, int] = {}
+        known = set(codes)
+        rows = zip(table.integers("item"), table.integers("zone"), strict=True)
+        for row, code in enumerate(rows):
+            if code in row_of or code not in known:
+                raise table.wrong("zone", row, f"every word of {WORDS} once, and no other")
+            row_of[code] = row
+        if missing := [code for code in codes if code not in row_of]:
+            found = f"{len(row_of)} lines; none for word {missing[0][1]} of story {missing[0][0]}"
+            expected = f"the {len(codes)} words of {WORDS}, from the same version"
+            raise invalid(table.path, found, expected, StimulusError)
+        return table, [row_of[code] for code in codes]
+
+    def _as_read(self, codes: list[Code], words: list[str], findings: Findings) -> list[str]:
+        """Return the words as they were shown to readers, and note where they differ."""
+        table, rows = self._keyed(AS_READ, codes)
+        cells = table.text("word")
+        shown = [cells[row] for row in rows]
+        other = [i for i, (a, b) in enumerate(zip(shown, words, strict=True)) if a != b]
+        if other:
+            (story, zone), i = codes[other[0]], other[0]
+            findings.note(
+                "word",
+                Reason.SIDECAR_DISAGREES,
+                f"{len(other)} word(s) of {AS_READ} other than in {WORDS}; first: word {zone} of story {story}, "
+                f"{shown[i]!r}, not {words[i]!r}",
+                "the same words in both",
+                "nothing to do: the words are those that were read, typing errors included",
+            )
+        return shown
+
+    def _reading_times(self, codes: list[Code], words: list[str]) -> dict[str, pl.Series]:
+        if TIMES not in self._found:
+            return {}
+        table, rows = self._keyed(TIMES, codes)
+        table.require(list(READING))
+        cells = table.text("word")
+        for row, word in zip(rows, words, strict=True):
+            if AS_READ in self._found and cells[row] != word:
+                raise table.wrong("word", row, f"{word!r}, as in {AS_READ}")
+        times = {
+            name: pl.Series(table.numbers(column)).gather(rows) for column, name in READING.items()
+        }
+        return times | {"n_readers": times["n_readers"].cast(pl.Int64)}
+
+    def _parses(
+        self, codes: list[Code], words: list[str], stories: list[str], findings: Findings
+    ) -> tuple[IntArray, dict[str, Any]]:
+        """Return sentences and columns of the parse if it covers all words, otherwise sentences by punctuation."""
+        tree = read_dependencies(self._found[UD], codes) if UD in self._found else "no such file"
+        if isinstance(tree, str):
+            findings.note(
+                UD,
+                Reason.SENTENCES_BY_RULE,
+                f"{UD}: {tree}",
+                "a parse of every word",
+                "download the parse into the folder; without it sentences end with their punctuation",
+            )
+            return sentences_by_punctuation(words, stories), {}
+        return tree.pop("sentence"), tree

@@ -1,20 +1,12 @@
 """Reader of Le Petit Prince (OpenNeuro ds003643): an audiobook in nine sections, functional MRI, three languages.
 
-::
+docs/how-to/datasets/petit_prince.md shows the folder. Run labels are those of the scanner: a subject's nine runs,
+sorted, are sections 1 to 9. Each section is a stimulus with its own clock, and its audio starts with the first volume.
 
-    annotation/<L>/lpp<L>_word_information.csv      index, word, lemma, onset, offset, logfreq, pos, section, …
-    annotation/<L>/lpp<L>_tree.csv                  optional: one bracketed tree per sentence
-    annotation/<L>/lpp<L>_dependency.csv            optional: relation(head-i, word-j), sentences apart by empty lines
-    stimuli/task-lpp<L>_section-<n>.wav             optional
-    derivatives/sub-<L><nnn>/func/
-        sub-<L><nnn>_task-lpp<L>_run-<label>_space-MNIColin27_desc-preproc_bold.nii.gz
-
-``<L>`` is EN, CN or FR. Run labels are those of the scanner: a subject's nine runs, sorted, are sections 1 to 9. Each
-section is a stimulus with its own clock, and its audio starts with the first volume.
-
-The dependencies are those of a parser that propagates heads over conjuncts and relative clauses, so that some words
-have several. One tree is kept: a root's head is 0; a conjunct keeps its ``conj`` head; any other word keeps the head
-that is listed first. Where that leaves words in a cycle, the first of them that has a head outside takes that one.
+The dependencies, ``relation(head-i, word-j)``, are those of a parser that propagates heads over conjuncts and relative
+clauses, so that some words have several. One tree is kept: a root's head is 0; a conjunct keeps its ``conj`` head; any
+other word keeps the head that is listed first. Where that leaves words in a cycle, the first of them that has a head
+outside takes that one.
 """
 
 from __future__ import annotations
@@ -28,18 +20,16 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
-from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets._bids import entities
-from lpact.datasets._files.sentences import sentences_by_pauses
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import CsvFile, invalid, read_text
+from lpact.datasets._files.strict import TextTable, invalid, read_text
 from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import ABOUT, FmriDataset, FmriOptions, Scan, find_scan
-from lpact.datasets._folder_dataset import FolderReader, words_table
+from lpact.datasets._folder_dataset import sentences_by_pauses, words_table
 from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
-from lpact.datasets.catalogue import Download, Expected, optional
+from lpact.datasets.catalogue import Download, optional, required
 from lpact.errors import RecordingError, StimulusError
 
 N_SECTIONS = 9
@@ -95,72 +85,12 @@ _JOINED = "\u00a0"
 class PetitPrinceOptions(FmriOptions):
     """Options of the reader."""
 
-    language: Literal["EN", "CN", "FR"] = Field("EN", description="Language of the audiobook.")
-    space: str = Field("MNIColin27", description="Value of `space-` in file names.")
-    audio_onset_s: float = Field(
-        0.0, description="Seconds from the start of the first volume to the start of the audio."
-    )
-
-
-class PetitPrinceDataset(FmriDataset[PetitPrinceOptions]):
-    """The opened dataset, in one language."""
-
-    published = DatasetInfo("OpenNeuro ds003643 (Le Petit Prince)", "not stated", "CC0")
-    published_tr_s = 2.0
-
-    def _find_scans(self) -> list[tuple[RecordingId, Scan]]:
-        language = self.options.language
-        pattern = (
-            f"derivatives/sub-{language}*/func/*_task-lpp{language}_run-*_"
-            f"space-{self.options.space}_desc-preproc_bold.nii.gz"
-        )
-        found = self.folder.glob(pattern, RecordingError)
-        if not found:
-            raise self._no_volumes(pattern, [], "language and space")
-        runs: dict[str, list[Path]] = {}
-        for bold in self._bold_files(found):
-            runs.setdefault(entities(bold)["sub"], []).append(bold)
-        return [
-            (
-                RecordingId(subject, "1", str(section), self._section_name(section)),
-                replace(find_scan(self.folder, bold), events=None),
-            )
-            for subject, paths in sorted(runs.items())
-            for section, bold in enumerate(_nine_runs(subject, paths), start=1)
-        ]
-
-    def _section_name(self, section: int) -> str:
-        return f"lpp{self.options.language}-section{section}"
-
-    def stimulus_ids(self) -> list[str]:
-        """Return every section."""
-        return [self._section_name(section) for section in range(1, N_SECTIONS + 1)]
-
-    @cached_property
-    def _annotation(self) -> Annotation:
-        return Annotation(self.folder, self.options.language, self.options.sentence_pause_s)
-
-    def _stimulus_onset(self, scan: Scan, stimulus_id: str, findings: Findings) -> float:  # noqa: ARG002
-        return self.options.audio_onset_s
-
-    def _stimulus(self, stimulus_id: str) -> Stimulus:
-        number = self.stimulus_ids().index(stimulus_id) + 1
-        findings = Findings(f"{self.folder.where(self._annotation.path)}, section {number}")
-        return Stimulus(
-            id=stimulus_id,
-            words=self._annotation.section(number, findings),
-            where=findings.where,
-            findings=tuple(findings),
-            **self._audio(self._sound(number), f"no audio of section {number} in stimuli/"),
-        )
-
-    def _stimulus_paths(self) -> Iterable[Path | None]:
-        sounds = [self._sound(number) for number in range(1, N_SECTIONS + 1)]
-        return [*self._annotation.paths, *sounds]
-
-    def _sound(self, number: int) -> Path | None:
-        pattern = f"stimuli/task-lpp{self.options.language}_section[-_]{number}.wav"
-        return next(iter(self.folder.glob(pattern)), None)
+    language: Literal["EN", "CN", "FR"] = "EN"
+    """Language of the audiobook."""
+    space: str = "MNIColin27"
+    """Value of `space-` in file names."""
+    audio_onset_s: float = 0.0
+    """Seconds from the start of the first volume to the start of the audio."""
 
 
 def _nine_runs(subject: str, paths: list[Path]) -> list[Path]:
@@ -187,7 +117,7 @@ class Annotation:
         self._trees = folder.optional(f"{root}tree.csv", StimulusError)
         self._dependencies = folder.optional(f"{root}dependency.csv", StimulusError)
         self.paths = (self.path, self._trees, self._dependencies)
-        table = CsvFile(self.path, StimulusError)
+        table = TextTable(self.path, StimulusError)
         table.require(("word", "onset", "offset", "section"))
         self._words = table.cells("word")
         self._section = table.integers("section")
@@ -426,21 +356,20 @@ def _without(sentence: Sequence[Token], gone: Sequence[int]) -> list[Token]:
     return [replace(sentence[i], head=place.get(heads[i], 0), relation=relations[i]) for i in kept]
 
 
-class PetitPrince(FolderReader):
-    """Le Petit Prince; the module's docstring describes the layout."""
+class PetitPrince(FmriDataset[PetitPrinceOptions]):
+    """Le Petit Prince; see docs/how-to/datasets/petit_prince.md."""
 
     name = "petit_prince"
     summary = "Le Petit Prince (ds003643): fMRI of an audiobook in English, Chinese or French"
     Options = PetitPrinceOptions
-    dataset = PetitPrinceDataset
     contents = "annotation/ and derivatives/ of ds003643"
     role = "secondary"
     extra = "fmri"
     layout = (
-        Expected("words with times", ("annotation/*/lpp*_word_information.csv",)),
-        Expected(
+        required("words with times", "annotation/*/lpp*_word_information.csv"),
+        required(
             "volumes in a standard space",
-            ("derivatives/sub-*/func/*_task-lpp*_run-*_desc-preproc_bold.nii.gz",),
+            "derivatives/sub-*/func/*_task-lpp*_run-*_desc-preproc_bold.nii.gz",
         ),
         optional("parse trees", "annotation/*/lpp*_tree.csv"),
         optional("dependencies", "annotation/*/lpp*_dependency.csv"),
@@ -457,3 +386,59 @@ class PetitPrince(FolderReader):
         include=("annotation/EN/*", "stimuli/*", "derivatives/sub-EN*/func/*"),
         citation="Li et al. (2022), Scientific Data 9, 530",
     )
+    published = DatasetInfo("OpenNeuro ds003643 (Le Petit Prince)", "not stated", "CC0")
+    published_tr_s = 2.0
+
+    def _find_scans(self) -> list[tuple[RecordingId, Scan]]:
+        language = self.options.language
+        pattern = (
+            f"derivatives/sub-{language}*/func/*_task-lpp{language}_run-*_"
+            f"space-{self.options.space}_desc-preproc_bold.nii.gz"
+        )
+        found = self.folder.glob(pattern, RecordingError)
+        if not found:
+            raise self._no_volumes(pattern, [], "language and space")
+        runs: dict[str, list[Path]] = {}
+        for bold in self._bold_files(found):
+            runs.setdefault(entities(bold)["sub"], []).append(bold)
+        return [
+            (
+                RecordingId(subject, "1", str(section), self._section_name(section)),
+                replace(find_scan(self.folder, bold), events=None),
+            )
+            for subject, paths in sorted(runs.items())
+            for section, bold in enumerate(_nine_runs(subject, paths), start=1)
+        ]
+
+    def _section_name(self, section: int) -> str:
+        return f"lpp{self.options.language}-section{section}"
+
+    def stimulus_ids(self) -> list[str]:
+        """Return every section."""
+        return [self._section_name(section) for section in range(1, N_SECTIONS + 1)]
+
+    @cached_property
+    def _annotation(self) -> Annotation:
+        return Annotation(self.folder, self.options.language, self.options.sentence_pause_s)
+
+    def _stimulus_onset(self, scan: Scan, stimulus_id: str, findings: Findings) -> float:  # noqa: ARG002
+        return self.options.audio_onset_s
+
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
+        number = self.stimulus_ids().index(stimulus_id) + 1
+        findings = Findings(f"{self.folder.where(self._annotation.path)}, section {number}")
+        return Stimulus(
+            id=stimulus_id,
+            words=self._annotation.section(number, findings),
+            where=findings.where,
+            findings=tuple(findings),
+            **self._audio(self._sound(number), f"no audio of section {number} in stimuli/"),
+        )
+
+    def _stimulus_paths(self) -> Iterable[Path | None]:
+        sounds = [self._sound(number) for number in range(1, N_SECTIONS + 1)]
+        return [*self._annotation.paths, *sounds]
+
+    def _sound(self, number: int) -> Path | None:
+        pattern = f"stimuli/task-lpp{self.options.language}_section[-_]{number}.wav"
+        return next(iter(self.folder.glob(pattern)), None)

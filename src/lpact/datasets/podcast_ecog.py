@@ -1,45 +1,33 @@
 """Reader of the Podcast ECoG dataset (OpenNeuro ds005574): nine people listen to a story of 30 minutes.
 
-::
-
-    dataset_description.json
-    derivatives/ecogprep/sub-<XX>/ieeg/sub-<XX>_task-podcast_desc-highgamma_ieeg.fif
-    sub-<XX>/ieeg/sub-<XX>_task-podcast_ieeg.edf, …_ieeg.json, …_channels.tsv     option signal = "raw"
-    sub-<XX>/ieeg/sub-<XX>_space-MNI152NLin2009aSym_electrodes.tsv                optional
-    stimuli/podcast_transcript.csv                        word, start, end
-    stimuli/podcast.wav                                   optional
-    stimuli/gpt2-xl/transcript.tsv, features.hdf5         optional: surprisal, entropy; layers
-    stimuli/syntactic/transcript.tsv                      optional: pos, dep
-    stimuli/whisper-medium/transcript.tsv, features.hdf5  optional
-
-The release does not say what the numbers of the high-gamma envelope are (amplitude or power, scaled or not); its files
-are marked as volts because their channels are electrodes. The numbers are given as they are stored, in a.u.
+docs/how-to/datasets/podcast_ecog.md shows the folder. The release does not say what the numbers of the high-gamma
+envelope are (amplitude or power, scaled or not); its files are marked as volts because their channels are electrodes.
+The numbers are given as they are stored, in a.u.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets._bids import DESCRIPTION, Places, entities, read_description, read_electrodes
 from lpact.datasets._files.hdf5 import hdf5_dataset, open_hdf5
-from lpact.datasets._files.sentences import ends_sentence
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import CsvFile, invalid
+from lpact.datasets._files.strict import TextTable, invalid
 from lpact.datasets._finding import Findings
-from lpact.datasets._folder_dataset import FolderDataset, FolderReader, words_table
+from lpact.datasets._folder_dataset import FolderDataset, ends_sentence, words_table
 from lpact.datasets._mne import open_recording, recording_files
-from lpact.datasets.base import FeatureKey, Recording, RecordingId, Stimulus
-from lpact.datasets.catalogue import Download, Expected, optional
+from lpact.datasets.base import FeatureKey, OfferedFeatures, Recording, RecordingId, Stimulus
+from lpact.datasets.catalogue import Download, optional, required
 from lpact.errors import FeatureError, InputError, RecordingError, StimulusError
 from lpact.math.types import FloatArray, IntArray
 from lpact.registry import PluginOptions
@@ -68,164 +56,18 @@ _LAYER = re.compile(r"layer-([0-9]+)")
 class PodcastOptions(PluginOptions):
     """Options of the reader."""
 
-    signal: Literal["highgamma", "raw"] = Field(
-        "highgamma",
-        description="`highgamma`: the released high-gamma envelope. `raw`: the released voltage, to be preprocessed.",
-    )
-    audio_start_s: float = Field(
-        0.0,
-        description="Time of the audio's first sample in the recordings, in seconds. The released files are cut to "
-        "the story, so that both start together.",
-    )
-    features: tuple[Literal["gpt2-xl", "whisper-medium"], ...] = Field(
-        ("gpt2-xl",),
-        description="Feature sets of the release that are offered as models. Words that one of them lacks (two, for "
-        "`whisper-medium`) are left out of the words.",
-    )
-    token_pooling: Literal["mean", "last"] = Field(
-        "mean", description="How a word's tokens become one row: their mean, or the last of them."
-    )
-
-
-class PodcastDataset(FolderDataset[PodcastOptions, Path]):
-    """An opened folder."""
-
-    def __init__(self, folder: SourceFolder, options: PodcastOptions) -> None:
-        super().__init__(folder, options)
-        self.info = read_description(folder)
-        pattern = _SIGNALS[options.signal]
-        self.recordings = {
-            RecordingId(entities(path)["sub"], "1", "1", STIMULUS): path
-            for path in folder.glob(pattern, RecordingError)
-        }
-        if not self.recordings:
-            raise InputError(
-                "the folder holds no recording",
-                where=f"{folder.root}, option signal = '{options.signal}'",
-                got=f"nothing like {pattern}",
-                expected=pattern.replace("*", "<XX>"),
-                remedy="download that part of the dataset, or choose the other signal",
-            )
-
-    def _electrodes(self, subject: str) -> Path | None:
-        name = f"sub-{subject}/ieeg/sub-{subject}_space-{FRAME}_electrodes.tsv"
-        return self.folder.optional(name, RecordingError)
-
-    def _recording(self, recording_id: RecordingId, files: Path) -> Recording:
-        where, subject = self.folder.where(files), recording_id.subject
-        sidecar = channels = None
-        if self.options.signal == "raw":
-            stem = f"sub-{subject}/ieeg/sub-{subject}_task-podcast"
-            sidecar = self.folder.optional(f"{stem}_ieeg.json", RecordingError)
-            channels = self.folder.file(f"{stem}_channels.tsv", RecordingError)
-        found = open_recording(
-            self.folder,
-            files,
-            wanted=("ecog", "seeg", "dbs"),
-            comparable=False,
-            sidecar=sidecar,
-            channels=channels,
-            places=lambda own, ids: self._places(subject, own, ids),
-            envelope=self.options.signal == "highgamma",
-        )
-        start_s = -self.options.audio_start_s
-        return Recording(
-            recording_id,
-            replace(found.signal, start_s=start_s),
-            found.units,
-            where,
-            bad_spans=tuple(span.shifted(start_s) for span in found.bad_spans),
-            findings=tuple(found.findings),
-        )
-
-    def _places(self, subject: str, own: Places, ids: Sequence[str]) -> Places:
-        """Return the places of the units: from the file, and where that has none, from the electrode table."""
-        path, inside = self._electrodes(subject), own.coordinates_mm
-        if path is None:
-            return Places(inside, FRAME, own.regions)
-        listed = read_electrodes(
-            path, ids, unit="mm", frame=FRAME, region_column="", where=self.folder.where(path)
-        )
-        known = np.isfinite(inside).all(axis=1, keepdims=True)
-        coordinates = np.where(known, inside, listed.coordinates_mm)
-        return Places(coordinates, FRAME, listed.regions, listed.findings)
-
-    def _stimulus(self, stimulus_id: str) -> Stimulus:
-        """Read the words and their annotations; features are read when they are loaded."""
-        transcript, findings = read_transcript(self.folder)
-        tokens: dict[str, TokenTable] = {}
-        for name in dict.fromkeys((GPT2, SYNTAX, *self.options.features)):
-            path = self.folder.optional(token_table(name), StimulusError)
-            if path is not None:
-                tokens[name] = TokenTable(path, transcript, findings)
-        sources: dict[FeatureKey, FeatureSource] = {}
-        order = transcript.order()
-        for name in self.options.features:
-            path = self.folder.optional(f"stimuli/{name}/features.hdf5", StimulusError)
-            if path is not None:
-                self.folder.file(token_table(name), StimulusError)
-                sources |= feature_sources(name, path, tokens[name])
-                gone = order[tokens[name].first_row[order] < 0]
-                if gone.size:
-                    words = [f"{i} {transcript.words[i]!r}" for i in gone[:4]]
-                    findings.excluded(
-                        "word_idx",
-                        Reason.SOURCE_ROWS_LEFT_OUT,
-                        f"{gone.size} word(s) without features of {name}: {', '.join(words)}",
-                        "features for every word",
-                        f"the words are left out; leave {name} out of the option 'features' to keep them",
-                    )
-                    order = order[~np.isin(order, gone)]
-        words = [transcript.words[i] for i in order]
-        onset_s, offset_s = transcript.start_s[order], transcript.end_s[order]
-        sentences = sentence_numbers(words, onset_s, offset_s)
-        findings.sentences_by_rule(
-            f"{len(set(sentences.tolist()))} sentences: they begin after final punctuation, and at capitalised "
-            f"words that are also written small, or that follow {SENTENCE_PAUSE_S:g} s of silence",
-            "numbered sentences",
-            "nothing to do; sentences that begin with 'I' or a name without a pause join the one before",
-        )
-        columns: dict[str, Any] = {"word_idx": order}
-        mechanisms = {}
-        if GPT2 in tokens:
-            surprisal, entropy = (bits[order] for bits in surprisal_bits(tokens[GPT2]))
-            columns |= {"gpt2_surprisal": surprisal, "gpt2_entropy": entropy}
-            if np.isfinite(surprisal).all():
-                mechanisms["surprisal"] = surprisal
-        if SYNTAX in tokens:
-            table, rows = tokens[SYNTAX].table, tokens[SYNTAX].first_row[order]
-            table.require(("pos", "dep"))
-            for column in ("pos", "dep"):
-                cells = table.cells(column)
-                found = [cells[row] if row >= 0 else None for row in rows]
-                columns[column] = pl.Series(found, dtype=pl.String)
-        audio = self.folder.optional(AUDIO, StimulusError)
-        pooling = self.options.token_pooling
-        return Stimulus(
-            id=stimulus_id,
-            words=words_table(words, onset_s, offset_s, sentences, STIMULUS, columns),
-            where=findings.where,
-            features=PodcastFeatures(sources, order, pooling) if sources else None,
-            mechanisms=mechanisms,
-            transcripts={STIMULUS: " ".join(words)},
-            findings=tuple(findings),
-            **self._audio(audio, f"{AUDIO} is not in the folder"),
-        )
-
-    def _paths(self) -> Iterator[Path | None]:
-        folder = self.folder
-        yield folder.file(DESCRIPTION)
-        for recording_id, path in self.recordings.items():
-            yield from recording_files(folder, path)
-            yield self._electrodes(recording_id.subject)
-            if self.options.signal == "raw":
-                stem = folder.relative(path).removesuffix("_ieeg.edf")
-                yield from map(folder.optional, (f"{stem}_channels.tsv", f"{stem}_ieeg.json"))
-        yield read_transcript(folder)[0].path
-        names = [AUDIO, token_table(SYNTAX), token_table(GPT2)]
-        for name in self.options.features:
-            names += [f"stimuli/{name}/features.hdf5", token_table(name)]
-        yield from map(folder.optional, names)
+    signal: Literal["highgamma", "raw"] = "highgamma"
+    """`highgamma`: the released high-gamma envelope. `raw`: the released voltage, to be preprocessed."""
+    audio_start_s: float = 0.0
+    """Time of the audio's first sample in the recordings, in seconds. The released files are cut to the story, so that
+    both start together.
+    """
+    features: tuple[Literal["gpt2-xl", "whisper-medium"], ...] = ("gpt2-xl",)
+    """Feature sets of the release that are offered as models. Words that one of them lacks (two, for `whisper-medium`)
+    are left out of the words.
+    """
+    token_pooling: Literal["mean", "last"] = "mean"  # noqa: S105
+    """How a word's tokens become one row: their mean, or the last of them."""
 
 
 def token_table(name: str) -> str:
@@ -255,7 +97,7 @@ def read_transcript(folder: SourceFolder) -> tuple[Transcript, Findings]:
     for name in STAND_INS if path is None else ():
         table_path = folder.optional(token_table(name), StimulusError)
         if table_path is not None:
-            table = CsvFile(table_path, StimulusError, delimiter="\t")
+            table = TextTable(table_path, StimulusError)
             table.require(("word_idx", "word", "start", "end"))
             numbers, first = np.unique(table.integers("word_idx"), return_index=True)
             if numbers.tolist() == list(range(numbers.size)):
@@ -264,7 +106,7 @@ def read_transcript(folder: SourceFolder) -> tuple[Transcript, Findings]:
     findings = Findings(folder.where(path or folder.file(TRANSCRIPT, StimulusError)))
     assert path is not None
     if rows is None:
-        table = CsvFile(path, StimulusError)
+        table = TextTable(path, StimulusError)
         table.require(("word", "start", "end"))
         rows = range(table.n_rows)
     else:
@@ -305,7 +147,7 @@ class TokenTable:
     """
 
     def __init__(self, path: Path, transcript: Transcript, findings: Findings) -> None:
-        self.table = table = CsvFile(path, StimulusError, delimiter="\t")
+        self.table = table = TextTable(path, StimulusError)
         table.require(("word_idx", "word", "start", "end"))
         self.word: IntArray = np.array(table.integers("word_idx"), dtype=np.int64)
         words, n_words = table.text("word"), len(transcript.words)
@@ -386,44 +228,28 @@ FeatureSource = tuple[Path, str, TokenTable]
 """File, name of the HDF5 dataset, and table of its rows."""
 
 
-@dataclass(frozen=True)
-class PodcastFeatures:
-    """Feature sets of the release: one row per token in the files, one row per word here.
+def load_words(
+    path: Path, name: str, tokens: TokenTable, order: IntArray, pooling: Literal["mean", "last"]
+) -> FloatArray:
+    """Return features of the words [n_words, n_columns]: the file's rows of a word's tokens averaged, or the last.
 
     ``order`` is [n_words], the words of the stimulus as rows of the transcript.
     """
-
-    sources: dict[FeatureKey, FeatureSource]
-    order: IntArray
-    pooling: Literal["mean", "last"]
-
-    def keys(self) -> Sequence[FeatureKey]:
-        """Return the available feature sets."""
-        return list(self.sources)
-
-    def load(self, key: FeatureKey) -> FloatArray:
-        """Return the features [n_words, n_columns]: tokens of a word averaged, or the last of them."""
-        path, name, tokens = self.sources[key]
-        with open_hdf5(path, FeatureError) as file:
-            values: npt.NDArray[Any] = hdf5_dataset(file, name, FeatureError)[...]
-        if values.ndim < 2 or len(values) != len(tokens.word):
-            expected = f"{len(tokens.word)} rows, as in {tokens.table.path}"
-            found, remedy = f"shape {values.shape}", "download both files again"
-            raise invalid(f"{path}, '{name}'", found, expected, FeatureError, remedy)
-        values = values.reshape(len(values), -1).astype(np.float64)
-        rows = np.argsort(tokens.word, kind="stable")
-        sorted_words = tokens.word[rows]
-        words, first, count = np.unique(sorted_words, return_index=True, return_counts=True)
-        pooled = np.full((tokens.first_row.size, values.shape[1]), np.nan)
-        if self.pooling == "last":
-            pooled[words] = values[rows[first + count - 1]]
-        else:
-            pooled[words] = np.add.reduceat(values[rows], first, axis=0) / count[:, None]
-        return pooled[self.order]
-
-    def where(self, key: FeatureKey) -> str:
-        """Return the file of a feature set."""
-        return str(self.sources[key][0])
+    with open_hdf5(path, FeatureError) as file:
+        values: npt.NDArray[Any] = hdf5_dataset(file, name, FeatureError)[...]
+    if values.ndim < 2 or len(values) != len(tokens.word):
+        expected = f"{len(tokens.word)} rows, as in {tokens.table.path}"
+        found, remedy = f"shape {values.shape}", "download both files again"
+        raise invalid(f"{path}, '{name}'", found, expected, FeatureError, remedy)
+    values = values.reshape(len(values), -1).astype(np.float64)
+    rows = np.argsort(tokens.word, kind="stable")
+    words, first, count = np.unique(tokens.word[rows], return_index=True, return_counts=True)
+    pooled = np.full((tokens.first_row.size, values.shape[1]), np.nan)
+    if pooling == "last":
+        pooled[words] = values[rows[first + count - 1]]
+    else:
+        pooled[words] = np.add.reduceat(values[rows], first, axis=0) / count[:, None]
+    return pooled[order]
 
 
 def feature_sources(name: str, path: Path, tokens: TokenTable) -> dict[FeatureKey, FeatureSource]:
@@ -445,21 +271,20 @@ def feature_sources(name: str, path: Path, tokens: TokenTable) -> dict[FeatureKe
     }
 
 
-class PodcastEcog(FolderReader):
-    """The Podcast ECoG dataset; the module's docstring describes the layout."""
+class PodcastEcog(FolderDataset[PodcastOptions, Path]):
+    """The Podcast ECoG dataset; see docs/how-to/datasets/podcast_ecog.md."""
 
     name = "podcast_ecog"
     summary = (
         "Podcast ECoG (ds005574): nine people hear a 30-minute story; high-gamma envelope, 512 Hz"
     )
     Options = PodcastOptions
-    dataset = PodcastDataset
     contents = "the folder of ds005574, with derivatives/ecogprep/ and stimuli/"
     extra = "meeg"
     layout = (
-        Expected("description and licence", (DESCRIPTION,)),
-        Expected("recordings: high-gamma envelope, or voltage", tuple(_SIGNALS.values())),
-        Expected("words with times", (TRANSCRIPT, *map(token_table, STAND_INS))),
+        required("description and licence", DESCRIPTION),
+        required("recordings: high-gamma envelope, or voltage", *_SIGNALS.values()),
+        required("words with times", TRANSCRIPT, *map(token_table, STAND_INS)),
         optional("audio", AUDIO),
         optional("electrode positions", "sub-*/ieeg/*_electrodes.tsv"),
         optional("surprisal and entropy (GPT-2 XL)", "stimuli/gpt2-xl/transcript.tsv"),
@@ -484,3 +309,137 @@ class PodcastEcog(FolderReader):
         citation="Zada, Z., Nastase, S. A., Aubrey, B., et al. (2025). The 'Podcast' ECoG dataset for modeling "
         "neural activity during natural language comprehension. doi:10.18112/openneuro.ds005574.v1.0.2",
     )
+
+    def _open(self) -> None:
+        folder, options = self.folder, self.options
+        self.info = read_description(folder)
+        pattern = _SIGNALS[options.signal]
+        self.recordings = {
+            RecordingId(entities(path)["sub"], "1", "1", STIMULUS): path
+            for path in folder.glob(pattern, RecordingError)
+        }
+        if not self.recordings:
+            raise InputError(
+                "the folder holds no recording",
+                where=f"{folder.root}, option signal = '{options.signal}'",
+                got=f"nothing like {pattern}",
+                expected=pattern.replace("*", "<XX>"),
+                remedy="download that part of the dataset, or choose the other signal",
+            )
+
+    def _electrodes(self, subject: str) -> Path | None:
+        name = f"sub-{subject}/ieeg/sub-{subject}_space-{FRAME}_electrodes.tsv"
+        return self.folder.optional(name, RecordingError)
+
+    def _recording(self, recording_id: RecordingId, files: Path) -> Recording:
+        subject = recording_id.subject
+        sidecar = channels = None
+        if self.options.signal == "raw":
+            stem = f"sub-{subject}/ieeg/sub-{subject}_task-podcast"
+            sidecar = self.folder.optional(f"{stem}_ieeg.json", RecordingError)
+            channels = self.folder.file(f"{stem}_channels.tsv", RecordingError)
+        recording, _ = open_recording(
+            self.folder,
+            files,
+            recording_id,
+            wanted=("ecog", "seeg", "dbs"),
+            comparable=False,
+            sidecar=sidecar,
+            channels=channels,
+            places=lambda own, ids: self._places(subject, own, ids),
+            envelope=self.options.signal == "highgamma",
+            start_s=-self.options.audio_start_s,
+        )
+        return recording
+
+    def _places(self, subject: str, own: Places, ids: Sequence[str]) -> Places:
+        """Return the places of the units: from the file, and where that has none, from the electrode table."""
+        path, inside = self._electrodes(subject), own.coordinates_mm
+        if path is None:
+            return Places(inside, FRAME, own.regions)
+        listed = read_electrodes(
+            path, ids, unit="mm", frame=FRAME, region_column="", where=self.folder.where(path)
+        )
+        known = np.isfinite(inside).all(axis=1, keepdims=True)
+        coordinates = np.where(known, inside, listed.coordinates_mm)
+        return Places(coordinates, FRAME, listed.regions, listed.findings)
+
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
+        """Read the words and their annotations; features are read when they are loaded."""
+        transcript, findings = read_transcript(self.folder)
+        tokens: dict[str, TokenTable] = {}
+        for name in dict.fromkeys((GPT2, SYNTAX, *self.options.features)):
+            path = self.folder.optional(token_table(name), StimulusError)
+            if path is not None:
+                tokens[name] = TokenTable(path, transcript, findings)
+        sources: dict[FeatureKey, FeatureSource] = {}
+        order = transcript.order()
+        for name in self.options.features:
+            path = self.folder.optional(f"stimuli/{name}/features.hdf5", StimulusError)
+            if path is not None:
+                self.folder.file(token_table(name), StimulusError)
+                sources |= feature_sources(name, path, tokens[name])
+                gone = order[tokens[name].first_row[order] < 0]
+                if gone.size:
+                    words = [f"{i} {transcript.words[i]!r}" for i in gone[:4]]
+                    findings.excluded(
+                        "word_idx",
+                        Reason.SOURCE_ROWS_LEFT_OUT,
+                        f"{gone.size} word(s) without features of {name}: {', '.join(words)}",
+                        "features for every word",
+                        f"the words are left out; leave {name} out of the option 'features' to keep them",
+                    )
+                    order = order[~np.isin(order, gone)]
+        words = [transcript.words[i] for i in order]
+        onset_s, offset_s = transcript.start_s[order], transcript.end_s[order]
+        sentences = sentence_numbers(words, onset_s, offset_s)
+        findings.sentences_by_rule(
+            f"{len(set(sentences.tolist()))} sentences: they begin after final punctuation, and at capitalised "
+            f"words that are also written small, or that follow {SENTENCE_PAUSE_S:g} s of silence",
+            "numbered sentences",
+            "nothing to do; sentences that begin with 'I' or a name without a pause join the one before",
+        )
+        columns: dict[str, Any] = {"word_idx": order}
+        mechanisms = {}
+        if GPT2 in tokens:
+            surprisal, entropy = (bits[order] for bits in surprisal_bits(tokens[GPT2]))
+            columns |= {"gpt2_surprisal": surprisal, "gpt2_entropy": entropy}
+            if np.isfinite(surprisal).all():
+                mechanisms["surprisal"] = surprisal
+        if SYNTAX in tokens:
+            table, rows = tokens[SYNTAX].table, tokens[SYNTAX].first_row[order]
+            table.require(("pos", "dep"))
+            for column in ("pos", "dep"):
+                cells = table.cells(column)
+                found = [cells[row] if row >= 0 else None for row in rows]
+                columns[column] = pl.Series(found, dtype=pl.String)
+        audio = self.folder.optional(AUDIO, StimulusError)
+        pooling = self.options.token_pooling
+        return Stimulus(
+            id=stimulus_id,
+            words=words_table(words, onset_s, offset_s, sentences, STIMULUS, columns),
+            where=findings.where,
+            features={
+                key: OfferedFeatures(str(source[0]), partial(load_words, *source, order, pooling))
+                for key, source in sources.items()
+            },
+            mechanisms=mechanisms,
+            transcripts={STIMULUS: " ".join(words)},
+            findings=tuple(findings),
+            **self._audio(audio, f"{AUDIO} is not in the folder"),
+        )
+
+    def _paths(self) -> Iterator[Path | None]:
+        folder = self.folder
+        yield folder.file(DESCRIPTION)
+        for recording_id, path in self.recordings.items():
+            yield from recording_files(folder, path)
+            yield self._electrodes(recording_id.subject)
+            if self.options.signal == "raw":
+                stem = folder.relative(path).removesuffix("_ieeg.edf")
+                yield from map(folder.optional, (f"{stem}_channels.tsv", f"{stem}_ieeg.json"))
+        yield read_transcript(folder)[0].path
+        names = [AUDIO, token_table(SYNTAX), token_table(GPT2)]
+        for name in self.options.features:
+            names += [f"stimuli/{name}/features.hdf5", token_table(name)]
+        yield from map(folder.optional, names)

@@ -1,11 +1,8 @@
 """Responses to sentences in one CSV table, as Tuckute et al. (2024) publish theirs.
 
-Long, one row for each sentence, subject and region::
-
-    item_id, sentence, target_UID, roi, response_target, cond, …
-
-or wide, one row for each sentence and subject, with a column for each region (option ``response_columns``). Options
-name the columns. Columns with the same value in every row of a sentence are kept with its words; others are not read.
+The table is long, with one row for each sentence, subject and region, or wide, with one row for each sentence and
+subject, and a column for each region (option ``response_columns``). Options name the columns. Columns with the same
+value in every row of a sentence are kept with its words; others are not read.
 
 A recording is a subject (and session, if a column names them), a unit a region, an epoch a sentence
 (``events = "sentences"``). Sentences are unrelated unless a column names passages: each is then a separate story.
@@ -24,12 +21,10 @@ from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets._assemblies import group, sentence_words
-from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import CsvFile, invalid
+from lpact.datasets._files.strict import TextTable, invalid
 from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import (
     FolderDataset,
-    FolderReader,
     check_known,
     chosen_file,
     no_audio,
@@ -43,7 +38,7 @@ from lpact.datasets.base import (
     Stimulus,
     Units,
 )
-from lpact.datasets.catalogue import Download, Expected
+from lpact.datasets.catalogue import Download, required
 from lpact.errors import InputError, RecordingError
 from lpact.registry import PluginOptions
 
@@ -55,54 +50,72 @@ LICENCE = "as its source says"
 class SentenceTableOptions(PluginOptions):
     """What the columns of the table are called, and which rows are read."""
 
-    file: str = Field(
-        "",
-        description="Table to read, relative to the folder. Empty: the only CSV or TSV file there.",
-    )
-    item_column: str = Field(
-        "item_id", description="Column that numbers sentences. Empty: a sentence is its own name."
-    )
-    sentence_column: str = Field("sentence", description="Column with the sentences.")
-    subject_column: str = Field(
-        "target_UID",
-        description="Column with the subjects. Empty: all rows are of one, called `group`.",
-    )
-    session_column: str = Field(
-        "", description="Column with the sessions, where a subject has several. Empty: one session."
-    )
-    roi_column: str = Field("roi", description="Column with the regions of a long table.")
-    response_column: str = Field(
-        "response_target", description="Column with the responses of a long table."
-    )
-    response_columns: tuple[str, ...] = Field(
-        (), description="Columns of a wide table, one per region. Empty: the table is long."
-    )
-    passage_column: str = Field(
-        "", description="Column with the passage of each sentence. Empty: sentences are unrelated."
-    )
-    subjects: tuple[str, ...] = Field((), description="Subjects to read. Empty: all.")
-    rois: tuple[str, ...] = Field((), description="Regions to read. Empty: all.")
-    missing: Literal["error", "leave_out"] = Field(
-        "error",
-        description="What to do with a sentence for which a subject lacks the response of a region: stop, or "
-        "`leave_out` the sentence for that subject.",
-    )
-    shown_s: float = Field(2.0, gt=0, description="Nominal time of a sentence, in seconds.")
-    physical_unit: str = Field("", description="Unit of the responses, where it is known.")
-    source: str = Field("", description="Where the table comes from. Empty: its name.")
-    version: str = Field("not stated", description="Version of the table.")
-    licence: str = Field(LICENCE, description="Licence of the table.")
+    file: str = ""
+    """Table to read, relative to the folder. Empty: the only CSV or TSV file there."""
+    item_column: str = "item_id"
+    """Column that numbers sentences. Empty: a sentence is its own name."""
+    sentence_column: str = "sentence"
+    """Column with the sentences."""
+    subject_column: str = "target_UID"
+    """Column with the subjects. Empty: all rows are of one, called `group`."""
+    session_column: str = ""
+    """Column with the sessions, where a subject has several. Empty: one session."""
+    roi_column: str = "roi"
+    """Column with the regions of a long table."""
+    response_column: str = "response_target"
+    """Column with the responses of a long table."""
+    response_columns: tuple[str, ...] = ()
+    """Columns of a wide table, one per region. Empty: the table is long."""
+    passage_column: str = ""
+    """Column with the passage of each sentence. Empty: sentences are unrelated."""
+    subjects: tuple[str, ...] = ()
+    """Subjects to read. Empty: all."""
+    rois: tuple[str, ...] = ()
+    """Regions to read. Empty: all."""
+    missing: Literal["error", "leave_out"] = "error"
+    """What to do with a sentence for which a subject lacks the response of a region: stop, or `leave_out` the sentence
+    for that subject.
+    """
+    shown_s: float = Field(2.0, gt=0)
+    """Nominal time of a sentence, in seconds."""
+    physical_unit: str = ""
+    """Unit of the responses, where it is known."""
+    source: str = ""
+    """Where the table comes from. Empty: its name."""
+    version: str = "not stated"
+    """Version of the table."""
+    licence: str = LICENCE
+    """Licence of the table."""
 
 
-class SentenceTableDataset(FolderDataset[SentenceTableOptions, Recording]):
-    """An opened table; recordings are small, and are made when it is opened."""
+class SentenceTable(FolderDataset[SentenceTableOptions, Recording]):
+    """Sentence-level responses in a CSV table; see docs/how-to/datasets/sentence_table.md."""
 
-    def __init__(self, folder: SourceFolder, options: SentenceTableOptions) -> None:
-        super().__init__(folder, options)
+    name = "sentence_table"
+    summary = "responses to sentences in one CSV table, long or wide, as in Tuckute et al. 2024"
+    Options = SentenceTableOptions
+    contents = "a folder with one table (*.csv)"
+    role = "secondary"
+    layout = (
+        required("the table of sentences and responses", "*.csv", "**/*.csv", "*.tsv", "**/*.tsv"),
+    )
+    download = Download(
+        method="manual",
+        identifier="brain-lang-data_participant_20230728.csv",
+        version="20230728",
+        size="not published",
+        licence=LICENCE,
+        homepage="https://github.com/gretatuckute/drive_suppress_brains",
+        steps=("download the table of participants from the homepage into the dataset's folder",),
+        citation="Tuckute, G. et al. (2024). Driving and suppressing the human language network using large "
+        "language models. Nature Human Behaviour 8, 544-561.",
+    )
+
+    def _open(self) -> None:
+        folder, options = self.folder, self.options
         self._path = chosen_file(folder, "**/*.csv", "**/*.tsv", named=options.file, option="file")
         self._where = folder.where(self._path)
-        delimiter = "\t" if self._path.suffix == ".tsv" else ","
-        self._table = CsvFile(self._path, InputError, delimiter=delimiter)
+        self._table = TextTable(self._path, InputError)
         source = options.source or f"table {folder.relative(self._path)}"
         self.info = DatasetInfo(source, options.version, options.licence)
         self._responses_in = options.response_columns or (
@@ -274,30 +287,3 @@ class SentenceTableDataset(FolderDataset[SentenceTableOptions, Recording]):
 
     def _paths(self) -> list[Path | None]:
         return [self._path]
-
-
-class SentenceTable(FolderReader):
-    """Sentence-level responses in a CSV table; the module's docstring describes the layout."""
-
-    name = "sentence_table"
-    summary = "responses to sentences in one CSV table, long or wide, as in Tuckute et al. 2024"
-    Options = SentenceTableOptions
-    dataset = SentenceTableDataset
-    contents = "a folder with one table (*.csv)"
-    role = "secondary"
-    layout = (
-        Expected(
-            "the table of sentences and responses", ("*.csv", "**/*.csv", "*.tsv", "**/*.tsv")
-        ),
-    )
-    download = Download(
-        method="manual",
-        identifier="brain-lang-data_participant_20230728.csv",
-        version="20230728",
-        size="not published",
-        licence=LICENCE,
-        homepage="https://github.com/gretatuckute/drive_suppress_brains",
-        steps=("download the table of participants from the homepage into the dataset's folder",),
-        citation="Tuckute, G. et al. (2024). Driving and suppressing the human language network using large "
-        "language models. Nature Human Behaviour 8, 544-561.",
-    )

@@ -5,11 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from lpact.math.types import FloatArray
+
+T = TypeVar("T")
 
 BLOCK_BYTES = 256 * 2**20
 """Bytes of values, as float64, in memory at a time; at least one unit."""
@@ -49,8 +52,7 @@ def read_units(values: FloatArray | StreamedSeries, units: Sequence[int]) -> Flo
     """Return the units at these indices, [n_samples, len(units)]."""
     if isinstance(values, StreamedSeries):
         return values.read(units)
-    picked: FloatArray = values[:, list(units)]
-    return picked
+    return values[:, list(units)]
 
 
 def take_units(
@@ -59,38 +61,48 @@ def take_units(
     """Return the series of these units; a streamed or very large one is not read."""
     if isinstance(values, StreamedSeries) or (values.ndim == 2 and values.nbytes > BLOCK_BYTES):
         return _Taken(values, indices)
-    picked: FloatArray = values[..., list(indices)]
-    return picked
+    return values[..., list(indices)]
 
 
-class UnitBlocks:
-    """All units of a series in order, as ``(indices, [n_samples, n_indices])``."""
+def block_width(values: FloatArray | StreamedSeries, block_bytes: int | None = None) -> int:
+    """Number of units to read at a time: as many as memory allows, or one if each is stored contiguously."""
+    unit_major = isinstance(values, StreamedSeries) and values.unit_major
+    return 1 if unit_major else max(1, (block_bytes or BLOCK_BYTES) // max(1, 8 * values.shape[0]))
 
-    def __init__(self, values: FloatArray | StreamedSeries, block_bytes: int = BLOCK_BYTES) -> None:
-        self._values = values
-        n_samples, n_units = values.shape
-        self._unit_major = isinstance(values, StreamedSeries) and values.unit_major
-        self.width = 1 if self._unit_major else max(1, block_bytes // max(1, 8 * n_samples))
-        self._blocks = [
-            range(first, min(first + self.width, n_units))
-            for first in range(0, n_units, self.width)
-        ]
 
-    def __iter__(self) -> Iterator[tuple[range, FloatArray]]:
-        if not self._unit_major:
-            for indices in self._blocks:
-                yield indices, self._read(indices)
-            return
-        # Reads the next block while the last one is processed.
-        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="lpact-read") as reader:
-            coming = [reader.submit(self._read, indices) for indices in self._blocks[:1]]
-            for number, indices in enumerate(self._blocks):
-                block = coming.pop().result()
-                coming = [reader.submit(self._read, i) for i in self._blocks[number + 1 :][:1]]
-                yield indices, block
+def unit_blocks(
+    values: FloatArray | StreamedSeries, block_bytes: int | None = None
+) -> Iterator[tuple[range, FloatArray]]:
+    """Yield all units of a series in order, as ``(indices, [n_samples, n_indices])``.
 
-    def _read(self, indices: range) -> FloatArray:
-        if isinstance(self._values, StreamedSeries):
-            return self._values.read(indices)
-        block: npt.NDArray[np.float64] = self._values[:, indices.start : indices.stop]
-        return block
+    The next unit of a series that is stored unit by unit is read while the last one is processed.
+    """
+    n_units, width = values.shape[1], block_width(values, block_bytes)
+
+    def read(first: int) -> tuple[range, FloatArray]:
+        indices = range(first, min(first + width, n_units))
+        if isinstance(values, StreamedSeries):
+            return indices, values.read(indices)
+        return indices, values[:, first : indices.stop]
+
+    blocks = map(read, range(0, n_units, width))
+    if isinstance(values, StreamedSeries) and values.unit_major:
+        with ahead(blocks) as coming:
+            yield from coming
+    else:
+        yield from blocks
+
+
+@contextmanager
+def ahead(items: Iterator[T]) -> Iterator[Iterator[T]]:
+    """An iterator whose next item is made in another thread while the last one is processed."""
+    with ThreadPoolExecutor(1, "lpact-ahead") as pool:
+        end = object()
+        coming = [pool.submit(next, items, end)]
+
+        def one_by_one() -> Iterator[T]:
+            while (item := coming.pop().result()) is not end:
+                coming.append(pool.submit(next, items, end))
+                yield cast(T, item)
+
+        yield one_by_one()

@@ -18,9 +18,9 @@ and position.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated
 
@@ -35,6 +35,7 @@ from lpact.datasets.base import (
     DatasetReader,
     Epochs,
     FeatureKey,
+    OfferedFeatures,
     Recording,
     RecordingId,
     SourceFile,
@@ -63,27 +64,36 @@ SHORTEST, LONGEST = 5, 12
 class PassagesOptions(PluginOptions):
     """Sizes, and the share of variance of every kind of feature."""
 
-    n_subjects: Count = Field(4, description="Number of subjects.")
-    n_units: Annotated[int, Field(ge=2)] = Field(
-        30, description="Units per subject; the second half is in the region `visual`."
-    )
-    n_categories: Annotated[int, Field(ge=2)] = Field(24, description="Categories of passages.")
-    passages_per_category: Count = Field(4, description="Passages in every category.")
-    sentences_per_passage: Count = Field(4, description="Sentences in every passage.")
-    position: Share = Field(0.05, description="Share of variance of the sentence's position.")
-    length: Share = Field(0.05, description="Share of variance of the sentence's length.")
-    vectors: Share = Field(0.15, description="Share of variance of static vectors.")
-    contextual: Share = Field(0.05, description="Share of variance that only the model knows.")
-    autocorrelation: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        0.6, description="Correlation of the noise of neighbouring sentences of a passage."
-    )
-    n_types: Annotated[int, Field(ge=10)] = Field(400, description="Words of the vocabulary.")
-    n_dims: Count = Field(8, description="Dimensions of static and of contextual vectors.")
-    n_columns: Count = Field(64, description="Columns of the model's layers.")
-    n_layers: Count = Field(4, description="Layers of the model above its input.")
-    untrained_draws: Annotated[int, Field(ge=0)] = Field(
-        2, description="Random initialisations of the untrained model."
-    )
+    n_subjects: Count = 4
+    """Number of subjects."""
+    n_units: Annotated[int, Field(ge=2)] = 30
+    """Units per subject; the second half is in the region `visual`."""
+    n_categories: Annotated[int, Field(ge=2)] = 24
+    """Categories of passages."""
+    passages_per_category: Count = 4
+    """Passages in every category."""
+    sentences_per_passage: Count = 4
+    """Sentences in every passage."""
+    position: Share = 0.05
+    """Share of variance of the sentence's position."""
+    length: Share = 0.05
+    """Share of variance of the sentence's length."""
+    vectors: Share = 0.15
+    """Share of variance of static vectors."""
+    contextual: Share = 0.05
+    """Share of variance that only the model knows."""
+    autocorrelation: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.6
+    """Correlation of the noise of neighbouring sentences of a passage."""
+    n_types: Annotated[int, Field(ge=10)] = 400
+    """Words of the vocabulary."""
+    n_dims: Count = 8
+    """Dimensions of static and of contextual vectors."""
+    n_columns: Count = 64
+    """Columns of the model's layers."""
+    n_layers: Count = 4
+    """Layers of the model above its input."""
+    untrained_draws: Annotated[int, Field(ge=0)] = 2
+    """Random initialisations of the untrained model."""
 
     @model_validator(mode="after")
     def _check(self) -> PassagesOptions:
@@ -189,6 +199,31 @@ class Text:
         noise = lfilter([1.0], [1.0, -rho], steps, axis=1).reshape(n, units)
         return np.asarray(signal + np.sqrt(left) * noise)
 
+    def offered(self) -> dict[FeatureKey, OfferedFeatures]:
+        """The static vectors, and the layers of the model, trained and untrained."""
+        layers, draws = range(self.options.n_layers + 1), range(self.options.untrained_draws)
+        trained = [FeatureKey("planted", layer, FULL) for layer in layers]
+        untrained = [FeatureKey("planted", k, UNTRAINED, d) for k in layers for d in draws]
+        keys = [FeatureKey("vectors", 0, FULL), *trained, *untrained]
+        where = f"simulated passages '{self.name}'"
+        return {key: OfferedFeatures(where, partial(self.features, key)) for key in keys}
+
+    def features(self, key: FeatureKey) -> FloatArray:
+        """Features of every word."""
+        o = self.options
+        if key.model == "vectors":
+            return self.vectors
+        if key.context == UNTRAINED:
+            rng = self.rng("untrained", key.draw, key.layer)
+            of_type = rng.standard_normal((o.n_types, o.n_columns))
+            of_position = rng.standard_normal((o.sentences_per_passage, o.n_columns))
+            constant = rng.standard_normal(o.n_columns)
+            return of_type[self.word_type] + of_position[self.position[self.sentence]] + constant
+        known = np.hstack([self.vectors, key.layer / o.n_layers * self.contextual])
+        mixing = self.rng("mixing", key.layer).standard_normal((2 * o.n_dims, o.n_columns))
+        mixed: FloatArray = known @ mixing / np.sqrt(2 * o.n_dims)
+        return mixed
+
     @property
     def regions(self) -> tuple[str, ...]:
         """Region of every unit."""
@@ -202,95 +237,7 @@ def _standard(values: FloatArray) -> FloatArray:
     return scaled
 
 
-@dataclass(frozen=True, eq=False)
-class PassagesFeatures:
-    """Feature sets of the words."""
-
-    text: Text
-
-    def keys(self) -> Sequence[FeatureKey]:
-        """Return the static vectors, and the layers of the model, trained and untrained."""
-        layers, draws = (
-            range(self.text.options.n_layers + 1),
-            range(self.text.options.untrained_draws),
-        )
-        trained = [FeatureKey("planted", layer, FULL) for layer in layers]
-        untrained = [FeatureKey("planted", k, UNTRAINED, d) for k in layers for d in draws]
-        return [FeatureKey("vectors", 0, FULL), *trained, *untrained]
-
-    def load(self, key: FeatureKey) -> FloatArray:
-        """Return the features of every word."""
-        text, o = self.text, self.text.options
-        if key.model == "vectors":
-            return text.vectors
-        if key.context == UNTRAINED:
-            rng = text.rng("untrained", key.draw, key.layer)
-            of_type = rng.standard_normal((o.n_types, o.n_columns))
-            of_position = rng.standard_normal((o.sentences_per_passage, o.n_columns))
-            constant = rng.standard_normal(o.n_columns)
-            return of_type[text.word_type] + of_position[text.position[text.sentence]] + constant
-        known = np.hstack([text.vectors, key.layer / o.n_layers * text.contextual])
-        mixing = text.rng("mixing", key.layer).standard_normal((2 * o.n_dims, o.n_columns))
-        mixed: FloatArray = known @ mixing / np.sqrt(2 * o.n_dims)
-        return mixed
-
-    def where(self, key: FeatureKey) -> str:
-        """Name the generator."""
-        return f"simulated passages '{self.text.name}', model '{key.model}', layer {key.layer}"
-
-
-class PassagesDataset(Dataset):
-    """Simulated passages; every recording is made on its own."""
-
-    def __init__(self, options: PassagesOptions, *, name: str, seed: int) -> None:
-        self.text = Text(options, seed, name)
-        self.info = DatasetInfo("lpact simulation", VERSION, LICENCE)
-
-    def recording_ids(self) -> list[RecordingId]:
-        """Return every subject's recording."""
-        n = self.text.options.n_subjects
-        return [RecordingId(f"{i:02d}", "01", RUN, RUN) for i in range(1, n + 1)]
-
-    def recording(self, recording_id: RecordingId) -> Recording:
-        """Generate one recording."""
-        where = f"simulated passages '{self.text.name}', recording {recording_id}"
-        if recording_id not in self.recording_ids():
-            raise RecordingError(
-                "there is no such recording", where=where, remedy="raise n_subjects"
-            )
-        values = self.text.responses(recording_id.subject)
-        n = self.text.options.n_units
-        rng = self.text.rng("places", recording_id.subject)
-        places = rng.uniform([-60.0, -70.0, -20.0], [-25.0, 40.0, 50.0], (n, 3)).round(1)
-        ids = tuple(f"s{recording_id.subject}-v{i + 1:03d}" for i in range(n))
-        units = Units(ids, self.text.regions, places, "MNI152NLin2009cAsym", comparable=False)
-        return Recording(recording_id, Epochs(values[None], (0.0,), "a.u."), units, where)
-
-    def stimulus(self, stimulus_id: str) -> Stimulus:
-        """Return the passages."""
-        where = f"simulated passages '{self.text.name}'"
-        require_known(stimulus_id, [RUN], "stimulus", where=where, error=StimulusError)
-        return self._stimulus
-
-    @cached_property
-    def _stimulus(self) -> Stimulus:
-        where = f"simulated passages '{self.text.name}'"
-        return Stimulus(RUN, self.text.words, where, features=PassagesFeatures(self.text))
-
-    def source_files(self) -> list[SourceFile]:
-        """Return one generated source: the hash of everything that the numbers depend on."""
-        options = self.text.options.model_dump(mode="json")
-        recipe = {
-            "generator": VERSION,
-            "name": self.text.name,
-            "seed": self.text.seed,
-            "options": options,
-        }
-        size = len(json.dumps(recipe).encode())
-        return [SourceFile("generated:simulated_passages", size, config_digest(recipe), LICENCE)]
-
-
-class SimulatedPassages(DatasetReader):
+class SimulatedPassages(Dataset, DatasetReader):
     """Sentences in passages with a known share of variance for every kind of feature."""
 
     name = "simulated_passages"
@@ -299,8 +246,49 @@ class SimulatedPassages(DatasetReader):
     )
     Options = PassagesOptions
     needs_path = False
+    info = DatasetInfo("lpact simulation", VERSION, LICENCE)
+    options: PassagesOptions
+    text: Text
 
-    def open(self, *, name: str, path: Path | None, seed: int) -> PassagesDataset:  # noqa: ARG002
-        """Open the dataset; it is a function of options, name and seed."""
-        assert isinstance(self.options, PassagesOptions)
-        return PassagesDataset(self.options, name=name, seed=seed)
+    def open(self, *, name: str, path: Path | None, seed: int) -> SimulatedPassages:  # noqa: ARG002
+        """Open the dataset ``name``; it is a function of options, name and seed."""
+        opened = copy(self)
+        opened.text = Text(self.options, seed, name)
+        return opened
+
+    @property
+    def _where(self) -> str:
+        return f"simulated passages '{self.text.name}'"
+
+    def recording_ids(self) -> list[RecordingId]:
+        """Return every subject's recording."""
+        n = self.options.n_subjects
+        return [RecordingId(f"{i:02d}", "01", RUN, RUN) for i in range(1, n + 1)]
+
+    def recording(self, recording_id: RecordingId) -> Recording:
+        """Generate one recording."""
+        where, subject = f"{self._where}, recording {recording_id}", recording_id.subject
+        if recording_id not in self.recording_ids():
+            raise RecordingError(
+                "there is no such recording", where=where, remedy="raise n_subjects"
+            )
+        n = self.options.n_units
+        rng = self.text.rng("places", subject)
+        places = rng.uniform([-60.0, -70.0, -20.0], [-25.0, 40.0, 50.0], (n, 3)).round(1)
+        ids = tuple(f"s{subject}-v{i + 1:03d}" for i in range(n))
+        units = Units(ids, self.text.regions, places, "MNI152NLin2009cAsym", comparable=False)
+        values = self.text.responses(subject)
+        return Recording(recording_id, Epochs(values[None], (0.0,), "a.u."), units, where)
+
+    def stimulus(self, stimulus_id: str) -> Stimulus:
+        """Return the passages."""
+        require_known(stimulus_id, [RUN], "stimulus", where=self._where, error=StimulusError)
+        return Stimulus(RUN, self.text.words, self._where, features=self.text.offered())
+
+    def source_files(self) -> list[SourceFile]:
+        """Return one generated source: the hash of everything that the numbers depend on."""
+        options = self.options.model_dump(mode="json")
+        recipe = {"generator": VERSION, "name": self.text.name, "seed": self.text.seed}
+        recipe["options"] = options
+        size = len(json.dumps(recipe).encode())
+        return [SourceFile("generated:simulated_passages", size, config_digest(recipe), LICENCE)]

@@ -128,8 +128,7 @@ class TriggerClock:
             return missing
         multiple = np.abs(lengths - steps * period) <= _REGULAR * period * np.maximum(steps, 1)
         multiple &= self._ahead(self.stimulus_s[rows], self.recording_s[rows]) >= 0
-        counted: IntArray = np.where(multiple, np.maximum(steps - 1, 0), 0).astype(np.int64)
-        return counted
+        return np.where(multiple, np.maximum(steps - 1, 0), 0).astype(np.int64)
 
     def to_recording(self, times_s: npt.ArrayLike) -> FloatArray:
         """Return stimulus times on the recording's clock.

@@ -25,6 +25,7 @@ from lpact.datasets.base import (
     TimeSeries,
 )
 from lpact.errors import InputError, RecordingError, StimulusError, did_you_mean
+from lpact.math.types import FloatArray
 
 OVERLAP_TOLERANCE_S = 1e-6
 """Overlap of words that counts as rounding."""
@@ -87,14 +88,22 @@ def _recording_problems(recording: Recording) -> Iterator[tuple[str, object, str
 
 def check_recording_ids(ids: Iterable[RecordingId], *, where: str) -> None:
     """Raise `InputError` if two recordings share subject, session and run."""
-    for name, count in Counter(map(str, ids)).items():
+    remedy = "give each its own run or session, or remove the duplicate"
+    check_unique(map(str, ids), where=where, remedy=remedy, error=InputError)
+
+
+def check_unique(
+    names: Iterable[str], *, where: str, remedy: str, error: type[InputError] = RecordingError
+) -> None:
+    """Raise ``error`` if a name is listed more than once."""
+    for name, count in Counter(names).items():
         if count > 1:
-            raise InputError(
-                f"the recording '{name}' exists more than once",
+            raise error(
+                f"'{name}' is listed more than once",
                 where=where,
                 got=f"'{name}' {count} times",
-                expected="one recording per subject, session and run",
-                remedy="give each its own run or session, or remove the duplicate",
+                expected="every name once",
+                remedy=remedy,
             )
 
 
@@ -203,19 +212,7 @@ def check_stimulus(stimulus: Stimulus) -> None:
     _check_columns(stimulus)
     _check_rows(stimulus)
     for name, values in stimulus.mechanisms.items():
-        if values.shape != (stimulus.words.height,):
-            raise StimulusError(
-                f"the mechanism '{name}' does not have one value per word",
-                where=f"{stimulus.where}, mechanism '{name}'",
-                got=f"shape {values.shape}",
-                expected=f"shape ({stimulus.words.height},)",
-                remedy="compute the mechanism again from this words table",
-            )
-        if (bad := ~np.isfinite(values)).any():
-            row = int(np.argmax(bad))
-            raise _word_error(
-                stimulus, name, row, "is not finite", f"{values[row]} ({bad.sum()} such values)"
-            )
+        check_word_values(name, values, stimulus)
     problem = _envelope_problem(stimulus.envelope) if stimulus.envelope is not None else ""
     if problem or not np.isfinite(stimulus.audio_start_s):
         raise StimulusError(
@@ -224,6 +221,30 @@ def check_stimulus(stimulus: Stimulus) -> None:
             got=problem or f"start {stimulus.audio_start_s} s",
             expected="finite values on one axis, a rate above 0 Hz and a finite start",
             remedy="correct it, or leave it out",
+        )
+
+
+def check_word_values(name: str, values: FloatArray, stimulus: Stimulus) -> None:
+    """Raise `StimulusError` unless a mechanism has one finite value per word."""
+    n_words = stimulus.words.height
+    where = f"{stimulus.where}, mechanism '{name}'"
+    if values.shape != (n_words,):
+        raise StimulusError(
+            f"the mechanism '{name}' does not have one value per word",
+            where=where,
+            got=f"shape {values.shape}",
+            expected=f"shape ({n_words},), one per word of stimulus '{stimulus.id}'",
+            remedy="give one value per word of this table; if the words have changed, compute the mechanism again",
+        )
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise StimulusError(
+            f"the mechanism '{name}' holds values that are not finite",
+            where=f"{where}, word {row} ('{stimulus.words['word'][row]}')",
+            got=f"{values[row]} ({int(bad.sum())} such values)",
+            expected="a finite number for every word",
+            remedy="correct these values, or leave the mechanism out",
         )
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import polars as pl
 
-from lpact.datasets._files.strict import TsvFile, read_text, typed_column
+from lpact.datasets._files.strict import TextTable, read_text, typed_column
 from lpact.datasets.base import ITEM, WORD_COLUMNS
 from lpact.errors import StimulusError
 
 
 def word_columns(
-    table: TsvFile, names: Mapping[str, str], *, seconds: float = 1.0, items: bool = False
+    table: TextTable, names: Mapping[str, str], *, seconds: float = 1.0, items: bool = False
 ) -> pl.DataFrame:
     """Read all columns of a table of words; ``names`` maps known columns to those of the file.
 
@@ -35,7 +35,7 @@ def word_columns(
 
 def read_words_file(path: Path, required: tuple[str, ...] = ("word",)) -> pl.DataFrame:
     """Read a TSV file of words or items whose known columns have lpact's names."""
-    table = TsvFile(path, StimulusError)
+    table = TextTable(path, StimulusError)
     table.require(required)
     known = [name for name in table.columns if name in (ITEM, *WORD_COLUMNS)]
     return word_columns(table, {name: name for name in known}).select(table.columns)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
 from lpact.codes import Reason
 from lpact.datasets.base import Stimulus
-from lpact.errors import StimulusError
+from lpact.datasets.validate import check_word_values
 from lpact.grid.words import slices
 from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.registry import Plugin, Registry
@@ -26,30 +26,20 @@ class Missing:
     detail: str
 
 
-class WordValues(Protocol):
-    """What a language model says of a stimulus' words in full context; ``where`` names model and files."""
+@dataclass(frozen=True)
+class WordValues:
+    """What a language model says of a stimulus' words in full context; ``where`` names the model.
 
-    @property
-    def where(self) -> str:
-        """Model and files, for messages."""
-        ...
+    ``surprisal()`` is −log2 p(word | words before), ``entropy()`` that of the next token after each word, [n_words] in
+    bits. ``states(layer)`` returns the hidden states of one of ``layers``, [n_words, width], or the static vectors
+    (None).
+    """
 
-    def surprisal(self) -> FloatArray | Missing:
-        """Return −log2 p(word | words before), in bits, [n_words]."""
-        ...
-
-    def entropy(self) -> FloatArray | Missing:
-        """Return the entropy of the next token after each word, in bits, [n_words]."""
-        ...
-
-    def states(self, layer: int | None) -> FloatArray | Missing:
-        """Return hidden states of a layer, [n_words, width]; None: the static vectors."""
-        ...
-
-    @property
-    def layers(self) -> tuple[int, ...]:
-        """Layers with hidden states."""
-        ...
+    where: str
+    layers: tuple[int, ...]
+    surprisal: Callable[[], FloatArray | Missing]
+    entropy: Callable[[], FloatArray | Missing]
+    states: Callable[[int | None], FloatArray | Missing]
 
 
 @dataclass(frozen=True)
@@ -86,41 +76,16 @@ class Mechanism(Plugin, ABC):
     """A registered mechanism. ``summary`` says what the quantity is.
 
     ``reads_language`` and ``reads_parse`` say what it needs beyond the stimulus; nothing else is computed for it.
+    ``needs`` names this in messages. Where the dataset has values of the mechanism's name, these are used instead.
     """
 
+    needs: ClassVar[str] = ""
     reads_language: ClassVar[bool] = True
     reads_parse: ClassVar[bool] = True
 
     @abstractmethod
     def compute(self, inputs: MechanismInputs) -> FloatArray | Missing:
         """Return one finite value per word, [n_words], or why there is none."""
-
-
-class ComputedMechanism(Mechanism):
-    """The dataset's own values where it offers them, computed ones otherwise.
-
-    ``needs`` names what they are computed from, for messages.
-    """
-
-    needs: ClassVar[str]
-
-    def compute(self, inputs: MechanismInputs) -> FloatArray | Missing:
-        """Return the dataset's own values or computed ones, [n_words], or what is needed."""
-        stimulus = inputs.stimulus
-        if self.name in stimulus.mechanisms:
-            return np.asarray(stimulus.mechanisms[self.name], dtype=np.float64)
-        values = self.from_inputs(inputs)
-        if not isinstance(values, Missing):
-            return values
-        return Missing(
-            values.reason,
-            f"stimulus '{stimulus.id}' ({stimulus.where}) has no values of '{self.name}'; needed: one "
-            f"value per word, or {self.needs}; but: {values.detail}",
-        )
-
-    @abstractmethod
-    def from_inputs(self, inputs: MechanismInputs) -> FloatArray | Missing:
-        """Compute the values, [n_words], or return what is missing."""
 
 
 MECHANISMS: Registry[Mechanism] = Registry(
@@ -142,21 +107,9 @@ def mechanism_matrix(
     inputs: MechanismInputs,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> tuple[FloatArray, tuple[str, ...], dict[str, Missing]]:
-    """Return the mechanisms of every word, in the order of ``names``.
+    """Return the mechanisms of every word, [n_words, n_available], their names, and those that are missing.
 
-    Returns
-    -------
-    values
-        [n_words, n_available]; zero columns if no mechanism is available.
-    available
-        Name of each column.
-    missing
-        Mechanisms that this stimulus cannot offer, by name.
-
-    Raises
-    ------
-    StimulusError
-        If a mechanism does not have one finite value per word.
+    Columns are in the order of ``names``. Raises `StimulusError` unless a mechanism has one finite value per word.
     """
     stimulus = inputs.stimulus
     columns: dict[str, FloatArray] = {}
@@ -164,11 +117,17 @@ def mechanism_matrix(
     for name in names:
         own = (options or {}).get(name)
         mechanism = MECHANISMS.build(name, own, where="option 'mechanisms.include'")
-        values = mechanism.compute(inputs)
-        if isinstance(values, Missing):
-            missing[name] = values
+        if name in stimulus.mechanisms:
+            values: FloatArray | Missing = np.asarray(stimulus.mechanisms[name], dtype=np.float64)
         else:
-            _check(name, values, stimulus)
+            values = mechanism.compute(inputs)
+        if isinstance(values, Missing):
+            needed = "one value per word" + (mechanism.needs and f", or {mechanism.needs}")
+            place = f"stimulus '{stimulus.id}' ({stimulus.where})"
+            detail = f"{place} has no values of '{name}'; needed: {needed}; but: {values.detail}"
+            missing[name] = Missing(values.reason, detail)
+        else:
+            check_word_values(name, values, stimulus)
             columns[name] = values
     empty = np.empty((stimulus.words.height, 0))
     matrix = np.column_stack([empty, *columns.values()])
@@ -195,26 +154,3 @@ def _unit_norm(values: FloatArray) -> FloatArray:
     centred = centred - centred.mean()
     scaled: FloatArray = centred / np.linalg.norm(centred)
     return scaled
-
-
-def _check(name: str, values: FloatArray, stimulus: Stimulus) -> None:
-    n_words = stimulus.words.height
-    where = f"{stimulus.where}, mechanism '{name}'"
-    if values.shape != (n_words,):
-        raise StimulusError(
-            f"the mechanism '{name}' does not have one value per word",
-            where=where,
-            got=f"shape {values.shape}",
-            expected=f"shape ({n_words},), one per word of stimulus '{stimulus.id}'",
-            remedy="give one value per word of this table; if the words have changed, compute the mechanism again",
-        )
-    bad = ~np.isfinite(values)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise StimulusError(
-            f"the mechanism '{name}' holds values that are not finite",
-            where=f"{where}, word {row} ('{stimulus.words['word'][row]}')",
-            got=f"{values[row]} ({int(bad.sum())} such values)",
-            expected="a finite number for every word",
-            remedy="correct these values, or leave the mechanism out",
-        )

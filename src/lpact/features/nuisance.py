@@ -5,7 +5,9 @@ They have one row per word; `EventGrid.pool` puts them on the event grid.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -16,9 +18,8 @@ from lpact.config import NuisanceConfig
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import Stimulus
 from lpact.datasets.validate import check_stimulus
-from lpact.errors import ConfigError, require_known
+from lpact.errors import ConfigError, did_you_mean, require_known
 from lpact.features.acoustics import EnvelopeSettings, stimulus_envelope, why_no_envelope
-from lpact.features.frequency import list_log_frequency
 from lpact.features.mechanisms import Missing
 from lpact.grid.words import slices, times_s
 from lpact.math.types import BoolArray, FloatArray
@@ -34,16 +35,9 @@ SHOWN_WORDS = 8
 def build_nuisance(
     stimulus: Stimulus, config: NuisanceConfig
 ) -> tuple[FloatArray, tuple[str, ...], dict[str, Missing]]:
-    """Return the configured nuisance features of every word.
+    """Return the configured nuisance features of every word, [n_words, n_columns], their names, and missing ones.
 
-    Returns
-    -------
-    values
-        [n_words, n_columns]; zero columns if none is available.
-    columns
-        Column names: the feature's name, with ``_0``, ``_1`` … if it has several columns.
-    missing
-        Features that this stimulus cannot offer, by name.
+    A column has the feature's name, with ``_0``, ``_1`` … if the feature has several. There may be no columns.
     """
     check_stimulus(stimulus)
     blocks: list[FloatArray] = [np.empty((stimulus.words.height, 0))]
@@ -51,7 +45,7 @@ def build_nuisance(
     missing: dict[str, Missing] = {}
     for name in config.include:
         builder = nuisance_builder(name)
-        lacking = stimulus.lacks(*READS.get(name, ()))
+        lacking = stimulus.lacks(*READS[builder])
         block = _not_offered(stimulus, lacking) if lacking else builder(stimulus, config)
         if isinstance(block, Missing):
             missing[name] = block
@@ -209,35 +203,22 @@ def acoustic_envelope(stimulus: Stimulus, config: NuisanceConfig) -> FloatArray 
     return mean_slices(envelope.values[:, None], first, length)
 
 
-NUISANCE: dict[str, Builder] = {
-    builder.__name__: builder
-    for builder in (
-        word_rate,
-        word_duration,
-        pause_duration,
-        word_length,
-        log_frequency,
-        position_in_sentence,
-        sentence_length,
-        sentence_position,
-        position_in_story,
-        acoustic_envelope,
-    )
-}
-"""Every nuisance feature by name; the first line of a builder's docstring defines it."""
-
-
-READS: dict[str, tuple[str, ...]] = {
-    "word_rate": ("onset_s",),
-    "word_duration": ("onset_s", "offset_s"),
-    "pause_duration": ("onset_s", "offset_s"),
-    "word_length": ("word",),
-    "position_in_sentence": ("sentence_id",),
-    "sentence_length": ("sentence_id",),
-    "sentence_position": ("sentence_id",),
-    "acoustic_envelope": ("onset_s", "offset_s"),
+READS: dict[Builder, tuple[str, ...]] = {
+    word_rate: ("onset_s",),
+    word_duration: ("onset_s", "offset_s"),
+    pause_duration: ("onset_s", "offset_s"),
+    word_length: ("word",),
+    log_frequency: (),
+    position_in_sentence: ("sentence_id",),
+    sentence_length: ("sentence_id",),
+    sentence_position: ("sentence_id",),
+    position_in_story: (),
+    acoustic_envelope: ("onset_s", "offset_s"),
 }
 """Columns of the words table that a feature cannot do without."""
+
+NUISANCE: dict[str, Builder] = {builder.__name__: builder for builder in READS}
+"""Every nuisance feature by name; the first line of a builder's docstring defines it."""
 
 
 def nuisance_builder(name: str) -> Builder:
@@ -264,3 +245,53 @@ def _some(stimulus: Stimulus, affected: BoolArray) -> str:
         f"{int(affected.sum())} of {affected.size} words, first word {row} "
         f"('{stimulus.words['word'][row]}' at {stimulus.words['onset_s'][row]:.3f} s)"
     )
+
+
+def list_log_frequency(words: Sequence[str], language: str) -> tuple[FloatArray, BoolArray]:
+    """Return the natural log of each word's probability, and which words the list lacks, [n_words] each.
+
+    The lists are those of the package ``wordfreq`` (Speer, 2022), which looks a word up in lower case, without
+    punctuation, split into the list's own tokens. Several tokens (``ice-cold``) combine as ``1 / p = 1 / p₁ + 1 / p₂
+    + …``; numbers are estimated from their shape. A word with a token that is not listed, or without any token
+    (punctuation only), is unlisted and gets the floor (`list_floor`); no word gets less.
+    """
+    floor = list_floor(language)
+    from wordfreq import word_frequency
+
+    frequency = np.array([word_frequency(word, language) for word in words], dtype=np.float64)
+    return np.log(np.maximum(frequency, floor)), frequency == 0.0
+
+
+@lru_cache(maxsize=8)
+def list_floor(language: str) -> float:
+    """Return the probability of the rarest word in the list of a language.
+
+    An unknown language, and a package that is not installed, are a `ConfigError`.
+    """
+    try:
+        import wordfreq
+        from wordfreq.tokens import tokenize
+
+        known = sorted(wordfreq.available_languages())
+        # The package itself would quietly take the nearest language: Dutch for Afrikaans.
+        if language in known:
+            tokenize("0", language)  # Chinese, Japanese and Korean need more packages
+    except ImportError as problem:
+        raise ConfigError(
+            "word frequencies need a package that is not installed",
+            where="option 'nuisance.language'",
+            got=f"'{language}': {problem}",
+            expected="the package wordfreq, or a column 'log_frequency' in the words table",
+            remedy="pip install 'lpact[lm]', and 'wordfreq[cjk]' for Chinese, Japanese and Korean",
+        ) from None
+    if language not in known:
+        raise ConfigError(
+            "there is no list of word frequencies for this language",
+            where="option 'nuisance.language'",
+            got=language,
+            expected="one of " + ", ".join(known),
+            remedy=f"{did_you_mean(language, known)}; or add a column 'log_frequency' to the words table",
+        )
+    centibels = wordfreq.get_frequency_list(language)
+    rarest = max(index for index, tokens in enumerate(centibels) if tokens)
+    return math.pow(10.0, -rarest / 100.0)

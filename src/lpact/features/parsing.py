@@ -38,15 +38,8 @@ def read_parse(
 ) -> Parse | Missing:
     """Return the Universal Dependencies of a checked stimulus' words.
 
-    Parameters
-    ----------
-    stimulus
-        Words with their sentences. Each sentence is parsed separately, its words joined by blanks.
-    parser
-        None: the columns ``head`` and ``deprel``, Missing without them. Otherwise the name of a pipeline, which
-        replaces the columns.
-    where
-        Option that names the parser, for messages.
+    Without a ``parser``, they are the columns ``head`` and ``deprel``. A pipeline replaces these: it parses each
+    sentence separately, its words joined by blanks. ``where`` is the option that names the parser, for messages.
     """
     if parser is None:
         return parse_from_columns(stimulus)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lpact.codes import Reason
-from lpact.config import GridConfig
+from lpact.config import GridConfig, PreprocessConfig
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import Epochs, Recording, Stimulus, TimeSeries
 from lpact.datasets.validate import (
@@ -26,20 +26,6 @@ from lpact.math.windows import mean_slices, touches
 
 
 @dataclass(frozen=True)
-class Rejection:
-    """Which events are rejected because of their signal.
-
-    An event is left out if more than ``units`` of the usable units exceed ``threshold`` (absolute value, in the
-    signal's physical unit) in one of its windows. With ``missing_events``, a unit with missing samples stays usable,
-    and events whose windows include such a sample in any unit are left out; otherwise the unit is.
-    """
-
-    threshold: float | None = None
-    units: float = 0.1
-    missing_events: bool = False
-
-
-@dataclass(frozen=True)
 class ReadGrid:
     """A grid over all units of a recording, the indices of usable ones, and findings on the others."""
 
@@ -52,7 +38,7 @@ def build_grid(
     recording: Recording,
     stimulus: Stimulus,
     config: GridConfig,
-    rejection: Rejection | None = None,
+    rules: PreprocessConfig | None = None,
 ) -> EventGrid:
     """Return the events of a recording with their responses at every candidate lag.
 
@@ -64,24 +50,29 @@ def build_grid(
     Raises `RecordingError` or `StimulusError` if recording or stimulus is malformed, or does not fit the other or the
     configured events.
     """
-    return read_grid(recording, stimulus, config, rejection).grid
+    return read_grid(recording, stimulus, config, rules).grid
 
 
 def read_grid(
     recording: Recording,
     stimulus: Stimulus,
     config: GridConfig,
-    rejection: Rejection | None = None,
+    rules: PreprocessConfig | None = None,
 ) -> ReadGrid:
-    """Return a recording's grid and the findings on its units, in one pass over the signal."""
+    """Return a recording's grid and the findings on its units, in one pass over the signal.
+
+    ``rules`` say which events are left out because of their signal: ``artefact_threshold``, ``artefact_units``,
+    ``missing``.
+    """
     check_recording(recording)
     check_stimulus(stimulus)
     check_word_onsets(recording, stimulus)
-    rejection = rejection or Rejection()
+    rules = rules or PreprocessConfig()
+    gaps_allowed = rules.missing == "drop_events"
     if isinstance(recording.signal, Epochs):
-        usable, findings = unit_findings(recording, gaps_allowed=rejection.missing_events)
+        usable, findings = unit_findings(recording, gaps_allowed=gaps_allowed)
         grid = _epoch_grid(recording, recording.signal, stimulus, config)
-        if rejection.missing_events:
+        if gaps_allowed:
             grid = _without_gaps(grid, usable)
         return ReadGrid(grid, usable, tuple(findings))
     if lacking := stimulus.lacks("onset_s"):
@@ -92,7 +83,7 @@ def read_grid(
             expected="a time in seconds for each item",
             remedy="add the column 'onset_s', or provide one response per item (epochs)",
         )
-    return _series_grid(recording, recording.signal, stimulus, config, rejection)
+    return _series_grid(recording, recording.signal, stimulus, config, rules)
 
 
 def _series_grid(
@@ -100,11 +91,11 @@ def _series_grid(
     signal: TimeSeries,
     stimulus: Stimulus,
     config: GridConfig,
-    rejection: Rejection,
+    rules: PreprocessConfig,
 ) -> ReadGrid:
     words = stimulus.words
     events = usable_events(recording, signal, words, config)
-    events, responses, scan = _read_responses(recording, signal, events, rejection)
+    events, responses, scan = _read_responses(recording, signal, events, rules)
     usable, findings = scan.result()
     grid = EventGrid(
         onset_s=events.onset_s,
@@ -128,13 +119,14 @@ def _series_grid(
 
 
 def _read_responses(
-    recording: Recording, signal: TimeSeries, events: Candidates, rejection: Rejection
+    recording: Recording, signal: TimeSeries, events: Candidates, rules: PreprocessConfig
 ) -> tuple[Candidates, FloatArray, UnitScan]:
     """Read a signal once, a few units at a time: events that are not rejected, and their responses.
 
     A response is the mean over an event's window, [n_lags, n_events, n_units].
     """
-    scan = UnitScan(recording, gaps_allowed=rejection.missing_events)
+    gaps_allowed, threshold = rules.missing == "drop_events", rules.artefact_threshold
+    scan = UnitScan(recording, gaps_allowed=gaps_allowed)
     n_lags, n_events = events.first_sample.shape
     values = np.empty((n_lags, n_events, signal.values.shape[1]))
     beyond = np.zeros((n_lags, n_events), dtype=np.int64)
@@ -142,14 +134,14 @@ def _read_responses(
         scan.add(units, block)
         for lag, starts in enumerate(events.first_sample):
             values[lag][:, units.start : units.stop] = mean_slices(block, starts, events.n_samples)
-        if rejection.threshold is not None:
-            beyond += _beyond(block, rejection.threshold, scan.usable_in(units), events)
+        if threshold is not None:
+            beyond += _beyond(block, threshold, scan.usable_in(units), events)
     usable, _ = scan.result()
-    if rejection.threshold is not None:
-        kept = np.asarray((beyond <= rejection.units * len(usable)).all(axis=0))
-        detail = f"more than {rejection.units:.0%} of the units beyond {rejection.threshold:g}"
+    if threshold is not None:
+        kept = np.asarray((beyond <= rules.artefact_units * len(usable)).all(axis=0))
+        detail = f"more than {rules.artefact_units:.0%} of the units beyond {threshold:g}"
         events, values = events.without(kept, Reason.BAD_SPAN, detail), values[:, kept]
-    if rejection.missing_events:
+    if gaps_allowed:
         kept = np.asarray(np.isfinite(values[..., usable]).all(axis=(0, 2)))
         detail = "values that are not finite"
         events, values = events.without(kept, Reason.MISSING_SAMPLES, detail), values[:, kept]

@@ -149,12 +149,7 @@ def check_dataset(
 ) -> DatasetCheck:
     """Check the folder of a dataset with the reader ``name``; ``each`` may report progress over recordings.
 
-    Raises
-    ------
-    RegistryError, ConfigError
-        If there is no such reader, or if its options are not valid.
-    InputError
-        If there is no such folder.
+    Raises if there is no such reader or folder, or if an option is not valid.
     """
     reader = DATASETS.build(name, options, where="lpact datasets check")
     found = DatasetCheck(name, folder, reader.role, deep, reader.download is not None)

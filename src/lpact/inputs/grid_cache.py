@@ -28,7 +28,7 @@ from lpact.datasets._finding import Finding
 from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus, Units
 from lpact.datasets.validate import check_recording
 from lpact.errors import RunError
-from lpact.grid import EventGrid, Exclusion, Rejection, read_grid
+from lpact.grid import EventGrid, Exclusion, read_grid
 from lpact.preprocess import preprocess
 from lpact.store import SIGNAL_LIBRARIES, atomic_write_bytes, code_digest
 
@@ -68,10 +68,7 @@ def put_on_grid(
     usable: tuple[int, ...] = ()
     findings = recording.findings
     if 0 not in (*shape[-2:], stimulus.words.height):
-        rejection = Rejection(
-            config.artefact_threshold, config.artefact_units, config.missing == "drop_events"
-        )
-        read = read_grid(recording, stimulus, entry.grid, rejection)
+        read = read_grid(recording, stimulus, entry.grid, config)
         grid, usable = read.grid, tuple(read.usable)
         findings = (*findings, *read.findings)
     return OnGrid(

@@ -181,7 +181,10 @@ def inspect(
     if (unusable := _unusable(placed, seen.n_words, entry.max_bad_units)) is not None:
         return _excluded(seen, unusable)
     assert placed.grid is not None
-    grid = _take_units(placed.grid, placed.usable)
+    grid, usable = placed.grid, list(placed.usable)
+    if len(usable) < len(grid.units.ids):
+        responses = np.ascontiguousarray(grid.responses[..., usable])
+        grid = replace(grid, responses=responses, units=grid.units.take(usable))
     if entry.grid.units == "regions":
         grid = _average_regions(grid)
     seen = replace(
@@ -336,13 +339,6 @@ def _mechanism_inputs(
     if any(mechanism.reads_parse for mechanism in needed):
         parse = read_parse(stimulus, config.mechanisms.parser, where="option 'mechanisms.parser'")
     return MechanismInputs(stimulus, read or NO_LANGUAGE, parse or NO_PARSE)
-
-
-def _take_units(grid: EventGrid, usable: Sequence[int]) -> EventGrid:
-    if len(usable) == len(grid.units.ids):
-        return grid
-    responses = np.ascontiguousarray(grid.responses[..., list(usable)])
-    return replace(grid, responses=responses, units=grid.units.take(usable))
 
 
 def _average_regions(grid: EventGrid) -> EventGrid:

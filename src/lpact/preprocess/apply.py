@@ -10,10 +10,9 @@ import numpy as np
 
 from lpact.codes import Reason
 from lpact.config import PreprocessConfig
-from lpact.datasets import series
 from lpact.datasets._finding import Findings
 from lpact.datasets.base import Recording, TimeSeries
-from lpact.datasets.series import StreamedSeries, read_units, take_units
+from lpact.datasets.series import StreamedSeries, block_width, read_units, take_units
 from lpact.datasets.validate import check_recording
 from lpact.errors import MOST_LISTED, RecordingError, did_you_mean
 from lpact.math.types import FloatArray
@@ -56,8 +55,7 @@ class Preprocessed(StreamedSeries):
         self.dtype = np.dtype(np.float64)
         self.unit_major = isinstance(source, StreamedSeries) and source.unit_major
         # A source is often far longer than the result: its size decides how many units are read at a time.
-        fitting = (block_bytes or series.BLOCK_BYTES) // max(1, 8 * source.shape[0])
-        self._width = 1 if self.unit_major else max(1, fitting)
+        self._width = block_width(source, block_bytes)
 
     def read(self, units: Sequence[int]) -> FloatArray:
         """Return the units at these indices, [n_samples, len(units)]."""

@@ -65,8 +65,7 @@ def ratio_of_rates(new_hz: float, rate_hz: float) -> Fraction:
 def zero_phase(sections: FloatArray, values: FloatArray) -> FloatArray:
     """Run a filter forwards and backwards over [n_samples], extended oddly by the time it takes to settle."""
     padding = min(settling_samples(sections), values.size - 1)
-    filtered: FloatArray = scipy.signal.sosfiltfilt(sections, values, padlen=padding)
-    return filtered
+    return scipy.signal.sosfiltfilt(sections, values, padlen=padding)
 
 
 def amplitude(values: FloatArray) -> FloatArray:
@@ -82,8 +81,7 @@ def amplitude(values: FloatArray) -> FloatArray:
     if n_padded % 2 == 0:
         spectrum[-1] = 0.0
     shifted = irfft(spectrum, n=n_padded, overwrite_x=True)[: values.size]
-    magnitude: FloatArray = np.hypot(values, shifted)
-    return magnitude
+    return np.hypot(values, shifted)
 
 
 def between_gaps(

@@ -13,7 +13,7 @@ import numpy as np
 from lpact.codes import Reason
 from lpact.datasets._finding import Findings
 from lpact.datasets.base import Recording, TimeSeries, Units
-from lpact.datasets.series import StreamedSeries, UnitBlocks, read_units
+from lpact.datasets.series import StreamedSeries, read_units, unit_blocks
 from lpact.errors import MOST_LISTED, RecordingError
 from lpact.math.types import BoolArray, FloatArray
 from lpact.wording import listed
@@ -219,7 +219,7 @@ def survey(values: Series, *, gaps_allowed: bool, add_up: bool) -> Survey:
     varies, n_finite = np.zeros(n_units, np.bool_), np.zeros(n_units, np.int64)
     covered = np.zeros(n_samples, np.bool_)
     total = np.zeros(n_samples) if add_up else None
-    for indices, block in UnitBlocks(values):
+    for indices, block in unit_blocks(values):
         for index, column in zip(indices, block.T, strict=True):
             finite = np.isfinite(column)
             covered |= finite
@@ -232,7 +232,7 @@ def survey(values: Series, *, gaps_allowed: bool, add_up: bool) -> Survey:
     found = Survey(varies, ~varies & (n_finite > 0), n_finite == n_covered, total)
     if total is not None and n_covered < n_samples:
         total[:] = np.where(covered, 0.0, np.nan)
-        for indices, block in UnitBlocks(values):
+        for indices, block in unit_blocks(values):
             for index, column in zip(indices, block.T, strict=True):
                 if found.sound[index]:
                     total[covered] += column[covered]

@@ -34,7 +34,7 @@ class Responses:
     stimulus_ids, unit_ids
         Distinct names of the rows and of the units.
     subject, session
-        Whose responses they are. ``pooled`` stands for units of several subjects.
+        Whose responses they are. ``pooled`` means units of several subjects.
     regions
         Region of each unit.
     coordinates_mm, coordinate_frame

@@ -38,6 +38,9 @@ SIMPLE = {
 }
 """Built-in spaces, and what they are in words."""
 
+SIMPLE_READS = {"SP": ("sentence_id", "story_id"), "SL": ("sentence_id",), "WP": ("sentence_id",)}
+"""Columns of the words table that they cannot do without."""
+
 SHORT = {"SP": "sentence position", "SL": "sentence length", "WP": "word position"}
 
 DEFAULT_LADDER = {
@@ -86,7 +89,7 @@ def why_not(name: str, prepared: Prepared, workspace: Workspace) -> Missing | No
             return None
         lacking = f"model '{model}' offers no layer {layer} in context '{context}'"
     else:
-        needed = READS.get(name, ("sentence_id", "story_id") if name == "SP" else ("sentence_id",))
+        needed = READS[NUISANCE[name]] if name in NUISANCE else SIMPLE_READS[name]
         if not (lacking := prepared.stimulus.lacks(*needed)):
             if name in SIMPLE:
                 return None

@@ -67,12 +67,6 @@ class StoredArray:
             remedy="check the shape; if it is right, split the array or use a bigger machine",
         )
 
-    def is_contiguous(self, axis: int) -> bool:
-        """Whether the values at one index of an axis are stored together."""
-        if self.chunks is not None:
-            return self.chunks[axis] == 1
-        return axis == (len(self.shape) - 1 if self.fortran else 0)
-
 
 class StoredSeries(StreamedSeries):
     """Units of a stored array with a time and a unit axis: ``stored · gain + offset``.
@@ -95,7 +89,8 @@ class StoredSeries(StreamedSeries):
         self._offset = offset
         self.shape = (stored.shape[1 - unit_axis], stored.shape[unit_axis])
         self.dtype = stored.dtype if gain is None else np.dtype(np.float64)
-        self.unit_major = stored.is_contiguous(unit_axis)
+        slowest = 1 if stored.fortran else 0
+        self.unit_major = stored.chunks[unit_axis] == 1 if stored.chunks else unit_axis == slowest
         self._ahead: tuple[int, npt.NDArray[Any]] | None = None
 
     def read(self, units: Sequence[int]) -> FloatArray:

@@ -149,25 +149,21 @@ def read_numbers(path: Path, error: ErrorType, *, shape: tuple[int, int]) -> Flo
     return np.array(lines, dtype=np.float64)
 
 
-class TsvFile:
-    """A table of cells below a header line. Cells between tabs are not quoted; others are, where needed.
+class TextTable:
+    """A table of cells below a header line, between commas in a file ``.csv`` and else between tabs.
 
-    ``header`` names the columns of a file without a header line. A first column without a name is an index, and is
-    called ``index``, or ``row`` if another column has that name. Empty lines are skipped.
+    Cells between commas may be quoted, those between tabs are not. ``header`` names the columns of a file without a
+    header line. A first column without a name is an index, and is called ``index``, or ``row`` if another column has
+    that name. Empty lines are skipped.
     """
 
     def __init__(
-        self,
-        path: Path,
-        error: ErrorType,
-        *,
-        delimiter: str = "\t",
-        header: Sequence[str] | None = None,
+        self, path: Path, error: ErrorType, *, header: Sequence[str] | None = None
     ) -> None:
         self.path = path
         self.error = error
-        self._separator = "tabs" if delimiter == "\t" else "commas"
-        rows, self._lines = self._split(read_text(path, error), delimiter)
+        self._separator = "commas" if path.suffix.lower() == ".csv" else "tabs"
+        rows, self._lines = self._split(read_text(path, error))
         if header is None:
             self._lines = self._lines[1:]
             header, *rows = rows or [[""]]
@@ -193,12 +189,12 @@ class TsvFile:
                     remedy=self._another_separator() or "fix or remove the line",
                 )
 
-    def _split(self, text: str, delimiter: str) -> tuple[list[list[str]], list[int]]:
+    def _split(self, text: str) -> tuple[list[list[str]], list[int]]:
         """Return the cells of every line that is not empty, and where it begins: cells may contain line breaks."""
-        tabs = delimiter == "\t"
+        tabs = self._separator == "tabs"
         reader = csv.reader(
             io.StringIO(text, newline=""),
-            delimiter=delimiter,
+            delimiter="\t" if tabs else ",",
             quoting=csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL,
             strict=not tabs,
         )
@@ -285,13 +281,13 @@ class TsvFile:
         """Return a column of finite numbers."""
         return self._checked(column, is_finite, "a finite number", float)
 
-    def numbers_or_nan(self, column: str, missing: Sequence[str] = MISSING) -> list[float]:
+    def numbers_or_nan(self, column: str) -> list[float]:
         """Return a column of finite numbers, with NaN for missing ones."""
         return self._checked(
             column,
-            lambda cell: cell in missing or is_finite(cell),
-            f"a finite number, or one of {list(missing)}",
-            lambda cell: math.nan if cell in missing else float(cell),
+            lambda cell: cell in MISSING or is_finite(cell),
+            f"a finite number, or one of {list(MISSING)}",
+            lambda cell: math.nan if cell in MISSING else float(cell),
         )
 
     def line(self, row: int) -> int:
@@ -307,25 +303,6 @@ class TsvFile:
             expected=expected,
             remedy="fix the cell",
         )
-
-
-class CsvFile(TsvFile):
-    """A table of cells between commas, or another delimiter."""
-
-    def __init__(
-        self,
-        path: Path,
-        error: ErrorType,
-        *,
-        delimiter: str = ",",
-        header: Sequence[str] | None = None,
-    ) -> None:
-        super().__init__(path, error, delimiter=delimiter, header=header)
-
-
-def read_table(path: Path, error: ErrorType) -> TsvFile:
-    """Open a table: CSV by its ending, otherwise TSV."""
-    return (CsvFile if path.suffix.lower() == ".csv" else TsvFile)(path, error)
 
 
 def typed_column(cells: Sequence[str]) -> pl.Series:

@@ -31,16 +31,6 @@ class WavFile:
     sampling_rate_hz: int
     samples: npt.NDArray[Any]
 
-    @property
-    def n_samples(self) -> int:
-        """Samples of each channel."""
-        return len(self.samples)
-
-    @property
-    def n_channels(self) -> int:
-        """Channels."""
-        return int(self.samples.shape[1])
-
     def read(self, start: int, stop: int) -> FloatArray:
         """Return the samples ``start`` to ``stop``, [stop − start, n_channels]; full scale is 1."""
         kind = self.samples.dtype.str[1:]
@@ -77,11 +67,11 @@ def wav_envelope(path: Path, rate_hz: float, lowpass_hz: float) -> FloatArray:
         )
     return amplitude_envelope(
         sound.read,
-        sound.n_samples,
+        len(sound.samples),
         sampling_rate_hz=sound.sampling_rate_hz,
         lowpass_hz=lowpass_hz,
         rate_hz=rate_hz,
-        piece_samples=max(1, PIECE_SAMPLES // sound.n_channels),
+        piece_samples=max(1, PIECE_SAMPLES // sound.samples.shape[1]),
     )
 
 

@@ -137,8 +137,12 @@ class ArrayFile(ABC):
 def open_array_file(path: Path) -> ArrayFile:
     """Open a file; its suffix says which format it has."""
     kinds: dict[str, Callable[[Path], ArrayFile]] = {}
-    kinds |= {".npy": NpyFile, ".npz": NpzFile, **dict.fromkeys((".h5", ".hdf5", ".nwb"), Hdf5File)}
-    kinds |= {".zarr": ZarrFolder, ".mat": Matlab5File}
+    kinds |= {
+        ".npy": _NpyFile,
+        ".npz": _NpzFile,
+        **dict.fromkeys((".h5", ".hdf5", ".nwb"), Hdf5File),
+    }
+    kinds |= {".zarr": _ZarrFolder, ".mat": _Matlab5File}
     suffix = path.suffix.lower()
     if suffix not in kinds:
         raise RecordingError(
@@ -149,7 +153,7 @@ def open_array_file(path: Path) -> ArrayFile:
             remedy="save the array in one of these formats",
         )
     if suffix == ".mat" and _matlab_version(path) == 2:
-        return Matlab73File(path)
+        return _Matlab73File(path)
     return kinds[suffix](path)
 
 
@@ -180,15 +184,13 @@ def _check_size(n_bytes: int, where: str, better: str) -> None:
         )
 
 
-class NpyFile(ArrayFile):
+class _NpyFile(ArrayFile):
     """One array without a name."""
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """Return the shape of the array."""
         return {"": self.open("").shape}
 
     def open(self, name: str) -> StoredArray:
-        """Open the array."""
         if name:
             raise RecordingError(
                 "an .npy file has one array without a name",
@@ -199,7 +201,7 @@ class NpyFile(ArrayFile):
         return stored_npy(self.path, RecordingError)
 
 
-class NpzFile(ArrayFile):
+class _NpzFile(ArrayFile):
     """Arrays by name in a ZIP archive; each is read as a whole."""
 
     def __init__(self, path: Path) -> None:
@@ -215,11 +217,9 @@ class NpzFile(ArrayFile):
             raise damaged(path, problem) from None
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """Return the shape of every array, by name."""
         return {name: shape for name, (shape, _, _) in self._headers.items()}
 
     def open(self, name: str) -> StoredArray:
-        """Open an array; it is read as a whole."""
         choose_key(name, self._headers, self.path, self.noun)
         shape, fortran, dtype = self._headers[name]
         where = self.where(name)
@@ -305,7 +305,7 @@ def _matlab_version(path: Path) -> int:
     return int(major)
 
 
-class Matlab5File(ArrayFile):
+class _Matlab5File(ArrayFile):
     """Variables of a MATLAB file up to version 7; each is read as a whole."""
 
     noun = "variable"
@@ -326,11 +326,9 @@ class Matlab5File(ArrayFile):
             raise damaged(self.path, problem) from None
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """Return the shape of every variable of numbers, by name."""
         return {n: shape for n, (shape, kind) in self._variables.items() if kind in MATLAB_NUMBERS}
 
     def open(self, name: str) -> StoredArray:
-        """Read a variable, or a field of a struct."""
         from scipy.io import loadmat
 
         where = self.where(name)
@@ -355,13 +353,12 @@ class Matlab5File(ArrayFile):
         return StoredArray(where, values.shape, values.dtype, read, fortran=True, whole=True)
 
 
-class Matlab73File(Hdf5File):
+class _Matlab73File(Hdf5File):
     """Variables of a MATLAB file of version 7.3; HDF5 has their axes in reverse order."""
 
     noun = "variable"
 
     def open(self, name: str) -> StoredArray:
-        """Open a variable, or a field of a struct."""
         stored = super().open(name.replace(".", "/"))
         return replace(
             stored,
@@ -390,11 +387,10 @@ def _check_class(kind: str, where: str, wanted: Iterable[str]) -> None:
         )
 
 
-class ZarrFolder(ArrayFile):
+class _ZarrFolder(ArrayFile):
     """Arrays of a local Zarr folder (format 2 or 3) by path; the path is empty if the folder itself is an array."""
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """Return the shape of every array, by path."""
         zarr = require("zarr", extra="zarr")
         node = self._node("")
         if isinstance(node, zarr.Array):
@@ -403,7 +399,6 @@ class ZarrFolder(ArrayFile):
         return {name: item.shape for name, item in members if isinstance(item, zarr.Array)}
 
     def attributes(self, name: str) -> Mapping[str, Any]:
-        """Return the attributes of an array or group."""
         return dict(self._node(name).attrs)
 
     def _node(self, name: str) -> Any:
@@ -426,7 +421,6 @@ class ZarrFolder(ArrayFile):
             raise damaged(folder, problem) from None
 
     def open(self, name: str) -> StoredArray:
-        """Open an array."""
         self._node("")
         array, where = self._node(name), self.where(name)
         if not hasattr(array, "nchunks"):

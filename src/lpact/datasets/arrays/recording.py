@@ -14,7 +14,7 @@ from lpact.datasets._files import stored as stored_arrays
 from lpact.datasets._files.hdf5 import never_written_finding
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.stored import StoredSeries
-from lpact.datasets._files.strict import TsvFile, read_table
+from lpact.datasets._files.strict import TextTable
 from lpact.datasets._finding import Finding, Findings
 from lpact.datasets._folder_dataset import UNKNOWN
 from lpact.datasets.arrays.formats import Source, open_array_file
@@ -209,8 +209,8 @@ def _check_unit_axis(source: Source, n_listed: int) -> None:
     )
 
 
-def _own_table(entry: RecordingEntry, name: str, folder: SourceFolder) -> TsvFile:
-    return read_table(folder.file(entry.path(name), RecordingError), RecordingError)
+def _own_table(entry: RecordingEntry, name: str, folder: SourceFolder) -> TextTable:
+    return TextTable(folder.file(entry.path(name), RecordingError), RecordingError)
 
 
 def _stop_s(signal: TimeSeries) -> float:
@@ -220,8 +220,7 @@ def _stop_s(signal: TimeSeries) -> float:
 def _outside(signal: TimeSeries, times_s: FloatArray) -> BoolArray:
     """Which times are more than a sample outside the recording; never NaN."""
     samples = (times_s - signal.start_s) * signal.sampling_rate_hz
-    found: BoolArray = (samples < -1.0) | (samples > signal.n_samples)
-    return found
+    return (samples < -1.0) | (samples > signal.n_samples)
 
 
 def _likely_cause(signal: TimeSeries, times_s: FloatArray) -> str:
@@ -277,7 +276,7 @@ def confounds(entry: RecordingEntry, folder: SourceFolder, n_samples: int) -> pl
 
 
 def _recording_times(
-    entry: RecordingEntry, table: TsvFile, seconds: str, signal: TimeSeries
+    entry: RecordingEntry, table: TextTable, seconds: str, signal: TimeSeries
 ) -> tuple[str, FloatArray]:
     """Times from the column ``sample``, or from one in seconds; NaN for an empty cell."""
     if ("sample" in table.columns) == (seconds in table.columns):

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from lpact.datasets._files.strict import About, Name, Text, read_toml, validate_toml
 from lpact.datasets.base import RecordingId
+from lpact.datasets.validate import check_unique
 from lpact.errors import InputError, require_known
 from lpact.validation import Strict
 
@@ -150,13 +151,8 @@ def read_table(path: Path) -> ArraysTable:
         ]
     table = validate_toml(ArraysTable, values, path, InputError)
     ids = [stimulus.id for stimulus in table.stimuli]
-    if len(set(ids)) < len(ids):
-        raise InputError(
-            "a stimulus is listed more than once",
-            where=f"{path}, [[stimuli]]",
-            got=", ".join(ids),
-            remedy="rename or remove one of them",
-        )
+    remedy = "rename or remove one of them"
+    check_unique(ids, where=f"{path}, [[stimuli]]", remedy=remedy, error=InputError)
     for recording in table.recordings:
         where = f"{path}, [[recordings]] {recording.id}, key 'stimulus'"
         require_known(recording.stimulus, ids, "stimulus", where=where)

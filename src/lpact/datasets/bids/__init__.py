@@ -1,16 +1,7 @@
 """Reader of any BIDS dataset of MEG, EEG or iEEG recordings in which words were heard or read.
 
-::
-
-    dataset_description.json
-    sub-<label>/[ses-<label>/]<meg|eeg|ieeg>/
-        sub-<label>[_ses-<label>]_task-<label>[_run-<index>]_<meg|eeg|ieeg>.<fif|vhdr|edf|bdf|set|con|ds>
-        …_<meg|eeg|ieeg>.json         SamplingFrequency must be that of the file
-        …_channels.tsv                name, type, units, status
-        …_events.tsv                  onset, duration, trial_type, and a column with words
-        …_electrodes.tsv, …_coordsystem.json     optional: positions, regions
-
-Words come from the events (``words = "events"``), or from a table on the clock of the stimulus, which an event starts.
+docs/how-to/datasets/bids.md shows the folder. Words come from the events (``words = "events"``), or from a table on the
+clock of the stimulus, which an event starts.
 """
 
 from __future__ import annotations
@@ -22,7 +13,6 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets._bids import (
@@ -36,12 +26,11 @@ from lpact.datasets._bids import (
     read_electrodes,
     shown,
 )
-from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import invalid, read_table
+from lpact.datasets._files.strict import TextTable, invalid
 from lpact.datasets._finding import Findings
-from lpact.datasets._folder_dataset import FolderDataset, FolderReader, labelled_words, read_json
+from lpact.datasets._folder_dataset import FolderDataset, labelled_words, read_json
 from lpact.datasets._mne import open_recording, recording_files, sample_mismatch
-from lpact.datasets.base import Recording, RecordingId, Stimulus
+from lpact.datasets.base import Recording, RecordingId, Stimulus, TimeSeries
 from lpact.datasets.bids.events import (
     Events,
     Heard,
@@ -52,7 +41,7 @@ from lpact.datasets.bids.events import (
     place_words,
     read_events,
 )
-from lpact.datasets.catalogue import Expected, optional
+from lpact.datasets.catalogue import optional, required
 from lpact.datasets.triggers import TriggerClock
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.math.types import FloatArray
@@ -62,7 +51,7 @@ NEURAL = {"meg": ("mag", "grad"), "eeg": ("eeg",), "ieeg": ("ecog", "seeg", "dbs
 """Datatypes, and the types of their channels that are units."""
 
 OPENED = (".fif", ".vhdr", ".edf", ".bdf", ".set", ".con", ".sqd", ".ds", ".mff")
-"""Endings of files and folders that are opened; files beside them may belong to them."""
+"""Endings of files and folders that are opened; files next to them may belong to them."""
 
 EVENTS = "events"
 """Value of the option ``words`` that means rows of events.tsv."""
@@ -75,59 +64,56 @@ _EVENT_COLUMNS = {"onset", "duration", "trial_type", "value", "sample", "respons
 class BidsOptions(PluginOptions):
     """Options of the reader: recordings and channels, then words."""
 
-    datatype: Literal["", "meg", "eeg", "ieeg"] = Field(
-        "", description="Kind of recordings; empty if the dataset has only one."
-    )
-    task: str = Field(
-        "",
-        description="Task of the recordings (`task-<label>`), without `task-`; empty if the dataset has only one.",
-    )
-    subjects: tuple[str, ...] = Field((), description="Subjects that are read; empty for all.")
-    sessions: tuple[str, ...] = Field((), description="Sessions that are read; empty for all.")
-    runs: tuple[str, ...] = Field((), description="Runs that are read; empty for all.")
-    acquisition: str = Field("", description="Only recordings with this `acq-<label>`.")
-    processing: str = Field("", description="Only recordings with this `proc-<label>`.")
-    description: str = Field("", description="Only recordings with this `desc-<label>`.")
-    derivative: str = Field(
-        "", description="Folder of a derivative below the dataset's, such as `derivatives/prep`."
-    )
-    channel_types: tuple[Literal["mag", "grad", "eeg", "ecog", "seeg", "dbs"], ...] = Field(
-        (), description="Types of channels that are units; empty for all neural ones of the kind."
-    )
-    space: str = Field("", description="Space of the electrode positions (`space-<label>`).")
-    region_column: str = Field(
-        "", description="Column of electrodes.tsv with the region; empty to take a known one."
-    )
-    words: str = Field(
-        EVENTS,
-        description="`events`: words are rows of events.tsv. Otherwise a TSV or CSV file in the folder with the words "
-        "on the clock of the stimulus; `{task}`, `{run}`, `{session}` and `{subject}` are those of a recording.",
-    )
-    event_columns: tuple[str, ...] = Field(
-        ("trial_type", "value"), description="Columns of events.tsv that say what an event is."
-    )
-    word_trial_type: str = Field(
-        "word", description="Value of an event that is a word (`words = events`)."
-    )
-    word_column: str = Field("word", description="Column with the word.")
-    onset_column: str = Field("onset", description="Column of the words file with onsets in s.")
-    offset_column: str = Field("offset", description="Column of the words file with ends in s.")
-    sentence_column: str = Field("", description="Column that numbers or names sentences.")
-    story_column: str = Field("", description="Column that names stories.")
-    start_event: str = Field(
-        "",
-        description="Event at which the stimulus' time is 0. Empty: the recording's first sample.",
-    )
-    sync_event: str = Field(
-        "",
-        description="Events whose time in the stimulus is known; with a words file, drift between clocks is followed.",
-    )
-    sync_column: str = Field(
-        "stimulus_time", description="Column with the time of a sync event in the stimulus, in s."
-    )
-    audio: str = Field(
-        "", description="Audio file in the folder, on the clock of the stimulus; as for `words`."
-    )
+    datatype: Literal["", "meg", "eeg", "ieeg"] = ""
+    """Kind of recordings; empty if the dataset has only one."""
+    task: str = ""
+    """Task of the recordings (`task-<label>`), without `task-`; empty if the dataset has only one."""
+    subjects: tuple[str, ...] = ()
+    """Subjects that are read; empty for all."""
+    sessions: tuple[str, ...] = ()
+    """Sessions that are read; empty for all."""
+    runs: tuple[str, ...] = ()
+    """Runs that are read; empty for all."""
+    acquisition: str = ""
+    """Only recordings with this `acq-<label>`."""
+    processing: str = ""
+    """Only recordings with this `proc-<label>`."""
+    description: str = ""
+    """Only recordings with this `desc-<label>`."""
+    derivative: str = ""
+    """Folder of a derivative below the dataset's, such as `derivatives/prep`."""
+    channel_types: tuple[Literal["mag", "grad", "eeg", "ecog", "seeg", "dbs"], ...] = ()
+    """Types of channels that are units; empty for all neural ones of the kind."""
+    space: str = ""
+    """Space of the electrode positions (`space-<label>`)."""
+    region_column: str = ""
+    """Column of electrodes.tsv with the region; empty to take a known one."""
+    words: str = EVENTS
+    """`events`: words are rows of events.tsv. Otherwise a TSV or CSV file in the folder with the words on the clock of
+    the stimulus; `{task}`, `{run}`, `{session}` and `{subject}` are those of a recording.
+    """
+    event_columns: tuple[str, ...] = ("trial_type", "value")
+    """Columns of events.tsv that say what an event is."""
+    word_trial_type: str = "word"
+    """Value of an event that is a word (`words = events`)."""
+    word_column: str = "word"
+    """Column with the word."""
+    onset_column: str = "onset"
+    """Column of the words file with onsets in s."""
+    offset_column: str = "offset"
+    """Column of the words file with ends in s."""
+    sentence_column: str = ""
+    """Column that numbers or names sentences."""
+    story_column: str = ""
+    """Column that names stories."""
+    start_event: str = ""
+    """Event at which the stimulus' time is 0. Empty: the recording's first sample."""
+    sync_event: str = ""
+    """Events whose time in the stimulus is known; with a words file, drift between clocks is followed."""
+    sync_column: str = "stimulus_time"
+    """Column with the time of a sync event in the stimulus, in s."""
+    audio: str = ""
+    """Audio file in the folder, on the clock of the stimulus; as for `words`."""
 
 
 @dataclass(frozen=True)
@@ -140,12 +126,35 @@ class BidsFiles:
     sidecar: Path | None
 
 
-class BidsDataset(FolderDataset[BidsOptions, BidsFiles]):
-    """An opened folder."""
+def _datatype(path: Path) -> str:
+    return path.name.rpartition("_")[2].partition(".")[0]
 
-    def __init__(self, folder: SourceFolder, options: BidsOptions) -> None:
-        super().__init__(folder, options)
-        self.info = read_description(folder)
+
+class Bids(FolderDataset[BidsOptions, BidsFiles]):
+    """Any BIDS dataset of MEG, EEG or iEEG; see docs/how-to/datasets/bids.md."""
+
+    name = "bids"
+    summary = "MEG, EEG or iEEG recordings of any BIDS dataset, with words from events or a table"
+    Options = BidsOptions
+    contents = "the folder of a BIDS dataset, with dataset_description.json"
+    extra = "meeg"
+    # Sidecars (.json, .tsv) are no recordings.
+    layout = (
+        required("description and licence", DESCRIPTION),
+        required(
+            "recordings",
+            "sub-*/**/*_meg.[!jt]*",
+            "sub-*/**/*_eeg.[!jt]*",
+            "sub-*/**/*_ieeg.[!jt]*",
+            "derivatives/**/*_*eg.[!jt]*",
+        ),
+        optional("channels", "sub-*/**/*_channels.tsv"),
+        optional("events", "sub-*/**/*_events.tsv"),
+        optional("electrode positions", "sub-*/**/*_electrodes.tsv"),
+    )
+
+    def _open(self) -> None:
+        self.info = read_description(self.folder)
         for path in self._find_recordings():
             files = BidsFiles(
                 path,
@@ -235,38 +244,37 @@ class BidsDataset(FolderDataset[BidsOptions, BidsFiles]):
 
     def _recording(self, recording_id: RecordingId, files: BidsFiles) -> Recording:
         options, datatype = self.options, _datatype(files.path)
-        found = open_recording(
+        start_s = 0.0
+        if options.words != EVENTS and options.start_event and not options.sync_event:
+            start_s = -self._events(files).start_s(options.start_event, options.event_columns)
+        recording, first_sample = open_recording(
             self.folder,
             files.path,
+            recording_id,
+            start_s=start_s,
             wanted=tuple(options.channel_types) or NEURAL[datatype],
             comparable=datatype != "ieeg",
             sidecar=files.sidecar,
             channels=files.channels,
             places=lambda own, ids: self._places(files, own, ids),
         )
-        signal, spans = found.signal, set(found.bad_spans)
+        assert isinstance(recording.signal, TimeSeries)
+        spans = set(recording.bad_spans)
         findings = Findings(self.folder.where(files.events or files.path))
         if files.events is not None:
             events = read_events(files.events)
-            spans |= set(events.bad_spans())
-            first_sample = int(found.raw.first_samp)
-            self._check_samples(events, signal.sampling_rate_hz, first_sample, findings)
+            spans |= {span.shifted(start_s) for span in events.bad_spans()}
+            self._check_samples(events, recording.signal.sampling_rate_hz, first_sample, findings)
         onsets_s: FloatArray | None = None
-        start_s = 0.0
         if options.words == EVENTS:
             onsets_s = self._heard_onsets(recording_id, findings)
         elif options.sync_event:
             onsets_s = self._synced_onsets(recording_id, files, findings)
-        elif options.start_event:
-            start_s = -self._events(files).start_s(options.start_event, options.event_columns)
-        return Recording(
-            recording_id,
-            replace(signal, start_s=start_s),
-            found.units,
-            self.folder.where(files.path),
+        return replace(
+            recording,
             word_onsets_s=onsets_s,
-            bad_spans=tuple(span.shifted(start_s) for span in sorted(spans)),
-            findings=(*found.findings, *findings),
+            bad_spans=tuple(sorted(spans)),
+            findings=(*recording.findings, *findings),
         )
 
     def _check_samples(
@@ -361,7 +369,7 @@ class BidsDataset(FolderDataset[BidsOptions, BidsFiles]):
     def _words_of_table(self, files: BidsFiles, stimulus_id: str) -> tuple[pl.DataFrame, Findings]:
         options = self.options
         path = self.folder.file(self._filled("words", files.path), StimulusError)
-        table, findings = read_table(path, StimulusError), Findings(self.folder.where(path))
+        table, findings = TextTable(path, StimulusError), Findings(self.folder.where(path))
         story, sentence = options.story_column, options.sentence_column
         needed = [options.word_column, options.onset_column, options.offset_column]
         needed += filter(None, (story, sentence))
@@ -436,7 +444,7 @@ class BidsDataset(FolderDataset[BidsOptions, BidsFiles]):
 
     def _events(self, files: BidsFiles) -> Events:
         if files.events is None:
-            expected = files.path.name.rpartition("_")[0] + "_events.tsv, beside it or further up"
+            expected = files.path.name.rpartition("_")[0] + "_events.tsv, next to it or further up"
             remedy = "add the file, or give words on the recording's clock (option 'words', no 'start_event')"
             raise invalid(files.path, "no events.tsv", expected, remedy=remedy)
         return read_events(files.events)
@@ -491,34 +499,3 @@ class BidsDataset(FolderDataset[BidsOptions, BidsFiles]):
         findings += clock.findings(findings.where)
         words = self.stimulus(recording_id.stimulus).words
         return clock.to_recording(words["onset_s"].to_numpy())
-
-
-def _datatype(path: Path) -> str:
-    return path.name.rpartition("_")[2].partition(".")[0]
-
-
-class Bids(FolderReader):
-    """Any BIDS dataset of MEG, EEG or iEEG; the module's docstring describes the layout."""
-
-    name = "bids"
-    summary = "MEG, EEG or iEEG recordings of any BIDS dataset, with words from events or a table"
-    Options = BidsOptions
-    dataset = BidsDataset
-    contents = "the folder of a BIDS dataset, with dataset_description.json"
-    extra = "meeg"
-    # Sidecars (.json, .tsv) are no recordings.
-    layout = (
-        Expected("description and licence", (DESCRIPTION,)),
-        Expected(
-            "recordings",
-            (
-                "sub-*/**/*_meg.[!jt]*",
-                "sub-*/**/*_eeg.[!jt]*",
-                "sub-*/**/*_ieeg.[!jt]*",
-                "derivatives/**/*_*eg.[!jt]*",
-            ),
-        ),
-        optional("channels", "sub-*/**/*_channels.tsv"),
-        optional("events", "sub-*/**/*_events.tsv"),
-        optional("electrode positions", "sub-*/**/*_electrodes.tsv"),
-    )

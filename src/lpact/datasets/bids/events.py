@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lpact.datasets._files.strict import TsvFile, invalid
+from lpact.datasets._files.strict import TextTable, invalid
 from lpact.datasets.base import Span
 from lpact.errors import InputError, RecordingError, did_you_mean
 from lpact.math.types import FloatArray, IntArray
@@ -27,7 +27,7 @@ class Events:
     """``events.tsv``: onsets and durations in seconds from the recording's first sample, NaN where missing."""
 
     path: Path
-    table: TsvFile
+    table: TextTable
     onset_s: FloatArray
     duration_s: FloatArray
 
@@ -63,7 +63,7 @@ class Events:
 
 def read_events(path: Path) -> Events:
     """Read ``events.tsv``."""
-    table = TsvFile(path, RecordingError)
+    table = TextTable(path, RecordingError)
     table.require(("onset", "duration"))
     onset_s, duration_s = (np.array(table.numbers_or_nan(name)) for name in ("onset", "duration"))
     return Events(path, table, onset_s, duration_s)
@@ -77,7 +77,6 @@ class Heard:
     words: tuple[str, ...]
     onset_s: FloatArray
     rows: tuple[int, ...]
-    n_without_time: int
 
 
 def heard_words(
@@ -105,7 +104,7 @@ def heard_words(
         found = f"{onset_s[k + 1]:g} s after {onset_s[k]:g} s"
         raise invalid(where, found, "words in order of time", remedy="sort the rows by onset")
     words = tuple(cells[row] for row in timed)
-    return Heard(events, words, onset_s, tuple(timed), len(rows) - len(timed))
+    return Heard(events, words, onset_s, tuple(timed))
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,9 @@
 """Reader of the Brain Treebank: ten people with depth electrodes who watched films.
 
-::
-
-    sub_1_trial000.h5 …                                at the root or in all_subject_data/: data/electrode_<i>
-    electrode_labels/sub_1/electrode_labels.json       label of electrode_<i> at place i
-    corrupted_elec.json                                {"sub_1": [labels that are not to be used], …}
-    subject_timings/sub_1_trial000_timings.csv         type, index (sample), movie_time (s) …
-    subject_metadata/sub_1_trial000_metadata.json      title, filename (the film's id)
-    transcripts/<film>/features.csv                    text, start, end, sentence, is_onset, more
-    localization/sub_1/depth-wm.csv                    Electrode, L, I, P, DesikanKilliany, Destrieux
-    localization/elec_coords_full.csv                  optional: Subject, Electrode, X, Y, Z
-    media/<film>.wav, media/<film>.mp4                 not part of the release: your own, film time 0 at its beginning
-
-An electrode is [n_samples] in µV, 2048 a second. A film is one stimulus and one story; its words are in film time, and
-every recording has their times by its own triggers. Electrodes stay implanted from one film to the next: trials are
-runs of one session.
+docs/how-to/datasets/brain_treebank.md shows the folder. An electrode is [n_samples] in µV, 2048 a second, and its label
+is at its number's place in ``electrode_labels.json``. A film is one stimulus and one story; its words are in film time,
+and every recording has their times by its own triggers. Electrodes stay implanted from one film to the next: trials are
+runs of one session. Films and sound are not part of the release: in your own copies, film time 0 is the beginning.
 """
 
 from __future__ import annotations
@@ -38,12 +27,11 @@ from lpact.datasets._files.hdf5 import (
     open_hdf5,
 )
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import NAME_PATTERN, CsvFile, invalid
+from lpact.datasets._files.strict import NAME_PATTERN, TextTable, invalid
 from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import (
     UNKNOWN,
     FolderDataset,
-    FolderReader,
     check_known,
     read_json,
     read_json_value,
@@ -58,7 +46,7 @@ from lpact.datasets.base import (
     Units,
 )
 from lpact.datasets.brain_treebank.words import Clock, read_words, word_times
-from lpact.datasets.catalogue import Download, Expected, optional
+from lpact.datasets.catalogue import Download, optional, required
 from lpact.datasets.series import StreamedSeries
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.math.types import FloatArray
@@ -90,45 +78,32 @@ _FRAMES = {"subject": "subject LIP", "standard": "MNI"}
 class BrainTreebankOptions(PluginOptions):
     """How the Brain Treebank is read."""
 
-    subjects: tuple[str, ...] = Field(
-        (), description='Subjects to read, such as ["1", "7"]; empty: all in the folder.'
-    )
-    trials: tuple[str, ...] = Field(
-        (), description='Trials to read, such as ["sub_1_trial000"]; empty: all of the subjects.'
-    )
-    clock: Clock = Field(
-        "nearest",
-        description="Which triggers give a word its sample. `nearest`: the trigger nearest in film time, and from "
-        "there the nominal rate. `next`: the first trigger that is not before the word, backwards. `linear`: between "
-        "the two neighbours, which also follows drift.",
-    )
-    max_gap_s: float = Field(
-        2.0,
-        gt=0,
-        description="A word further than this from every trigger, in film time, has no time in the recording.",
-    )
-    atlas: Literal["DesikanKilliany", "Destrieux", "DKT"] = Field(
-        "DesikanKilliany", description="Column of `depth-wm.csv` that names an electrode's region."
-    )
-    coordinates: Literal["subject", "standard"] = Field(
-        "subject",
-        description="`subject`: L, I, P of `depth-wm.csv`, in the subject's own scan. `standard`: X, Y, Z of "
-        "`elec_coords_full.csv`.",
-    )
-    trials_are: Literal["runs", "sessions"] = Field(
-        "runs",
-        description="What trials of one subject are to ceilings: runs of one session (electrodes stay where they "
-        "are), or sessions of their own.",
-    )
-    sampling_rates_hz: dict[str, float] = Field(
-        default_factory=dict,
-        description="Sampling rate by subject, for those that were not recorded at 2048 Hz; no file of the release "
-        "says it. A rate that the triggers contradict is an error.",
-    )
-    unlabelled: Literal["refuse", "leave_out"] = Field(
-        "refuse",
-        description="What to do with electrodes of a neural file beyond the end of the list of labels.",
-    )
+    subjects: tuple[str, ...] = ()
+    """Subjects to read, such as ["1", "7"]; empty: all in the folder."""
+    trials: tuple[str, ...] = ()
+    """Trials to read, such as ["sub_1_trial000"]; empty: all of the subjects."""
+    clock: Clock = "nearest"
+    """Which triggers give a word its sample. `nearest`: the trigger nearest in film time, and from there the nominal
+    rate. `next`: the first trigger that is not before the word, backwards. `linear`: between the two neighbours, which
+    also follows drift.
+    """
+    max_gap_s: float = Field(2.0, gt=0)
+    """A word further than this from every trigger, in film time, has no time in the recording."""
+    atlas: Literal["DesikanKilliany", "Destrieux", "DKT"] = "DesikanKilliany"
+    """Column of `depth-wm.csv` that names an electrode's region."""
+    coordinates: Literal["subject", "standard"] = "subject"
+    """`subject`: L, I, P of `depth-wm.csv`, in the subject's own scan. `standard`: X, Y, Z of `elec_coords_full.csv`.
+    """
+    trials_are: Literal["runs", "sessions"] = "runs"
+    """What trials of one subject are to ceilings: runs of one session (electrodes stay where they are), or sessions of
+    their own.
+    """
+    sampling_rates_hz: dict[str, float] = Field(default_factory=dict)
+    """Sampling rate by subject, for those that were not recorded at 2048 Hz; no file of the release says it. A rate
+    that the triggers contradict is an error.
+    """
+    unlabelled: Literal["refuse", "leave_out"] = "refuse"
+    """What to do with electrodes of a neural file beyond the end of the list of labels."""
 
 
 @dataclass(frozen=True)
@@ -142,13 +117,199 @@ class Trial:
     metadata: Path
 
 
-class BrainTreebankDataset(FolderDataset[BrainTreebankOptions, Trial]):
-    """An opened folder."""
+@dataclass(frozen=True)
+class Electrodes:
+    """Neural electrodes in the order of the labels; ``positions`` are their places in the unfiltered list."""
 
+    positions: tuple[int, ...]
+    units: Units
+    n_labels: int
+    findings: Findings
+    files: tuple[Path, ...]
+
+
+def clean_label(label: str) -> str:
+    """Return a label without the marks ``*``, ``#`` and ``_``."""
+    return re.sub(r"[*#_]", "", label).strip()
+
+
+def read_electrodes(
+    folder: SourceFolder, subject: str, *, atlas: str, coordinates: str
+) -> Electrodes:
+    """Return a subject's neural electrodes; every one that is left out has a finding."""
+    name = f"sub_{subject}"
+    path = folder.file(f"electrode_labels/{name}/electrode_labels.json", RecordingError)
+    labels = _labels(path, read_json_value(path))
+    corrupted_path = folder.file(CORRUPTED, RecordingError)
+    values = read_json(corrupted_path)
+    if name not in values:
+        expected = f'"{name}": a list of labels, which may be empty'
+        remedy = f'download the file again; if the subject has none, write "{name}": []'
+        found = f"keys {', '.join(values)}"
+        raise invalid(f"{corrupted_path}, key '{name}'", found, expected, remedy=remedy)
+    corrupted = _labels(corrupted_path, values[name])
+    findings = Findings(folder.where(path))
+    positions = []
+    for position, label in enumerate(labels):
+        if label.upper().startswith(_NOT_NEURAL):
+            reason, source = Reason.CHANNEL_NOT_NEURAL, "the label"
+        elif label in corrupted:
+            reason, source = Reason.CHANNEL_MARKED_BAD, CORRUPTED
+        else:
+            positions.append(position)
+            continue
+        found, remedy = f"electrode_{position}, by {source}", "nothing to do: it is left out"
+        findings.excluded(label, reason, found, "neural channels", remedy)
+    kept = [labels[position] for position in positions]
+    units, files = _units(folder, name, kept, atlas, coordinates, findings)
+    files = [path, corrupted_path, *files]
+    return Electrodes(tuple(positions), units, len(labels), findings, tuple(files))
+
+
+def _labels(path: Path, values: object) -> list[str]:
+    if not isinstance(values, list) or not all(
+        isinstance(v, str) and clean_label(v) for v in values
+    ):
+        raise invalid(path, reprlib.repr(values), "a list of texts, one label per electrode")
+    return [clean_label(value) for value in values]
+
+
+def _units(
+    folder: SourceFolder,
+    subject: str,
+    labels: list[str],
+    atlas: str,
+    coordinates: str,
+    findings: Findings,
+) -> tuple[Units, list[Path]]:
+    """Return units with regions and coordinates; those without a region have a note."""
+    regions = dict.fromkeys(labels, UNKNOWN)
+    places: dict[str, tuple[float, ...]] = {}
+    files = []
+    depth = folder.optional(f"localization/{subject}/depth-wm.csv", RecordingError)
+    if depth is not None:
+        files.append(depth)
+        table = TextTable(depth, RecordingError)
+        table.require(("Electrode", "L", "I", "P", atlas))
+        names = [clean_label(cell) for cell in table.cells("Electrode")]
+        for row, name in enumerate(names):
+            if names.index(name) != row:
+                raise table.wrong("Electrode", row, "every electrode of a subject once")
+        known = dict(zip(names, map(str.strip, table.cells(atlas)), strict=True))
+        regions |= {n: r for n, r in known.items() if r.lower() not in _NO_REGION}
+        if coordinates == "subject":
+            places = dict(zip(names, _points(table, "LIP"), strict=True))
+    full = folder.optional("localization/elec_coords_full.csv", RecordingError)
+    if full is not None and coordinates == "standard":
+        files.append(full)
+        table = TextTable(full, RecordingError)
+        table.require(("Subject", "Electrode", "X", "Y", "Z"))
+        owners, names = table.cells("Subject"), table.cells("Electrode")
+        rows = zip(owners, names, _points(table, "XYZ"), strict=True)
+        places = {clean_label(label): point for owner, label, point in rows if owner == subject}
+    points = np.array([places.get(label, (np.nan,) * 3) for label in labels]).reshape(-1, 3)
+    placed = np.isfinite(points).all(axis=1)
+    for label, finite in zip(labels, placed, strict=True):
+        if regions[label] == UNKNOWN:
+            findings.note(
+                label,
+                Reason.UNIT_WITHOUT_PLACE,
+                "no region" + ("" if finite else " and no coordinates"),
+                f"a row with {atlas} in localization/{subject}/depth-wm.csv",
+                f"nothing to do: the unit is kept in the region '{UNKNOWN}'",
+            )
+    units = Units(
+        ids=tuple(labels),
+        regions=tuple(regions[label] for label in labels),
+        coordinates_mm=points if placed.any() else None,
+        coordinate_frame=_FRAMES[coordinates] if placed.any() else "",
+        comparable=False,
+    )
+    return units, files
+
+
+def _points(table: TextTable, axes: str) -> list[tuple[float, ...]]:
+    return list(zip(*(table.numbers_or_nan(axis) for axis in axes), strict=True))
+
+
+class ElectrodeSeries(StreamedSeries):
+    """Electrodes of ``f['data']['electrode_<position>']``, in the precision of the file, read one at a time.
+
+    Opening reads the shapes of all of them and none of the values. ``unwritten`` describes, by position, parts of
+    electrodes that were never stored; ``stored`` are the positions of all electrodes in the file.
+    """
+
+    unit_major = True
+
+    def __init__(self, path: Path, positions: Sequence[int]) -> None:
+        self._path = path
+        self._names = [f"data/electrode_{position}" for position in positions]
+        self.unwritten: dict[int, str] = {}
+        n_samples, dtypes = None, [np.dtype("f4")] * (not positions)
+        with open_hdf5(path, RecordingError) as file:
+            matches = map(_ELECTRODE.fullmatch, hdf5_object(file, "data", RecordingError))
+            self.stored = sorted(int(match[1]) for match in matches if match)
+            for position, name in zip(positions, self._names, strict=True):
+                dataset = hdf5_dataset(file, name, RecordingError)
+                shape, dtype = dataset.shape or (), dataset.dtype
+                n_samples = shape[0] if shape and n_samples is None else n_samples
+                if shape != (n_samples,) or dtype.kind not in "fiu":
+                    expected = f"{n_samples} samples, as in {self._names[0]}"
+                    raise invalid(f"{path}, {name}", f"shape {shape}, dtype {dtype}", expected)
+                dtypes.append(dtype)
+                if unwritten := never_written(dataset):
+                    self.unwritten[position] = unwritten
+        self.shape = (n_samples or 0, len(self._names))
+        self.dtype = np.result_type(*set(dtypes))
+
+    def read(self, units: Sequence[int]) -> FloatArray:
+        """Return electrodes, [n_samples, len(units)]."""
+        values: FloatArray = np.empty((len(units), self.shape[0]), dtype=self.dtype)
+        with open_hdf5(self._path, RecordingError) as file:
+            for row, unit in enumerate(units):
+                if self.shape[0]:
+                    hdf5_dataset(file, self._names[unit], RecordingError).read_direct(values[row])
+        return values.T
+
+
+class BrainTreebank(FolderDataset[BrainTreebankOptions, Trial]):
+    """The Brain Treebank as it is released; see docs/how-to/datasets/brain_treebank.md."""
+
+    name = "brain_treebank"
+    summary = "Brain Treebank: depth electrodes of 10 people who watched films, 2048 Hz (HDF5, CSV)"
+    Options = BrainTreebankOptions
+    contents = "a folder with sub_1_trial000.h5 and others, and transcripts/"
+    extra = "hdf5"
+    layout = (
+        required("neural data", "sub_*_trial*.h5", "all_subject_data/sub_*_trial*.h5"),
+        required("electrode labels", "electrode_labels/sub_*/electrode_labels.json"),
+        required("corrupted electrodes", "corrupted_elec.json"),
+        required("triggers", "subject_timings/sub_*_trial*_timings.csv"),
+        required("films of the trials", "subject_metadata/sub_*_trial*_metadata.json"),
+        required("words", "transcripts/*/features.csv"),
+        optional("regions and coordinates", "localization/sub_*/depth-wm.csv"),
+        optional("standard coordinates", "localization/elec_coords_full.csv"),
+        optional("audio and film", "media/*.wav", "media/*.mp4", boundary=PROXIES),
+    )
+    download = Download(
+        method="manual",
+        identifier="brain-treebank",
+        version=VERSION,
+        size="about 130 GB, zipped",
+        licence=LICENCE,
+        homepage=HOMEPAGE,
+        steps=(
+            f"open {HOMEPAGE} and download localization.zip, subject_timings.zip, subject_metadata.zip, "
+            "electrode_labels.zip, transcripts.zip and corrupted_elec.json",
+            "download the trials that you need, such as sub_1_trial000.h5.zip (4 to 12 GB each, unpacked)",
+            "unpack all archives into one folder",
+        ),
+        citation="Wang, C., Yaari, A. U., Singh, A. K., et al. (2024). Brain Treebank: Large-scale intracranial "
+        "recordings from naturalistic language stimuli. NeurIPS Datasets and Benchmarks. arXiv:2411.08343",
+    )
     info = DatasetInfo(source=HOMEPAGE, version=VERSION, licence=LICENCE)
 
-    def __init__(self, folder: SourceFolder, options: BrainTreebankOptions) -> None:
-        super().__init__(folder, options)
+    def _open(self) -> None:
         neural = self._neural_files()
         self._set_recordings(self._find_trials(neural))
         self.findings = tuple(self._without_neural_file(neural))
@@ -198,7 +359,11 @@ class BrainTreebankDataset(FolderDataset[BrainTreebankOptions, Trial]):
         for name in wanted:
             subject, number = parts[name]
             path = self.folder.file(f"subject_metadata/{name}_metadata.json", RecordingError)
-            trial = Trial(name, subject, _read_movie(path), neural[name], path)
+            movie = read_json(path).get("filename")
+            if not isinstance(movie, str) or not NAME_PATTERN.fullmatch(movie):
+                expected = "the film's folder in transcripts/, such as 'the-martian'"
+                raise invalid(f"{path}, key 'filename'", reprlib.repr(movie), expected)
+            trial = Trial(name, subject, movie, neural[name], path)
             session, run = ("1", number) if options.trials_are == "runs" else (number, "1")
             yield RecordingId(subject, session, run, trial.movie), trial
 
@@ -308,204 +473,3 @@ class BrainTreebankDataset(FolderDataset[BrainTreebankOptions, Trial]):
             kind: self.folder.optional(f"media/{movie}.{suffix}", StimulusError)
             for kind, suffix in MEDIA.items()
         }
-
-
-def _read_movie(path: Path) -> str:
-    movie = read_json(path).get("filename")
-    if isinstance(movie, str) and NAME_PATTERN.fullmatch(movie):
-        return movie
-    expected = "the film's folder in transcripts/, such as 'the-martian'"
-    raise invalid(f"{path}, key 'filename'", reprlib.repr(movie), expected)
-
-
-@dataclass(frozen=True)
-class Electrodes:
-    """Neural electrodes in the order of the labels; ``positions`` are their places in the unfiltered list."""
-
-    positions: tuple[int, ...]
-    units: Units
-    n_labels: int
-    findings: Findings
-    files: tuple[Path, ...]
-
-
-def clean_label(label: str) -> str:
-    """Return a label without the marks ``*``, ``#`` and ``_``."""
-    return re.sub(r"[*#_]", "", label).strip()
-
-
-def read_electrodes(
-    folder: SourceFolder, subject: str, *, atlas: str, coordinates: str
-) -> Electrodes:
-    """Return a subject's neural electrodes; every one that is left out has a finding."""
-    name = f"sub_{subject}"
-    path = folder.file(f"electrode_labels/{name}/electrode_labels.json", RecordingError)
-    labels = _labels(path, read_json_value(path))
-    corrupted_path = folder.file(CORRUPTED, RecordingError)
-    values = read_json(corrupted_path)
-    if name not in values:
-        expected = f'"{name}": a list of labels, which may be empty'
-        remedy = f'download the file again; if the subject has none, write "{name}": []'
-        found = f"keys {', '.join(values)}"
-        raise invalid(f"{corrupted_path}, key '{name}'", found, expected, remedy=remedy)
-    corrupted = _labels(corrupted_path, values[name])
-    findings = Findings(folder.where(path))
-    positions = []
-    for position, label in enumerate(labels):
-        if label.upper().startswith(_NOT_NEURAL):
-            reason, source = Reason.CHANNEL_NOT_NEURAL, "the label"
-        elif label in corrupted:
-            reason, source = Reason.CHANNEL_MARKED_BAD, CORRUPTED
-        else:
-            positions.append(position)
-            continue
-        found, remedy = f"electrode_{position}, by {source}", "nothing to do: it is left out"
-        findings.excluded(label, reason, found, "neural channels", remedy)
-    kept = [labels[position] for position in positions]
-    units, files = _units(folder, name, kept, atlas, coordinates, findings)
-    files = [path, corrupted_path, *files]
-    return Electrodes(tuple(positions), units, len(labels), findings, tuple(files))
-
-
-def _labels(path: Path, values: object) -> list[str]:
-    if not isinstance(values, list) or not all(
-        isinstance(v, str) and clean_label(v) for v in values
-    ):
-        raise invalid(path, reprlib.repr(values), "a list of texts, one label per electrode")
-    return [clean_label(value) for value in values]
-
-
-def _units(
-    folder: SourceFolder,
-    subject: str,
-    labels: list[str],
-    atlas: str,
-    coordinates: str,
-    findings: Findings,
-) -> tuple[Units, list[Path]]:
-    """Return units with regions and coordinates; those without a region have a note."""
-    regions = dict.fromkeys(labels, UNKNOWN)
-    places: dict[str, tuple[float, ...]] = {}
-    files = []
-    depth = folder.optional(f"localization/{subject}/depth-wm.csv", RecordingError)
-    if depth is not None:
-        files.append(depth)
-        table = CsvFile(depth, RecordingError)
-        table.require(("Electrode", "L", "I", "P", atlas))
-        names = [clean_label(cell) for cell in table.cells("Electrode")]
-        for row, name in enumerate(names):
-            if names.index(name) != row:
-                raise table.wrong("Electrode", row, "every electrode of a subject once")
-        known = dict(zip(names, map(str.strip, table.cells(atlas)), strict=True))
-        regions |= {n: r for n, r in known.items() if r.lower() not in _NO_REGION}
-        if coordinates == "subject":
-            places = dict(zip(names, _points(table, "LIP"), strict=True))
-    full = folder.optional("localization/elec_coords_full.csv", RecordingError)
-    if full is not None and coordinates == "standard":
-        files.append(full)
-        table = CsvFile(full, RecordingError)
-        table.require(("Subject", "Electrode", "X", "Y", "Z"))
-        owners, names = table.cells("Subject"), table.cells("Electrode")
-        rows = zip(owners, names, _points(table, "XYZ"), strict=True)
-        places = {clean_label(label): point for owner, label, point in rows if owner == subject}
-    points = np.array([places.get(label, (np.nan,) * 3) for label in labels]).reshape(-1, 3)
-    placed = np.isfinite(points).all(axis=1)
-    for label, finite in zip(labels, placed, strict=True):
-        if regions[label] == UNKNOWN:
-            findings.note(
-                label,
-                Reason.UNIT_WITHOUT_PLACE,
-                "no region" + ("" if finite else " and no coordinates"),
-                f"a row with {atlas} in localization/{subject}/depth-wm.csv",
-                f"nothing to do: the unit is kept in the region '{UNKNOWN}'",
-            )
-    units = Units(
-        ids=tuple(labels),
-        regions=tuple(regions[label] for label in labels),
-        coordinates_mm=points if placed.any() else None,
-        coordinate_frame=_FRAMES[coordinates] if placed.any() else "",
-        comparable=False,
-    )
-    return units, files
-
-
-def _points(table: CsvFile, axes: str) -> list[tuple[float, ...]]:
-    return list(zip(*(table.numbers_or_nan(axis) for axis in axes), strict=True))
-
-
-class ElectrodeSeries(StreamedSeries):
-    """Electrodes of ``f['data']['electrode_<position>']``, in the precision of the file, read one at a time.
-
-    Opening reads the shapes of all of them and none of the values. ``unwritten`` describes, by position, parts of
-    electrodes that were never stored; ``stored`` are the positions of all electrodes in the file.
-    """
-
-    unit_major = True
-
-    def __init__(self, path: Path, positions: Sequence[int]) -> None:
-        self._path = path
-        self._names = [f"data/electrode_{position}" for position in positions]
-        self.unwritten: dict[int, str] = {}
-        n_samples, dtypes = None, [np.dtype("f4")] * (not positions)
-        with open_hdf5(path, RecordingError) as file:
-            matches = map(_ELECTRODE.fullmatch, hdf5_object(file, "data", RecordingError))
-            self.stored = sorted(int(match[1]) for match in matches if match)
-            for position, name in zip(positions, self._names, strict=True):
-                dataset = hdf5_dataset(file, name, RecordingError)
-                shape, dtype = dataset.shape or (), dataset.dtype
-                n_samples = shape[0] if shape and n_samples is None else n_samples
-                if shape != (n_samples,) or dtype.kind not in "fiu":
-                    expected = f"{n_samples} samples, as in {self._names[0]}"
-                    raise invalid(f"{path}, {name}", f"shape {shape}, dtype {dtype}", expected)
-                dtypes.append(dtype)
-                if unwritten := never_written(dataset):
-                    self.unwritten[position] = unwritten
-        self.shape = (n_samples or 0, len(self._names))
-        self.dtype = np.result_type(*set(dtypes))
-
-    def read(self, units: Sequence[int]) -> FloatArray:
-        """Return electrodes, [n_samples, len(units)]."""
-        values: FloatArray = np.empty((len(units), self.shape[0]), dtype=self.dtype)
-        with open_hdf5(self._path, RecordingError) as file:
-            for row, unit in enumerate(units):
-                if self.shape[0]:
-                    hdf5_dataset(file, self._names[unit], RecordingError).read_direct(values[row])
-        return values.T
-
-
-class BrainTreebank(FolderReader):
-    """The Brain Treebank as it is released; the module's docstring describes the layout."""
-
-    name = "brain_treebank"
-    summary = "Brain Treebank: depth electrodes of 10 people who watched films, 2048 Hz (HDF5, CSV)"
-    Options = BrainTreebankOptions
-    dataset = BrainTreebankDataset
-    contents = "a folder with sub_1_trial000.h5 and others, and transcripts/"
-    extra = "hdf5"
-    layout = (
-        Expected("neural data", ("sub_*_trial*.h5", "all_subject_data/sub_*_trial*.h5")),
-        Expected("electrode labels", ("electrode_labels/sub_*/electrode_labels.json",)),
-        Expected("corrupted electrodes", ("corrupted_elec.json",)),
-        Expected("triggers", ("subject_timings/sub_*_trial*_timings.csv",)),
-        Expected("films of the trials", ("subject_metadata/sub_*_trial*_metadata.json",)),
-        Expected("words", ("transcripts/*/features.csv",)),
-        optional("regions and coordinates", "localization/sub_*/depth-wm.csv"),
-        optional("standard coordinates", "localization/elec_coords_full.csv"),
-        optional("audio and film", "media/*.wav", "media/*.mp4", boundary=PROXIES),
-    )
-    download = Download(
-        method="manual",
-        identifier="brain-treebank",
-        version=VERSION,
-        size="about 130 GB, zipped",
-        licence=LICENCE,
-        homepage=HOMEPAGE,
-        steps=(
-            f"open {HOMEPAGE} and download localization.zip, subject_timings.zip, subject_metadata.zip, "
-            "electrode_labels.zip, transcripts.zip and corrupted_elec.json",
-            "download the trials that you want, such as sub_1_trial000.h5.zip (4 to 12 GB each, unpacked)",
-            "unpack all archives into one folder",
-        ),
-        citation="Wang, C., Yaari, A. U., Singh, A. K., et al. (2024). Brain Treebank: Large-scale intracranial "
-        "recordings from naturalistic language stimuli. NeurIPS Datasets and Benchmarks. arXiv:2411.08343",
-    )

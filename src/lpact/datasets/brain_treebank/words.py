@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from lpact.codes import Reason
-from lpact.datasets._files.strict import MISSING, CsvFile, invalid, typed_column
+from lpact.datasets._files.strict import MISSING, TextTable, invalid, typed_column
 from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import words_table
 from lpact.datasets.triggers import Mark, TriggerClock
@@ -43,7 +43,7 @@ def read_words(path: Path, movie: str, findings: Findings) -> pl.DataFrame:
     a sentence. Other columns keep their names; ``source_row`` is the row in the table, from 0, and ``upos`` repeats
     ``pos``.
     """
-    table = CsvFile(path, StimulusError)
+    table = TextTable(path, StimulusError)
     table.require(("text", "start", "end", "sentence", "is_onset"))
     onset_s, offset_s = (np.array(table.numbers_or_nan(column)) for column in ("start", "end"))
     texts = [cell.strip() for cell in table.cells("text")]
@@ -90,7 +90,7 @@ def read_words(path: Path, movie: str, findings: Findings) -> pl.DataFrame:
     return words.with_columns(_annotations(table, order, set(words.columns)))
 
 
-def _sentences(table: CsvFile) -> IntArray:
+def _sentences(table: TextTable) -> IntArray:
     """Number the sentences of the table's rows."""
     onsets, texts = table.cells("is_onset"), table.cells("sentence")
     for row, cell in enumerate(onsets):
@@ -103,7 +103,7 @@ def _sentences(table: CsvFile) -> IntArray:
     return np.cumsum(begins, dtype=np.int64)
 
 
-def _glued(table: CsvFile, sentence: IntArray, order: IntArray) -> list[bool]:
+def _glued(table: TextTable, sentence: IntArray, order: IntArray) -> list[bool]:
     """Whether a word and the next one are written together in their sentence, as in ``gon`` and ``na``."""
     texts, written = table.cells("text"), table.cells("sentence")
     spans: dict[int, tuple[int, int]] = {}
@@ -127,7 +127,7 @@ def _glued(table: CsvFile, sentence: IntArray, order: IntArray) -> list[bool]:
     return [*glued, False][: order.size]
 
 
-def _annotations(table: CsvFile, order: IntArray, taken: set[str]) -> list[pl.Series]:
+def _annotations(table: TextTable, order: IntArray, taken: set[str]) -> list[pl.Series]:
     """Return the table's other columns."""
     columns = []
     for name in table.columns:
@@ -156,7 +156,7 @@ def word_times(
     ``movie_time`` the film's time in seconds. `TriggerClock` has the rules. Words between two anchors have no time if
     the film was paused or skipped somewhere between them, and no row says where.
     """
-    table = CsvFile(path, RecordingError)
+    table = TextTable(path, RecordingError)
     table.require(("type", "index", "movie_time"))
     types = table.cells("type")
     samples = np.array(table.numbers_or_nan("index"))

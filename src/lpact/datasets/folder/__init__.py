@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +25,12 @@ from lpact.datasets._files.strict import (
     M,
     Name,
     Text,
-    TsvFile,
+    TextTable,
     read_text,
     read_toml,
     validate_toml,
 )
-from lpact.datasets._folder_dataset import FolderDataset, FolderReader
+from lpact.datasets._folder_dataset import FolderDataset
 from lpact.datasets.base import (
     ITEM,
     WORD_COLUMNS,
@@ -38,6 +38,7 @@ from lpact.datasets.base import (
     Envelope,
     Epochs,
     FeatureKey,
+    OfferedFeatures,
     Recording,
     RecordingId,
     Signal,
@@ -46,7 +47,7 @@ from lpact.datasets.base import (
     Units,
     items_table,
 )
-from lpact.datasets.catalogue import Expected
+from lpact.datasets.catalogue import optional, required
 from lpact.datasets.validate import check_recording_ids
 from lpact.datasets.words_table import read_words_file
 from lpact.errors import (
@@ -202,39 +203,12 @@ def _check_stimulus_files(files: Files, folder: Path) -> None:
         )
 
 
-@dataclass(frozen=True)
-class FolderFeatures:
-    """Feature sets of one stimulus, one file each."""
-
-    paths: dict[FeatureKey, Path]
-    stimulus_where: str
-
-    def keys(self) -> Sequence[FeatureKey]:
-        """Return the available feature sets."""
-        return list(self.paths)
-
-    def load(self, key: FeatureKey) -> FloatArray:
-        """Return the features [n_words, n_columns] as they are stored."""
-        if key not in self.paths:
-            raise FeatureError(
-                "the folder does not hold these features",
-                where=self.stimulus_where,
-                got=str(key),
-                remedy="add the file features/<model>/<context>/layer-<k>_draw-<d>.npy",
-            )
-        return load_npy(self.paths[key], FeatureError)
-
-    def where(self, key: FeatureKey) -> str:
-        """Return the file of a feature set."""
-        return str(self.paths.get(key, self.stimulus_where))
-
-
 def _toml(model: type[M], path: Path, error: ErrorType) -> M:
     return validate_toml(model, read_toml(path, error), path, error)
 
 
-def _features(files: Files) -> dict[FeatureKey, Path]:
-    found: dict[FeatureKey, Path] = {}
+def _features(files: Files) -> dict[FeatureKey, OfferedFeatures]:
+    found: dict[FeatureKey, OfferedFeatures] = {}
     for name, path in files.items():
         if match := _FEATURES.fullmatch(name):
             key = FeatureKey(match[1], int(match[3]), match[2], int(match[4] or 0))
@@ -242,24 +216,97 @@ def _features(files: Files) -> dict[FeatureKey, Path]:
                 raise FeatureError(
                     "two files hold the same features",
                     where=str(path),
-                    got=f"{found[key].name} and {path.name}",
+                    got=f"{Path(found[key].where).name} and {path.name}",
                     remedy="remove one of them",
                 )
-            found[key] = path
+            found[key] = OfferedFeatures(str(path), partial(load_npy, path, FeatureError))
     return found
 
 
-class PlainFolder(FolderDataset[PluginOptions, tuple[_Header, Files]]):
-    """An opened folder."""
+def _signal(path: Path, header: _Header) -> Signal:
+    """Read ``neural.npy``; a big time series is read a few units at a time."""
+    unit = header.physical_unit or ""
+    if header.sampling_rate_hz is None or header.start_s is None:
+        return Epochs(load_npy(path, RecordingError), header.lags_ms or (), unit)
+    stored = stored_npy(path, RecordingError)
+    if stored.n_bytes >= stored_arrays.STREAM_BYTES and len(stored.shape) == 2:
+        series = stored_arrays.StoredSeries(stored, unit_axis=1)
+        return TimeSeries(series, header.sampling_rate_hz, header.start_s, unit)
+    values = load_npy(path, RecordingError)
+    return TimeSeries(values, header.sampling_rate_hz, header.start_s, unit)
 
-    def __init__(self, folder: SourceFolder, options: PluginOptions) -> None:
-        super().__init__(folder, options)
+
+def _units(path: Path, header: _Header) -> Units:
+    table = TextTable(path, RecordingError)
+    table.require(("unit", "region"))
+    check_known_columns(table, _UNIT_COLUMNS)
+    return Units(
+        tuple(table.text("unit")),
+        tuple(table.text("region")),
+        read_coordinates(table),
+        header.coordinate_frame or "",
+        header.comparable_units,
+    )
+
+
+def check_known_columns(table: TextTable, known: Sequence[str]) -> None:
+    """Raise for a column that is not known."""
+    for column in table.columns:
+        where = f"{table.path}, line 1, column '{column}'"
+        require_known(column, known, "column of units", where=where, error=RecordingError)
+
+
+def read_coordinates(table: TextTable) -> FloatArray | None:
+    """Read x, y and z of units in mm, [n_units, 3]; None if the table has none."""
+    if not any(column in table.columns for column in COORDINATE_COLUMNS):
+        return None
+    table.require(COORDINATE_COLUMNS)
+    axes = [table.numbers_or_nan(column) for column in COORDINATE_COLUMNS]
+    return np.array(axes, dtype=np.float64).T
+
+
+def _mechanisms(files: Files) -> dict[str, FloatArray]:
+    if "mechanisms.tsv" not in files:
+        return {}
+    table = TextTable(files["mechanisms.tsv"], StimulusError)
+    return {name: np.array(table.numbers(name), dtype=np.float64) for name in table.columns}
+
+
+def _envelope(files: Files) -> Envelope | None:
+    if "envelope.npy" not in files:
+        return None
+    clock = _toml(_Clock, files["envelope.toml"], StimulusError)
+    values = load_npy(files["envelope.npy"], StimulusError)
+    return Envelope(values, clock.sampling_rate_hz, clock.start_s)
+
+
+class Folder(FolderDataset[PluginOptions, tuple[_Header, Files]]):
+    """A user's own arrays in a plain folder; see docs/how-to/bring-your-own-arrays.md."""
+
+    name = "folder"
+    summary = "your own arrays, words and features from a plain folder of NPY, TSV and TOML files"
+    layout = (
+        required("source, version and licence", "dataset.toml"),
+        required("words or items", "stimuli/*/words.tsv", "stimuli/*/items.tsv"),
+        optional("mechanisms, one value per word", "stimuli/*/mechanisms.tsv"),
+        optional("running text of the stories", "stimuli/*/transcripts/*.txt"),
+        optional("stimulus audio", "stimuli/*/audio.*"),
+        optional("acoustic envelope", "stimuli/*/envelope.npy"),
+        optional("features of models", "stimuli/*/features/*/*/*.npy"),
+        required("headers of recordings", "recordings/*/recording.toml"),
+        required("neural data", "recordings/*/neural.npy"),
+        required("units", "recordings/*/units.tsv"),
+    )
+    contents = "a folder with dataset.toml, stimuli/ and recordings/"
+
+    def _open(self) -> None:
+        folder = self.folder
         top = {path.name: path for path in folder.glob("*")}
         files = {name: path for name, path in top.items() if path.is_dir() == ("." not in name)}
         _require(files, ("dataset.toml", "stimuli", "recordings"), folder.root, InputError)
         self.info = DatasetInfo(**dict(_toml(About, top["dataset.toml"], InputError)))
         self._stimuli = _find(folder, "stimuli", StimulusError)
-        self._features: dict[str, dict[FeatureKey, Path]] = {}
+        self._features: dict[str, dict[FeatureKey, OfferedFeatures]] = {}
         for name, found in self._stimuli.items():
             _check_stimulus_files(found, folder.root / "stimuli" / name)
             self._features[name] = _features(found)
@@ -293,14 +340,13 @@ class PlainFolder(FolderDataset[PluginOptions, tuple[_Header, Files]]):
         else:
             words, unknown = items_table(read_words_file(files["items.tsv"], (ITEM,)), stimulus_id)
         where = self.folder.where(files.get("words.tsv") or files["items.tsv"])
-        features = self._features[stimulus_id]
         media = {Path(name).stem: path for name, path in files.items() if name != "audio.toml"}
         return Stimulus(
             id=stimulus_id,
             words=words,
             unknown=unknown,
             where=where,
-            features=FolderFeatures(features, where) if features else None,
+            features=self._features[stimulus_id],
             mechanisms=_mechanisms(files),
             envelope=_envelope(files),
             media={kind: self.folder.relative(media[kind]) for kind in MEDIA if kind in media},
@@ -319,81 +365,3 @@ class PlainFolder(FolderDataset[PluginOptions, tuple[_Header, Files]]):
         yield self.folder.root / "dataset.toml"
         for files in (*self._stimuli.values(), *(files for _, files in self.recordings.values())):
             yield from files.values()
-
-
-def _signal(path: Path, header: _Header) -> Signal:
-    """Read ``neural.npy``; a big time series is read a few units at a time."""
-    unit = header.physical_unit or ""
-    if header.sampling_rate_hz is None or header.start_s is None:
-        return Epochs(load_npy(path, RecordingError), header.lags_ms or (), unit)
-    stored = stored_npy(path, RecordingError)
-    if stored.n_bytes >= stored_arrays.STREAM_BYTES and len(stored.shape) == 2:
-        series = stored_arrays.StoredSeries(stored, unit_axis=1)
-        return TimeSeries(series, header.sampling_rate_hz, header.start_s, unit)
-    values = load_npy(path, RecordingError)
-    return TimeSeries(values, header.sampling_rate_hz, header.start_s, unit)
-
-
-def _units(path: Path, header: _Header) -> Units:
-    table = TsvFile(path, RecordingError)
-    table.require(("unit", "region"))
-    check_known_columns(table, _UNIT_COLUMNS)
-    return Units(
-        tuple(table.text("unit")),
-        tuple(table.text("region")),
-        read_coordinates(table),
-        header.coordinate_frame or "",
-        header.comparable_units,
-    )
-
-
-def check_known_columns(table: TsvFile, known: Sequence[str]) -> None:
-    """Raise for a column that is not known."""
-    for column in table.columns:
-        where = f"{table.path}, line 1, column '{column}'"
-        require_known(column, known, "column of units", where=where, error=RecordingError)
-
-
-def read_coordinates(table: TsvFile) -> FloatArray | None:
-    """Read x, y and z of units in mm, [n_units, 3]; None if the table has none."""
-    if not any(column in table.columns for column in COORDINATE_COLUMNS):
-        return None
-    table.require(COORDINATE_COLUMNS)
-    axes = [table.numbers_or_nan(column) for column in COORDINATE_COLUMNS]
-    return np.array(axes, dtype=np.float64).T
-
-
-def _mechanisms(files: Files) -> dict[str, FloatArray]:
-    if "mechanisms.tsv" not in files:
-        return {}
-    table = TsvFile(files["mechanisms.tsv"], StimulusError)
-    return {name: np.array(table.numbers(name), dtype=np.float64) for name in table.columns}
-
-
-def _envelope(files: Files) -> Envelope | None:
-    if "envelope.npy" not in files:
-        return None
-    clock = _toml(_Clock, files["envelope.toml"], StimulusError)
-    values = load_npy(files["envelope.npy"], StimulusError)
-    return Envelope(values, clock.sampling_rate_hz, clock.start_s)
-
-
-class Folder(FolderReader):
-    """A user's own arrays in a plain folder; docs/how-to/bring-your-own-arrays.md describes the layout."""
-
-    name = "folder"
-    summary = "your own arrays, words and features from a plain folder of NPY, TSV and TOML files"
-    layout = (
-        Expected("source, version and licence", ("dataset.toml",)),
-        Expected("words or items", ("stimuli/*/words.tsv", "stimuli/*/items.tsv")),
-        Expected("mechanisms, one value per word", ("stimuli/*/mechanisms.tsv",), needed=False),
-        Expected("running text of the stories", ("stimuli/*/transcripts/*.txt",), needed=False),
-        Expected("stimulus audio", ("stimuli/*/audio.*",), needed=False),
-        Expected("acoustic envelope", ("stimuli/*/envelope.npy",), needed=False),
-        Expected("features of models", ("stimuli/*/features/*/*/*.npy",), needed=False),
-        Expected("headers of recordings", ("recordings/*/recording.toml",)),
-        Expected("neural data", ("recordings/*/neural.npy",)),
-        Expected("units", ("recordings/*/units.tsv",)),
-    )
-    dataset = PlainFolder
-    contents = "a folder with dataset.toml, stimuli/ and recordings/"

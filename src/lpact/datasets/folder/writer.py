@@ -39,21 +39,17 @@ def write_folder(dataset: Dataset, path: str | Path) -> None:
     ) as holder:
         work = Path(holder) / "dataset"
         work.mkdir()
-        _write_dataset(dataset, work)
+        _write_toml(work / "dataset.toml", vars(dataset.info))
+        ids = dataset.recording_ids()
+        (work / "stimuli").mkdir()
+        (work / "recordings").mkdir()
+        for stimulus_id in sorted({recording_id.stimulus for recording_id in ids}):
+            _write_stimulus(dataset.stimulus(stimulus_id), work / "stimuli")
+        for recording_id in ids:
+            _write_recording(dataset.recording(recording_id), work / "recordings")
         if path.exists():
             path.rmdir()
         os.rename(work, path)
-
-
-def _write_dataset(dataset: Dataset, folder: Path) -> None:
-    _write_toml(folder / "dataset.toml", vars(dataset.info))
-    ids = dataset.recording_ids()
-    (folder / "stimuli").mkdir()
-    (folder / "recordings").mkdir()
-    for stimulus_id in sorted({recording_id.stimulus for recording_id in ids}):
-        _write_stimulus(dataset.stimulus(stimulus_id), folder / "stimuli")
-    for recording_id in ids:
-        _write_recording(dataset.recording(recording_id), folder / "recordings")
 
 
 def _write_stimulus(stimulus: Stimulus, parent: Path) -> None:
@@ -80,14 +76,12 @@ def _write_stimulus(stimulus: Stimulus, parent: Path) -> None:
         path.write_text(text, encoding="utf-8", newline="\n")
     if "audio" in stimulus.media and stimulus.audio_start_s:
         _write_toml(folder / "audio.toml", {"start_s": stimulus.audio_start_s})
-    if stimulus.features is None:
-        return
-    for key in stimulus.features.keys():  # noqa: SIM118
+    for key, features in stimulus.features.items():
         context_folder = folder / "features" / _name(key.model, stimulus.where) / key.context
         context_folder.mkdir(parents=True, exist_ok=True)
         draw = f"_draw-{key.draw}" if key.draw else ""
         target = context_folder / f"layer-{key.layer}{draw}.npy"
-        np.save(target, stimulus.features.load(key), allow_pickle=False)
+        np.save(target, features.load(), allow_pickle=False)
 
 
 def _check_text_columns(stimulus: Stimulus) -> None:

@@ -1,24 +1,16 @@
 """MEG-MASC: MEG of people who listened to four stories, twice (Gwilliams et al., 2023).
 
-::
-
-    dataset_description.json                                optional: name, version, licence
-    sub-XX/ses-{0,1}/meg/
-        sub-XX_ses-Y_task-Z_meg.con                         KIT recording, 208 sensors, 1,000 Hz
-        sub-XX_ses-Y_task-Z_events.tsv                      onset, duration, trial_type, value, sample
-        sub-XX_ses-Y_task-Z_meg.json                        optional: SamplingFrequency must agree with the recording
-        sub-XX_ses-Y_task-Z_channels.tsv                    optional: channels with the status 'bad' are left out
-    stimuli/audio/<story>_<number>.wav                      optional: the sounds
-
-The folder itself, or ``bids_anonym`` in it, holds these. ``trial_type`` is a Python literal. A task is a story: the
-stimulus id is the story's name in lower case, and all recordings of a story share one stimulus, whose clock is that of
-the story's first recording. Every recording has the word times of its own events.
+docs/how-to/datasets/meg_masc.md shows the folder, which may be ``bids_anonym`` in the given one. ``trial_type`` of an
+event is a Python literal. A task is a story: the stimulus id is the story's name in lower case, and all recordings of a
+story share one stimulus, whose clock is that of the story's first recording. Every recording has the word times of its
+own events.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -31,7 +23,7 @@ from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import invalid
 from lpact.datasets._files.wav import wav_envelope
 from lpact.datasets._finding import Findings
-from lpact.datasets._folder_dataset import FolderDataset, FolderReader, check_known, no_audio
+from lpact.datasets._folder_dataset import FolderDataset, check_known, no_audio
 from lpact.datasets._mne import open_raw, open_recording
 from lpact.datasets.base import Dataset, DatasetInfo, Envelope, Recording, RecordingId, Stimulus
 from lpact.datasets.catalogue import Download, Expected
@@ -66,28 +58,85 @@ class MegMascOptions(PluginOptions):
 
     conditions: Annotated[
         tuple[Literal["sentence", "word_list", "pseudo_words"], ...], Field(min_length=1)
-    ] = Field(
-        ("sentence",),
-        description="Conditions whose words are kept: `sentence` (the stories), `word_list` (words in random order), "
-        "`pseudo_words`. Words of the others are left out, with a finding.",
-    )
-    subjects: tuple[str, ...] = Field(
-        (), description="Subjects to read, such as `01`; none: all that are in the folder."
-    )
-    envelope_rate_hz: float = Field(
-        100.0, gt=0, description="Sampling rate of the acoustic envelope made of a story's sounds."
-    )
-    envelope_lowpass_hz: float = Field(
-        10.0, gt=0, description="Cut-off of the low-pass of that envelope."
-    )
+    ] = ("sentence",)
+    """Conditions whose words are kept: `sentence` (the stories), `word_list` (words in random order), `pseudo_words`.
+    Words of the others are left out, with a finding.
+    """
+    subjects: tuple[str, ...] = ()
+    """Subjects to read, such as `01`; none: all that are in the folder."""
+    envelope_rate_hz: float = Field(100.0, gt=0)
+    """Sampling rate of the acoustic envelope made of a story's sounds."""
+    envelope_lowpass_hz: float = Field(10.0, gt=0)
+    """Cut-off of the low-pass of that envelope."""
 
 
-class MegMascDataset(FolderDataset[MegMascOptions, str]):
-    """An opened MEG-MASC folder; recordings map to the common beginning of their file names."""
+def sound_files(folder: SourceFolder) -> dict[str, Path]:
+    """Return the sound files by the names that events give them, whatever their case."""
+    found = folder.glob(f"{AUDIO}/*")
+    return {sound_name(path.name): path for path in found if path.suffix.lower() == ".wav"}
 
-    def __init__(self, folder: SourceFolder, options: MegMascOptions) -> None:
-        super().__init__(folder, options)
-        self.info = read_description(folder, _INFO)
+
+def story_envelope(
+    files: Mapping[str, Path], origins: Mapping[str, float], *, rate_hz: float, lowpass_hz: float
+) -> Envelope:
+    """Return the broadband envelope of all sounds of a story at the times ``k / rate_hz`` of its clock.
+
+    Each sound's envelope has its sample 0 at the sound's origin, and is interpolated linearly to the common times.
+    Between sounds it is 0.
+    """
+    parts = {sound: wav_envelope(files[sound], rate_hz, lowpass_hz) for sound in origins}
+    end_s = max(origins[sound] + values.size / rate_hz for sound, values in parts.items())
+    times_s = np.arange(int(np.ceil(end_s * rate_hz)) + 1) / rate_hz
+    total = np.zeros(times_s.size)
+    for sound, values in parts.items():
+        own_s = origins[sound] + np.arange(values.size) / rate_hz
+        total += np.interp(times_s, own_s, values, left=0.0, right=0.0)
+    return Envelope(total, rate_hz)
+
+
+def _expected(what: str, pattern: str, *, needed: bool = False) -> Expected:
+    return Expected(what, (pattern, f"{INSIDE}/{pattern}"), needed=needed)
+
+
+class MegMasc(FolderDataset[MegMascOptions, str]):
+    """MEG-MASC; see docs/how-to/datasets/meg_masc.md."""
+
+    name = "meg_masc"
+    summary = "MEG-MASC: 27 people listen to four stories in two sessions (KIT MEG, 208 sensors)"
+    Options = MegMascOptions
+    contents = "the folder of MEG-MASC, with sub-* (or bids_anonym/sub-*)"
+    extra = "meeg"
+    layout = (
+        _expected("recordings", f"{MEG_FOLDERS}*_meg.con", needed=True),
+        _expected("events", f"{MEG_FOLDERS}*_events.tsv", needed=True),
+        _expected("sidecars", f"{MEG_FOLDERS}*_meg.json"),
+        _expected("tables of channels", f"{MEG_FOLDERS}*_channels.tsv"),
+        _expected("description", DESCRIPTION),
+        _expected("sounds", f"{AUDIO}/*.wav"),
+    )
+    download = Download(
+        method="manual",
+        identifier="ag3kj",
+        version="2023",
+        size="roughly 80 GB",
+        licence="CC0 1.0",
+        homepage="https://osf.io/ag3kj/",
+        steps=(
+            "Download the OSF projects ag3kj, h2tzn and u5327: together they are the dataset.",
+            "Merge their files into one folder: participants.tsv, stimuli/ and all sub-* next to each other.",
+        ),
+        citation=CITATION,
+    )
+
+    def open(self, *, name: str, path: Path | None, seed: int) -> Dataset:
+        """Open the folder ``path``, or ``bids_anonym`` in it."""
+        folder = SourceFolder(path, name=name, expected=self.contents)
+        inside = folder.optional(INSIDE)
+        entered = inside if inside is not None and not folder.glob("sub-*") else path
+        return super().open(name=name, path=entered, seed=seed)
+
+    def _open(self) -> None:
+        self.info = read_description(self.folder, _INFO)
         self._set_recordings(self._find_recordings())
         self._events: dict[RecordingId, RecordingEvents] = {}
         self._words: dict[str, StoryWords] = {}
@@ -120,9 +169,10 @@ class MegMascDataset(FolderDataset[MegMascOptions, str]):
 
     def _recording(self, recording_id: RecordingId, files: str) -> Recording:
         path = self.folder.file(f"{files}_meg.con", RecordingError)
-        found = open_recording(
+        recording, _ = open_recording(
             self.folder,
             path,
+            recording_id,
             wanted=("mag", "grad"),
             comparable=True,
             sidecar=self.folder.optional(f"{files}_meg.json", RecordingError),
@@ -132,13 +182,10 @@ class MegMascDataset(FolderDataset[MegMascOptions, str]):
         )
         events, words = self._read_events(recording_id), self._story(recording_id.stimulus)
         timing = Findings(self.folder.where(events.path))
-        return Recording(
-            id=recording_id,
-            signal=found.signal,
-            units=found.units,
-            where=self.folder.where(path),
+        return replace(
+            recording,
             word_onsets_s=words.times_s(events, timing),
-            findings=(*found.findings, *events.findings, *timing),
+            findings=(*recording.findings, *events.findings, *timing),
         )
 
     def _stimulus(self, stimulus_id: str) -> Stimulus:
@@ -226,70 +273,3 @@ class MegMascDataset(FolderDataset[MegMascOptions, str]):
             )
         self._words[story] = words
         return words
-
-
-def sound_files(folder: SourceFolder) -> dict[str, Path]:
-    """Return the sound files by the names that events give them, whatever their case."""
-    found = folder.glob(f"{AUDIO}/*")
-    return {sound_name(path.name): path for path in found if path.suffix.lower() == ".wav"}
-
-
-def story_envelope(
-    files: Mapping[str, Path], origins: Mapping[str, float], *, rate_hz: float, lowpass_hz: float
-) -> Envelope:
-    """Return the broadband envelope of all sounds of a story at the times ``k / rate_hz`` of its clock.
-
-    Each sound's envelope has its sample 0 at the sound's origin, and is interpolated linearly to the common times.
-    Between sounds it is 0.
-    """
-    parts = {sound: wav_envelope(files[sound], rate_hz, lowpass_hz) for sound in origins}
-    end_s = max(origins[sound] + values.size / rate_hz for sound, values in parts.items())
-    times_s = np.arange(int(np.ceil(end_s * rate_hz)) + 1) / rate_hz
-    total = np.zeros(times_s.size)
-    for sound, values in parts.items():
-        own_s = origins[sound] + np.arange(values.size) / rate_hz
-        total += np.interp(times_s, own_s, values, left=0.0, right=0.0)
-    return Envelope(total, rate_hz)
-
-
-def _expected(what: str, pattern: str, *, needed: bool = False) -> Expected:
-    return Expected(what, (pattern, f"{INSIDE}/{pattern}"), needed=needed)
-
-
-class MegMasc(FolderReader):
-    """MEG-MASC; the module's docstring describes the layout."""
-
-    name = "meg_masc"
-    summary = "MEG-MASC: 27 people listen to four stories in two sessions (KIT MEG, 208 sensors)"
-    Options = MegMascOptions
-    dataset = MegMascDataset
-    contents = "the folder of MEG-MASC, with sub-* (or bids_anonym/sub-*)"
-    extra = "meeg"
-    layout = (
-        _expected("recordings", f"{MEG_FOLDERS}*_meg.con", needed=True),
-        _expected("events", f"{MEG_FOLDERS}*_events.tsv", needed=True),
-        _expected("sidecars", f"{MEG_FOLDERS}*_meg.json"),
-        _expected("tables of channels", f"{MEG_FOLDERS}*_channels.tsv"),
-        _expected("description", DESCRIPTION),
-        _expected("sounds", f"{AUDIO}/*.wav"),
-    )
-    download = Download(
-        method="manual",
-        identifier="ag3kj",
-        version="2023",
-        size="roughly 80 GB",
-        licence="CC0 1.0",
-        homepage="https://osf.io/ag3kj/",
-        steps=(
-            "Download the OSF projects ag3kj, h2tzn and u5327: together they are the dataset.",
-            "Merge their files into one folder: participants.tsv, stimuli/ and all sub-* beside one another.",
-        ),
-        citation=CITATION,
-    )
-
-    def open(self, *, name: str, path: Path | None, seed: int) -> Dataset:
-        """Open the folder ``path``, or ``bids_anonym`` in it."""
-        folder = SourceFolder(path, name=name, expected=self.contents)
-        inside = folder.optional(INSIDE)
-        entered = inside if inside is not None and not folder.glob("sub-*") else path
-        return super().open(name=name, path=entered, seed=seed)

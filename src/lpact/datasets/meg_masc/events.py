@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from lpact.codes import Reason
-from lpact.datasets._files.strict import TsvFile, invalid
+from lpact.datasets._files.strict import TextTable, invalid
 from lpact.datasets._finding import Finding, Findings
 from lpact.datasets._folder_dataset import words_table
 from lpact.datasets._mne import sample_mismatch
@@ -116,7 +116,7 @@ def read_events(path: Path, where: str, rate_hz: float | None) -> RecordingEvent
 
     A word's time is ``onset``; another ``sample`` at that rate is an error. Phonemes are not kept.
     """
-    table = TsvFile(path, RecordingError)
+    table = TextTable(path, RecordingError)
     table.require(("onset", "duration", "trial_type"))
     onsets_s, durations_s = table.numbers("onset"), table.numbers_or_nan("duration")
     if rate_hz is not None and "sample" in table.columns:

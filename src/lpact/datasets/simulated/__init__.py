@@ -36,23 +36,3 @@ nor, for the mechanisms, of each other.
 Every number comes from a stream keyed by seed, dataset name and its own place: a recording can be
 made without the others, in any order and process.
 """
-
-from __future__ import annotations
-
-from lpact.datasets.simulated.brain import Gains
-from lpact.datasets.simulated.dataset import Simulated, SimulatedDataset
-from lpact.datasets.simulated.features import column_groups
-from lpact.datasets.simulated.latents import ContextualLatents, Drifts, Latents
-from lpact.datasets.simulated.options import MECHANISMS, SimulatedOptions
-
-__all__ = [
-    "MECHANISMS",
-    "ContextualLatents",
-    "Drifts",
-    "Gains",
-    "Latents",
-    "Simulated",
-    "SimulatedDataset",
-    "SimulatedOptions",
-    "column_groups",
-]

@@ -203,8 +203,7 @@ def word_response(options: SimulatedOptions, latents: Latents, gains: Gains) -> 
 
 def _signs(options: SimulatedOptions) -> FloatArray:
     """Every other unit goes down where its neighbours go up, [n_units]."""
-    signs: FloatArray = np.where(np.arange(options.n_units) % 2, -1.0, 1.0)
-    return signs
+    return np.where(np.arange(options.n_units) % 2, -1.0, 1.0)
 
 
 def _sound(options: SimulatedOptions, envelope: Envelope, times_s: FloatArray) -> FloatArray:
@@ -212,8 +211,7 @@ def _sound(options: SimulatedOptions, envelope: Envelope, times_s: FloatArray) -
     heard_s = envelope.start_s + np.arange(envelope.values.size) / envelope.sampling_rate_hz
     delayed = np.interp(times_s - SOUND_DELAY_S, heard_s, envelope.values)
     course = (delayed - delayed.mean()) / delayed.std()
-    planted: FloatArray = options.snr * SOUND_GAIN * np.outer(course, _signs(options))
-    return planted
+    return options.snr * SOUND_GAIN * np.outer(course, _signs(options))
 
 
 def _drift(
@@ -222,8 +220,7 @@ def _drift(
     """Planted drift of every unit, ``snr Σ_k g_k d_k(t)``, [n_times, n_units]; 0 if not planted."""
     if "drift" not in options.truths:
         return np.zeros((len(times_s), options.n_units))
-    drift: FloatArray = options.snr * (latents.drifts.at(times_s) @ gains.drift)
-    return drift
+    return options.snr * (latents.drifts.at(times_s) @ gains.drift)
 
 
 def _noise(
@@ -284,8 +281,7 @@ def kernel_window_mean(lag_s: float) -> float:
 
 def _shape(delay_s: FloatArray) -> FloatArray:
     x = np.maximum(delay_s, 0.0) / PEAK_S
-    shape: FloatArray = (x * np.exp(1.0 - x)) ** KERNEL_ORDER
-    return shape
+    return (x * np.exp(1.0 - x)) ** KERNEL_ORDER
 
 
 @cache
@@ -297,8 +293,7 @@ def _shape_window_mean(lag_s: float) -> float:
 def hrf(delay_s: FloatArray) -> FloatArray:
     """Canonical double-gamma haemodynamic response, ``t⁵e⁻ᵗ/Γ(6) − t¹⁵e⁻ᵗ/(6 Γ(16))``, t in s."""
     t = np.maximum(delay_s, 0.0)
-    response: FloatArray = np.exp(-t) * (t**5 / gamma(6.0) - t**15 / (6.0 * gamma(16.0)))
-    return response
+    return np.exp(-t) * (t**5 / gamma(6.0) - t**15 / (6.0 * gamma(16.0)))
 
 
 def design_matrix(

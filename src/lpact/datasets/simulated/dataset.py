@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from copy import copy
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -34,17 +36,31 @@ LICENCE = "CC0-1.0"
 HEAD_RADIUS_MM = 70.0
 
 
-class SimulatedDataset(Dataset):
-    """A study with known truth. Stimuli are made once; every recording is made on its own."""
+class Simulated(Dataset, DatasetReader):
+    """Studies with known truth: nothing, drift, nuisance, lexical, predictive, relational, mechanism.
 
-    def __init__(self, options: SimulatedOptions, *, name: str, seed: int) -> None:
-        self.options = options
-        self.info = DatasetInfo(
-            source="lpact simulation", version=GENERATOR_VERSION, licence=LICENCE
-        )
-        self._streams = Streams(seed, name)
-        self._vocabulary: Vocabulary | None = None
-        self._stimuli: dict[str, Stimulus] = {}
+    They are a function of options, name and seed. Stimuli are made once; every recording is made on its own.
+    """
+
+    name = "simulated"
+    summary = "simulated studies with known truth"
+    Options = SimulatedOptions
+    needs_path = False
+    info = DatasetInfo(source="lpact simulation", version=GENERATOR_VERSION, licence=LICENCE)
+    options: SimulatedOptions
+    _streams: Streams
+    _stimuli: dict[str, Stimulus]
+    _known: dict[str, SimulatedFeatures]
+
+    def open(self, *, name: str, path: Path | None, seed: int) -> Simulated:  # noqa: ARG002
+        """Open the simulated dataset ``name``."""
+        opened = copy(self)
+        opened._streams, opened._stimuli, opened._known = Streams(seed, name), {}, {}
+        return opened
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        return make_vocabulary(self.options, self._streams)
 
     def recording_ids(self) -> list[RecordingId]:
         """Return every recording, sorted."""
@@ -64,14 +80,10 @@ class SimulatedDataset(Dataset):
     def recording(self, recording_id: RecordingId) -> Recording:
         """Generate one recording."""
         where = f"simulated dataset '{self._streams.dataset}', recording {recording_id}"
-        if recording_id not in self.recording_ids():
-            raise RecordingError(
-                "the simulated dataset has no such recording",
-                where=where,
-                remedy="raise n_subjects, n_sessions or n_runs",
-            )
+        known_ids = map(str, self.recording_ids())
+        require_known(str(recording_id), known_ids, "recording", where=where, error=RecordingError)
         stimulus = self.stimulus(recording_id.stimulus)
-        known = self._known(recording_id.stimulus)
+        known = self._known[recording_id.stimulus]
         place = (recording_id.subject, recording_id.session, recording_id.run)
         signal = make_signal(
             self.options,
@@ -91,14 +103,10 @@ class SimulatedDataset(Dataset):
             self._stimuli[stimulus_id] = self._make_stimulus(stimulus_id)
         return self._stimuli[stimulus_id]
 
-    def _known(self, stimulus_id: str) -> SimulatedFeatures:
-        features = self.stimulus(stimulus_id).features
-        assert isinstance(features, SimulatedFeatures)
-        return features
-
     def latents(self, stimulus_id: str) -> Latents:
         """Return the known truth about a stimulus' words."""
-        return self._known(stimulus_id).latents
+        self.stimulus(stimulus_id)
+        return self._known[stimulus_id].latents
 
     def gains(self, recording_id: RecordingId) -> Gains:
         """Return the known truth about a recording's units."""
@@ -120,17 +128,16 @@ class SimulatedDataset(Dataset):
         return [SourceFile("generated:simulated", len(text.encode()), digest, LICENCE)]
 
     def _make_stimulus(self, stimulus_id: str) -> Stimulus:
-        options, streams = self.options, self._streams
-        if self._vocabulary is None:
-            self._vocabulary = make_vocabulary(options, streams)
-        vocabulary = self._vocabulary
+        options, streams, vocabulary = self.options, self._streams, self._vocabulary
         words = make_words(options, vocabulary, streams.rng("words", stimulus_id))
         latents = make_latents(words, vocabulary, options, streams.rng("latents", stimulus_id))
+        known = SimulatedFeatures(stimulus_id, options, streams, vocabulary, words, latents)
+        self._known[stimulus_id] = known
         return Stimulus(
             id=stimulus_id,
             words=words.frame(vocabulary),
             where=f"simulated dataset '{streams.dataset}', stimulus '{stimulus_id}'",
-            features=SimulatedFeatures(stimulus_id, options, streams, vocabulary, words, latents),
+            features=known.offered(),
             mechanisms={}
             if options.text == "prose"
             else {
@@ -156,20 +163,6 @@ class SimulatedDataset(Dataset):
             coordinates_mm=HEAD_RADIUS_MM * place,
             coordinate_frame="head",
         )
-
-
-class Simulated(DatasetReader):
-    """Studies with known truth: nothing, drift, nuisance, lexical, predictive, relational, mechanism."""
-
-    name = "simulated"
-    summary = "simulated studies with known truth"
-    Options = SimulatedOptions
-    needs_path = False
-
-    def open(self, *, name: str, path: Path | None, seed: int) -> SimulatedDataset:  # noqa: ARG002
-        """Open the simulated dataset ``name``; it is a function of options, name and seed."""
-        assert isinstance(self.options, SimulatedOptions)
-        return SimulatedDataset(self.options, name=name, seed=seed)
 
 
 def _read_only(values: FloatArray) -> FloatArray:

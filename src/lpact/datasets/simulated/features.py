@@ -17,18 +17,16 @@ only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
-from lpact.datasets.base import FeatureKey
+from lpact.datasets.base import FeatureKey, OfferedFeatures
 from lpact.datasets.simulated.latents import ContextualLatents, Latents, make_contextual
 from lpact.datasets.simulated.options import MECHANISMS, SimulatedOptions
 from lpact.datasets.simulated.streams import Streams, ar1, standardise
 from lpact.datasets.simulated.words import Vocabulary, Words
-from lpact.errors import FeatureError, did_you_mean
 from lpact.math.types import FloatArray
 
 MODELS = ("integrated", "predictive", "lexical", "drift", "null", "nuisance")
@@ -71,26 +69,26 @@ class SimulatedFeatures:
     words: Words
     latents: Latents
 
-    def keys(self) -> Sequence[FeatureKey]:
-        """Return the available feature sets."""
-        return [
+    def offered(self) -> dict[FeatureKey, OfferedFeatures]:
+        """Return every feature set."""
+        where = f"simulated dataset '{self.streams.dataset}', stimulus '{self.stimulus_id}', model"
+        keys = (
             FeatureKey(model, layer, context, draw)
             for model in MODELS
             for layer in range(self.options.n_layers)
             for context, n_draws in DRAWS.items()
             for draw in range(n_draws)
-        ]
-
-    def where(self, key: FeatureKey) -> str:
-        """Name a feature set in messages."""
-        return (
-            f"simulated dataset '{self.streams.dataset}', stimulus '{self.stimulus_id}', model "
-            f"'{key.model}', layer {key.layer}, context '{key.context}', draw {key.draw}"
         )
+        return {
+            key: OfferedFeatures(
+                f"{where} '{key.model}', layer {key.layer}, context '{key.context}', draw {key.draw}",
+                partial(self.load, key),
+            )
+            for key in keys
+        }
 
     def load(self, key: FeatureKey) -> FloatArray:
         """Return the features [n_words, n_columns]."""
-        self._check(key)
         if key.context == "untrained":
             return self._untrained(key)
         if key.model in CONTEXT_FREE and key.context != "static":
@@ -135,19 +133,6 @@ class SimulatedFeatures:
         if key.model == "integrated":
             for index, mechanism in enumerate(MECHANISMS):
                 self._blend(features, groups[mechanism], latents.mechanisms[:, index, None])
-
-    def _check(self, key: FeatureKey) -> None:
-        if key not in self.keys():
-            models = did_you_mean(key.model, MODELS) if key.model not in MODELS else ""
-            contexts = did_you_mean(key.context, DRAWS) if key.context not in DRAWS else ""
-            raise FeatureError(
-                "the simulated dataset does not offer these features",
-                where=self.where(key),
-                got=str(key),
-                remedy=models
-                or contexts
-                or f"choose a layer below {self.options.n_layers} and a draw below {DRAWS[key.context]}",
-            )
 
     @property
     def _n_columns(self) -> int:
@@ -199,8 +184,7 @@ class SimulatedFeatures:
         static = FeatureKey(model, 0, "static")
         vectors = self.vocabulary.vectors
         table[:, columns] = vectors @ self._weights("lexical", static, vectors, columns)
-        vectors_of_words: FloatArray = table[self.words.type_index]
-        return vectors_of_words
+        return table[self.words.type_index]
 
     def _untrained(self, key: FeatureKey) -> FloatArray:
         """Random projections of word length, place in the sentence and hashed word identity."""

@@ -292,5 +292,4 @@ def _transitions(vectors: FloatArray, story: IntArray) -> FloatArray:
 
 def _begins(ids: IntArray) -> BoolArray:
     """Return at which rows a new id begins."""
-    starts: BoolArray = np.append(True, np.diff(ids) != 0)
-    return starts
+    return np.append(True, np.diff(ids) != 0)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 
 from lpact.datasets.fetch import Progress
+from lpact.datasets.series import ahead
 from lpact.errors import FeatureError
 from lpact.features.language.extra import require
 from lpact.features.language.feature_set import RECORD, FeatureSet, FeatureSetWriter, open_set
@@ -27,8 +27,6 @@ from lpact.features.language.tokens import WordTokens
 from lpact.features.models import SENTENCE_RESET, STATIC, UNTRAINED, ExtractionCost
 from lpact.math.seeding import keyed_rng
 from lpact.validation import config_digest
-
-T = TypeVar("T")
 
 EXTRACTION_VERSION = 1
 """Raised whenever the same inputs give other numbers."""
@@ -226,13 +224,13 @@ class Extraction:
 
     def _facts(self, reader: StoryReader) -> dict[str, Any]:
         """Facts about the extraction that the features do not depend on."""
-        model, limits = reader.model, reader.model.limits(self.options)
+        model, (room, stride) = reader.model, reader.model.limits(self.options)
         rows = reader.unknown_words()
         words = [word for story in self.stories for word in story.words]
         n_skipped, skipped = self.skipped_text()
         return {
-            "room_tokens": limits.room,
-            "stride_of_room": limits.stride,
+            "room_tokens": room,
+            "stride_of_room": stride,
             "tokens_per_word": reader.tokens_per_word(),
             "n_unknown_words": len(rows),
             "unknown_words": list(dict.fromkeys(words[row] for row in rows))[:SHOWN_WORDS],
@@ -245,21 +243,6 @@ class Extraction:
             "transformers": str(require("transformers").__version__),
             "torch": str(require("torch").__version__),
         }
-
-
-@contextmanager
-def ahead(items: Iterator[T]) -> Iterator[Iterator[T]]:
-    """An iterator whose next item is made in another thread while the last one is processed."""
-    with ThreadPoolExecutor(1, "lpact-ahead") as pool:
-        end = object()
-        coming = [pool.submit(next, items, end)]
-
-        def one_by_one() -> Iterator[T]:
-            while (item := coming.pop().result()) is not end:
-                coming.append(pool.submit(next, items, end))
-                yield cast(T, item)
-
-        yield one_by_one()
 
 
 def _write(writer: FeatureSetWriter, rows: Rows, where: str) -> int:

@@ -71,15 +71,6 @@ class FeatureSet:
             raise FeatureError(what, where=str(self.path), got=layer, expected=expected)
         return self._read("hidden", layer)
 
-    def check(self) -> None:
-        """Raise `FeatureError` if files are missing or truncated; their content is checked on reading."""
-        hidden = self.path / ARRAYS / "hidden"
-        with _damage(hidden):
-            array = require("zarr").open_array(str(hidden), mode="r")
-            sizes = {place.stat().st_size for place in (hidden / "c").rglob("*") if place.is_file()}
-            if array.nchunks_initialized < array.nchunks or len(sizes) > 1:
-                raise ValueError("files are missing or truncated")
-
     def files(self, checksums: Checksums) -> dict[str, tuple[Path, str]]:
         """Files of the arrays, headers included, by their names in the set, with place and SHA-256."""
         return array_files(self.path, checksums)

@@ -101,12 +101,6 @@ class ModelFolder:
         text = config.get_text_config() if hasattr(config, "get_text_config") else config
         return int(text.num_hidden_layers), int(text.hidden_size)
 
-    def own_half_precision(self) -> str:
-        """The half precision that the model was stored in, or float16."""
-        text = self.config.get("text_config", self.config)
-        stored = str(text.get("dtype", text.get("torch_dtype", "")))
-        return "bfloat16" if "bfloat16" in stored else "float16"
-
 
 def declared_kind(architectures: Sequence[object]) -> Kind | None:
     """How a model predicts, by the names of its architectures; None if they do not say."""

@@ -20,14 +20,6 @@ _UNLIMITED = 10**6
 """Tokenizers without a limit report a huge one."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Tokens of a passage in one pass (``room``), without those that the model adds, and the stride."""
-
-    room: int
-    stride: int
-
-
 @dataclass
 class LanguageModel:
     """A model and its tokenizer. ``start`` and ``end`` are tokens around a passage; ``width`` is that of a state."""
@@ -55,8 +47,11 @@ class LanguageModel:
         """Number of parameters, each counted once."""
         return sum(p.numel() for p in self.network.parameters())
 
-    def limits(self, options: ReadingOptions) -> Limits:
-        """Window and stride of a story; raises `ConfigError` if they do not fit the model."""
+    def limits(self, options: ReadingOptions) -> tuple[int, int]:
+        """Tokens of a passage in one pass, without those that the model adds, and the stride.
+
+        Raises `ConfigError` if they do not fit the model.
+        """
         added = len(self.start) + len(self.end)
         most = self.most_tokens
         window = options.window_tokens or min(DEFAULT_WINDOW, most or DEFAULT_WINDOW)
@@ -71,12 +66,12 @@ class LanguageModel:
         if room - stride < options.min_context_tokens:
             expected = f"at most {room - stride}: window {window} − {added} added − stride {stride}"
             raise _cannot("min_context_tokens", options.min_context_tokens, expected)
-        return Limits(room, stride)
+        return room, stride
 
     def word_room(self, options: ReadingOptions) -> int:
         """Tokens of a passage that is read for one word, without added tokens and a mask."""
         added = len(self.start) + len(self.end)
-        window = self.limits(options).room + added
+        window = self.limits(options)[0] + added
         most = min(options.word_context_tokens or window, window)
         return max(2, most - added - (self.kind == "masked"))
 
@@ -112,8 +107,7 @@ def load_model(
     folder: ModelFolder, options: ReadingOptions, *, seed: int | None = None
 ) -> LanguageModel:
     """Read a model from its folder; with a ``seed``, the same architecture with random weights."""
-    transformers = require("transformers")
-    require("torch")
+    transformers, torch = require("transformers"), require("torch")
     if folder.gguf is not None:
         require("accelerate", extra="gguf")
     with _quiet(transformers), _named(folder):
@@ -125,10 +119,13 @@ def load_model(
         if seed is None:
             network, has_head = _read_weights(auto, folder, config)
         else:
-            network, has_head = _draw_weights(auto, config, seed), True
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                network = auto.from_config(config, dtype=torch.float32)
+            has_head = True
     dtype = resolve_precision(folder, options)
     device = check_device(options.device)
-    network = network.to(device=device, dtype=getattr(require("torch"), dtype)).eval()
+    network = network.to(device=device, dtype=getattr(torch, dtype)).eval()
     model = LanguageModel(folder, kind, network, tokenizer, device, dtype, has_head)
     if kind == "causal":
         _check_causal(model)
@@ -171,7 +168,11 @@ def resolve_precision(folder: ModelFolder, options: ReadingOptions) -> str:
     """The precision that is computed in."""
     if options.precision != "auto":
         return options.precision
-    return folder.own_half_precision() if options.device.startswith("cuda") else "float32"
+    if not options.device.startswith("cuda"):
+        return "float32"
+    stored = folder.config.get("text_config", folder.config)
+    half = str(stored.get("dtype", stored.get("torch_dtype", "")))
+    return "bfloat16" if "bfloat16" in half else "float16"
 
 
 def check_device(device: str) -> str:
@@ -235,13 +236,6 @@ def _read_weights(auto: Any, folder: ModelFolder, config: Any) -> tuple[Any, boo
             remedy="fetch the model again, with all its files",
         )
     return network, not missing
-
-
-def _draw_weights(auto: Any, config: Any, seed: int) -> Any:
-    torch = require("torch")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return auto.from_config(config, dtype=torch.float32)
 
 
 def _frame(tokenizer: Any, kind: Kind) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -156,15 +156,12 @@ class StoryReader:
                 remedy="lower it, leave it out, or raise word_context_tokens and window_tokens",
             )
 
-    def _hides_future(self) -> bool:
-        return self.options.future == "hidden" and self.model.kind == "masked"
-
     def _by_word(self, context: str) -> bool:
         """Whether every word has its own passage."""
         if context == STATIC:
             return False
         fresh = context in WORD_BY_WORD or self.options.words_before(context) is not None
-        return fresh or self._hides_future()
+        return fresh or (self.options.future == "hidden" and self.model.kind == "masked")
 
     def _tokens(self, story: Story) -> WordTokens:
         """Tokens of a whole story, cached: they are the same in every context."""
@@ -181,9 +178,9 @@ class StoryReader:
         if self._by_word(context):
             yield from self._word_sequences(context, draw, story)
             return
-        limits = self.model.limits(self.options)
+        room, stride = self.model.limits(self.options)
         # If the model sees the future, half of the stride is for the words after.
-        overhang = limits.stride // 2 if self.model.kind == "masked" else 0
+        overhang = stride // 2 if self.model.kind == "masked" else 0
         for first, stop in stretches(context, story):
             rows = story.first_row + np.arange(first, stop)
             tokens = self._tokens(story)
@@ -191,8 +188,8 @@ class StoryReader:
                 (tokens,) = self._tokenise([story.piece(first, stop)], [rows])
             for window in cut(
                 tokens,
-                room=limits.room,
-                stride=limits.stride,
+                room=room,
+                stride=stride,
                 overhang=overhang,
                 place=lambda word, first=first: self._place(story, first + word),  # type: ignore[misc]
             ):
@@ -268,10 +265,10 @@ class StoryReader:
             sizes = np.minimum(end - begin[word - reach], model.word_room(self.options)) + added
             probes = end - begin + 1 if model.kind == "masked" else 0
             return int((sizes * (1 + probes)).sum())
-        limits = model.limits(self.options)
+        room, stride = model.limits(self.options)
         n_tokens = int(end[-1] - begin[0])
-        n_windows = 1 + max(0, -(-(n_tokens - limits.room) // limits.stride))
-        size = min(n_tokens, limits.room) + added
+        n_windows = 1 + max(0, -(-(n_tokens - room) // stride))
+        size = min(n_tokens, room) + added
         # Every token of a masked model that sees the future is masked in a copy of its window.
         return size * n_windows * (1 + (n_tokens // n_windows if model.kind == "masked" else 0))
 

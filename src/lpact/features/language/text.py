@@ -92,17 +92,10 @@ def read_stories(
 ) -> list[Story]:
     """Return the stories of a words table, in its order.
 
-    Parameters
-    ----------
-    words
-        Column ``word``; optional ``story_id`` (else all words are one story), ``sentence_id``, and ``space_after``
-        (yes or no) or Universal Dependencies' ``misc`` (``SpaceAfter=No``).
-    where
-        The table's name in messages.
-    transcripts
-        Text of every story by its id, which replaces the joined words.
-    joiner
-        Text between two words, unless the table says otherwise.
+    ``words`` has the column ``word`` and may have ``story_id`` (without it, all words are one story), ``sentence_id``,
+    and ``space_after`` (yes or no) or Universal Dependencies' ``misc`` (``SpaceAfter=No``). ``where`` is the table's
+    name in messages. Words are joined by ``joiner`` unless the table says otherwise; ``transcripts``, the text of every
+    story by its id, replace the joined words.
     """
     cells = _cells(words, where)
     bounds = _bounds(words, where)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.features.mechanisms import (
-    ComputedMechanism,
+    Mechanism,
     MechanismInputs,
     Missing,
     WordValues,
@@ -20,7 +20,7 @@ from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.registry import PluginOptions
 
 
-class Surprisal(ComputedMechanism):
+class Surprisal(Mechanism):
     """−log2 p(word | words before), in bits (Hale 2001; Levy 2008)."""
 
     name = "surprisal"
@@ -28,7 +28,7 @@ class Surprisal(ComputedMechanism):
     reads_parse = False
     needs = "a language model's word probabilities"
 
-    def from_inputs(self, inputs: MechanismInputs) -> FloatArray | Missing:
+    def compute(self, inputs: MechanismInputs) -> FloatArray | Missing:
         """Return the language model's surprisal, in bits."""
         if isinstance(inputs.language, Missing):
             return inputs.language
@@ -38,15 +38,13 @@ class Surprisal(ComputedMechanism):
 class TransitionOptions(PluginOptions):
     """Options of `semantic_transition`."""
 
-    context_words: Annotated[int, Field(ge=1)] = Field(
-        10, description="Words before the word, in the same story, that make up its context."
-    )
-    layer: Annotated[int, Field(ge=0)] | None = Field(
-        None, description="Layer whose states are compared; none: static vectors of the words."
-    )
+    context_words: Annotated[int, Field(ge=1)] = 10
+    """Words before the word, in the same story, that make up its context."""
+    layer: Annotated[int, Field(ge=0)] | None = None
+    """Layer whose states are compared; none: static vectors of the words."""
 
 
-class SemanticTransition(ComputedMechanism):
+class SemanticTransition(Mechanism):
     """1 − r(v_i, mean of v_{i−K} … v_{i−1}), r over dimensions (Frank & Willems 2017; Broderick et al. 2018).
 
     v are vectors of the words, K is `context_words` or as many as the story has. The first word of a story has no
@@ -59,7 +57,7 @@ class SemanticTransition(ComputedMechanism):
     needs = "semantic vectors of the words, from a language model"
     Options = TransitionOptions
 
-    def from_inputs(self, inputs: MechanismInputs) -> FloatArray | Missing:
+    def compute(self, inputs: MechanismInputs) -> FloatArray | Missing:
         """Compare each word's vector with the mean of those before it."""
         options = cast(TransitionOptions, self.options)
         if isinstance(inputs.language, Missing):
@@ -94,17 +92,13 @@ def transitions(
 class UpdateOptions(PluginOptions):
     """Options of `context_update`."""
 
-    of: Literal["state", "prediction"] = Field(
-        "state",
-        description="What the word changes: `state` (hidden state of the model) or `prediction` "
-        "(entropy of the next token).",
-    )
-    layer: Annotated[int, Field(ge=0)] | None = Field(
-        None, description="Layer whose states are compared under `state`; none: the last layer."
-    )
+    of: Literal["state", "prediction"] = "state"
+    """What the word changes: `state` (hidden state of the model) or `prediction` (entropy of the next token)."""
+    layer: Annotated[int, Field(ge=0)] | None = None
+    """Layer whose states are compared under `state`; none: the last layer."""
 
 
-class ContextUpdate(ComputedMechanism):
+class ContextUpdate(Mechanism):
     """Change of a language model's state or prediction from the word before to this word.
 
     `state`: 1 − r(h_i, h_{i−1}), r over dimensions of the hidden state (after Rabovsky et al. 2018); 1 for the
@@ -118,7 +112,7 @@ class ContextUpdate(ComputedMechanism):
     needs = "a language model's hidden states or entropy"
     Options = UpdateOptions
 
-    def from_inputs(self, inputs: MechanismInputs) -> FloatArray | Missing:
+    def compute(self, inputs: MechanismInputs) -> FloatArray | Missing:
         """Compare each word's state or entropy with that of the word before."""
         options = cast(UpdateOptions, self.options)
         if isinstance(inputs.language, Missing):
@@ -183,5 +177,4 @@ def _unit_rows(values: FloatArray) -> FloatArray:
     centred -= centred.mean(axis=1, keepdims=True)
     centred[values.min(axis=1) == values.max(axis=1)] = 0.0
     norm = np.linalg.norm(centred, axis=1, keepdims=True)
-    unit: FloatArray = centred / np.where(norm > 0, norm, 1.0)
-    return unit
+    return centred / np.where(norm > 0, norm, 1.0)

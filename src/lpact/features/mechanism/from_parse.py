@@ -9,7 +9,7 @@ from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.features.language.text import check_filled
-from lpact.features.mechanisms import ComputedMechanism, MechanismInputs, Missing, Parse, begins
+from lpact.features.mechanisms import Mechanism, MechanismInputs, Missing, Parse, begins
 from lpact.math.dependencies import ROOT, clause_starts, closing_subtrees, integration_cost
 from lpact.math.types import BoolArray, FloatArray
 from lpact.registry import PluginOptions
@@ -17,7 +17,7 @@ from lpact.registry import PluginOptions
 NOT_COUNTED = ("punct", "root")
 
 
-class DependencyIntegration(ComputedMechanism):
+class DependencyIntegration(Mechanism):
     """Σ |i − h_i| over dependencies whose later end is the word (Gibson 2000; Temperley 2007).
 
     i is a word, h_i its head; distances are in words. `punct` and `root` are not counted.
@@ -28,7 +28,7 @@ class DependencyIntegration(ComputedMechanism):
     reads_language = False
     needs = "a dependency parse"
 
-    def from_inputs(self, inputs: MechanismInputs) -> FloatArray | Missing:
+    def compute(self, inputs: MechanismInputs) -> FloatArray | Missing:
         """Sum the lengths of the dependencies that end at each word."""
         parse = inputs.parse
         if isinstance(parse, Missing):
@@ -37,7 +37,7 @@ class DependencyIntegration(ComputedMechanism):
         return integration_cost(parse.head, np.array(counted, dtype=np.bool_))
 
 
-class SyntacticBoundary(ComputedMechanism):
+class SyntacticBoundary(Mechanism):
     """Number of phrases that close at the word (Nelson et al. 2017; Brennan & Pylkkänen 2017).
 
     A phrase is a word with everything below it in the dependency tree, two words or more; it closes at its last word.
@@ -48,7 +48,7 @@ class SyntacticBoundary(ComputedMechanism):
     reads_language = False
     needs = "a dependency parse"
 
-    def from_inputs(self, inputs: MechanismInputs) -> FloatArray | Missing:
+    def compute(self, inputs: MechanismInputs) -> FloatArray | Missing:
         """Count the subtrees whose last word is each word."""
         if isinstance(inputs.parse, Missing):
             return inputs.parse
@@ -67,19 +67,22 @@ Unit = Literal["story", "paragraph", "sentence", "clause"]
 class BoundaryOptions(PluginOptions):
     """Options of `discourse_boundary`."""
 
-    units: Annotated[tuple[Unit, ...], Field(min_length=1)] = Field(
-        ("story", "paragraph", "sentence", "clause"),
-        description="Units that are counted. `clause` needs a parse; `paragraph` counts where the "
-        "words table has a column `paragraph_id`.",
+    units: Annotated[tuple[Unit, ...], Field(min_length=1)] = (
+        "story",
+        "paragraph",
+        "sentence",
+        "clause",
     )
-    clauses: tuple[str, ...] = Field(
-        ("parataxis", "advcl", "acl", "ccomp"),
-        description="Relations, subtypes included, whose words head a discourse unit, "
-        "in addition to roots and the clauses coordinated with such heads.",
-    )
+    """Units that are counted. `clause` needs a parse; `paragraph` counts where the words table has a column
+    `paragraph_id`.
+    """
+    clauses: tuple[str, ...] = ("parataxis", "advcl", "acl", "ccomp")
+    """Relations, subtypes included, whose words head a discourse unit, in addition to roots and the clauses coordinated
+    with such heads.
+    """
 
 
-class DiscourseBoundary(ComputedMechanism):
+class DiscourseBoundary(Mechanism):
     """Number of units among story, paragraph, sentence and clause that begin at the word.
 
     Clauses are elementary discourse units after Carlson & Marcu (2001): main clauses, and those that are adverbial,
@@ -93,7 +96,7 @@ class DiscourseBoundary(ComputedMechanism):
     needs = "a dependency parse (or its option `units` without `clause`)"
     Options = BoundaryOptions
 
-    def from_inputs(self, inputs: MechanismInputs) -> FloatArray | Missing:
+    def compute(self, inputs: MechanismInputs) -> FloatArray | Missing:
         """Count the units that begin at each word."""
         options = cast(BoundaryOptions, self.options)
         stimulus = inputs.stimulus

@@ -9,7 +9,6 @@ from typing import Literal, cast
 
 import numpy as np
 import polars as pl
-from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets._finding import Finding
@@ -62,11 +61,8 @@ class UserFiles(ModelSource):
 class WordVectorsOptions(PluginOptions):
     """How words find their vectors."""
 
-    missing: Literal["error", "zeros"] = Field(
-        "error",
-        description="What to do with words that have no vector, in no spelling: stop, or use `zeros`; the audit counts "
-        "them.",
-    )
+    missing: Literal["error", "zeros"] = "error"
+    """What to do with words that have no vector, in no spelling: stop, or use `zeros`; the audit counts them."""
 
 
 class WordVectors(UserFiles):

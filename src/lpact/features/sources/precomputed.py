@@ -19,18 +19,16 @@ class Precomputed(ModelSource):
 
     def offers(self, model: str, stimulus: Stimulus) -> Sequence[FeatureKey]:
         """Return the dataset's feature sets of this model."""
-        if stimulus.features is None:
-            return []
         return sorted(
-            (key for key in stimulus.features.keys() if key.model == model),  # noqa: SIM118
+            (key for key in stimulus.features if key.model == model),
             key=lambda key: (key.layer, key.context, key.draw),
         )
 
     def load(self, key: FeatureKey, stimulus: Stimulus) -> FloatArray:
         """Return one of the dataset's feature sets, checked against the words."""
-        assert stimulus.features is not None, "`offers` names no features"
-        values = np.asarray(stimulus.features.load(key), dtype=np.float64)
-        check_features(values, key, stimulus, where=stimulus.features.where(key))
+        offered = stimulus.features[key]
+        values = np.asarray(offered.load(), dtype=np.float64)
+        check_features(values, key, stimulus, where=offered.where)
         return values
 
     def check(self, key: FeatureKey, stimulus: Stimulus) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets._finding import Finding
@@ -37,11 +35,10 @@ from lpact.math.types import FloatArray, IntArray
 class TransformersOptions(ReadingOptions):
     """Which model, and how its features are read."""
 
-    model: str = Field(
-        "",
-        description="Hub name of the model, or `lpact-tiny`, the small one that comes with lpact. Empty: the model's "
-        "name in the study. A folder is given in `[run.models]`.",
-    )
+    model: str = ""
+    """Hub name of the model, or `lpact-tiny`, the small one that comes with lpact. Empty: the model's name in the
+    study. A folder is given in `[run.models]`.
+    """
 
 
 class Transformers(ModelSource):
@@ -106,10 +103,9 @@ class Transformers(ModelSource):
         return values
 
     def check(self, key: FeatureKey, stimulus: Stimulus) -> None:
-        """Look whether the files of an extracted set are all there, in their sizes, and what was extracted."""
+        """Raise if an extracted set has changed."""
         extraction, planned = self._planned(key, stimulus)
         if planned.complete:
-            extraction.open(planned).check()
             self._open(extraction, planned)
 
     def width(self, key: FeatureKey, stimulus: Stimulus) -> int:  # noqa: ARG002
@@ -140,9 +136,15 @@ class Transformers(ModelSource):
                 Reason.FEATURES_NOT_EXTRACTED,
                 f"features of model '{model}' are not extracted yet; `lpact run` does so first",
             )
-        for planned in extraction.sets:
-            self._open(extraction, planned)
-        return ExtractedWords(extraction, f"model '{model}'")
+        full, static = (self._open(extraction, planned) for planned in extraction.sets)
+        where = f"model '{model}'"
+        return WordValues(
+            where,
+            layers=tuple(range(full.n_layers)),
+            surprisal=lambda: _defined(full.surprisal(), "surprisal", where),
+            entropy=lambda: _defined(full.entropy(), "entropy", where),
+            states=lambda layer: static.hidden(0) if layer is None else full.hidden(layer),
+        )
 
     def findings(self, model: str, stimulus: Stimulus) -> list[Finding]:
         """Return a note on words that the tokenizer does not know, and on transcript text that is in no word."""
@@ -284,43 +286,13 @@ def _content(stimulus: Stimulus) -> str:
     return digest.hexdigest()
 
 
-@dataclass(frozen=True)
-class ExtractedWords:
-    """A model's view of the words, from its extracted features."""
-
-    extraction: Extraction
-    where: str
-
-    def surprisal(self) -> FloatArray | Missing:
-        """Return −log2 p(word | words before), in bits, [n_words]."""
-        return self._defined("surprisal")
-
-    def entropy(self) -> FloatArray | Missing:
-        """Return the entropy of the next token after each word, in bits, [n_words]."""
-        return self._defined("entropy")
-
-    def states(self, layer: int | None) -> FloatArray | Missing:
-        """Return hidden states of a layer, [n_words, width]; None: the static vectors."""
-        if layer is None:
-            return self.extraction.open(self._planned(STATIC)).hidden(0)
-        return self.extraction.open(self._planned(FULL)).hidden(layer)
-
-    @property
-    def layers(self) -> tuple[int, ...]:
-        """Layers with hidden states."""
-        return tuple(range(self.extraction.open(self._planned(FULL)).n_layers))
-
-    def _planned(self, context: str) -> PlannedSet:
-        return next(s for s in self.extraction.sets if s.context == context)
-
-    def _defined(self, what: str) -> FloatArray | Missing:
-        found = self.extraction.open(self._planned(FULL))
-        values: FloatArray = found.surprisal() if what == "surprisal" else found.entropy()
-        undefined = ~np.isfinite(values)
-        if not undefined.any():
-            return values
-        row = int(np.argmax(undefined))
-        return Missing(
-            Reason.MECHANISM_NOT_OFFERED,
-            f"{self.where} has no {what} for {int(undefined.sum())} of {len(values)} words, first word {row}",
-        )
+def _defined(values: FloatArray, what: str, where: str) -> FloatArray | Missing:
+    """Return values of the words, or Missing if the model does not define all of them."""
+    undefined = ~np.isfinite(values)
+    if not undefined.any():
+        return values
+    row = int(np.argmax(undefined))
+    return Missing(
+        Reason.MECHANISM_NOT_OFFERED,
+        f"{where} has no {what} for {int(undefined.sum())} of {len(values)} words, first word {row}",
+    )

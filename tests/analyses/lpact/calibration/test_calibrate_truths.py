@@ -19,8 +19,8 @@ from lpact.analyses.lpact.calibration.trial import (
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.datasets.base import DATASETS, FeatureKey
-from lpact.datasets.simulated import SimulatedDataset
 from lpact.datasets.simulated.brain import word_response
+from lpact.datasets.simulated.dataset import Simulated
 from lpact.datasets.simulated.features import MODELS
 from lpact.errors import ConfigError, StudyInputError
 
@@ -100,18 +100,18 @@ def test_an_unknown_model_is_found_by_the_audit():
 
 
 @pytest.fixture(scope="module")
-def nuisance_study() -> SimulatedDataset:
+def nuisance_study() -> Simulated:
     return simulate("nuisance")
 
 
-def simulate(*truths: str) -> SimulatedDataset:
+def simulate(*truths: str) -> Simulated:
     reader = DATASETS.build("simulated", {"truths": list(truths), "n_runs": 1}, where="test")
     dataset = reader.open(name="sim", path=None, seed=5)
-    assert isinstance(dataset, SimulatedDataset)
+    assert isinstance(dataset, Simulated)
     return dataset
 
 
-def nuisances(dataset: SimulatedDataset) -> np.ndarray:
+def nuisances(dataset: Simulated) -> np.ndarray:
     """Length, log frequency and position of the words, from the words table alone, with an intercept."""
     words = dataset.stimulus("stimulus01").words
     in_sentence = pl.int_range(pl.len()).over("sentence_id")
@@ -141,8 +141,8 @@ def test_units_respond_to_nuisances_and_to_nothing_else(truth, share):
 def test_the_nuisance_model_knows_nuisances_in_every_context(nuisance_study):
     features = nuisance_study.stimulus("stimulus01").features
     known = nuisances(nuisance_study)
-    full = features.load(FeatureKey("nuisance", 2, "full"))
-    reset = features.load(FeatureKey("nuisance", 2, "sentence_reset"))
+    full = features[FeatureKey("nuisance", 2, "full")].load()
+    reset = features[FeatureKey("nuisance", 2, "sentence_reset")].load()
     n_known = (full.shape[1] + 1) // 2
     for columns in (full, reset):
         left = unexplained(columns, known)

@@ -16,6 +16,7 @@ import scipy
 
 from lpact.config import DatasetConfig, PreprocessConfig
 from lpact.datasets.base import Dataset, Recording, RecordingId, Stimulus, TimeSeries
+from lpact.datasets.series import block_width
 from lpact.datasets.validate import UnitScan, check_recording
 from lpact.grid.candidates import FASTEST_TR_HZ, PAUSE_S, PAUSE_SHARE
 from lpact.grid.words import times_s
@@ -135,7 +136,7 @@ def autocorrelation_s(opened: OpenRecording) -> float:
     picked = np.linspace(0, n_units - 1, min(PROBED_UNITS, n_units)).round().astype(int).tolist()
     bad = bad_samples(opened)
     length = max(20, round(DRIFT_S * rate_hz))
-    longest, width = 1, series.blocks().width
+    longest, width = 1, block_width(series.values)
     for first in range(0, len(picked), width):
         some = _cleaned(series.read(picked[first : first + width]), bad, opened.preprocess)
         for column in resampled(some, ratio).T:
