@@ -75,7 +75,9 @@ def conclusion(material: Material) -> Conclusion:
         f"{row['dataset']}/{row['stimulus']}/{row['model']}": row["reason"]
         for row in claims.iter_rows(named=True)
     }
-    if len(said) == 1:
+    if not said:
+        headline = "Nothing could be compared; the table deconstruct/unavailable says why."
+    elif len(said) == 1:
         headline = next(iter(said.values()))
     else:
         n = {own: labels.count(own) for own in LABELS}

@@ -36,7 +36,7 @@ from lpact.config import StudyConfig
 from lpact.datasets.base import RecordingId
 from lpact.errors import InputError
 from lpact.features.models import FULL
-from lpact.inputs.prepare import Prepared
+from lpact.inputs.prepare import Inspection, Prepared
 from lpact.inputs.workspace import Workspace
 from lpact.store import frame
 
@@ -82,8 +82,10 @@ def audit_study(
         found: dict[tuple[object, ...], PlacePlan] = {}
         for recording in workspace.dataset(entry.name).recording_ids():
             try:
-                prepared = workspace.inspection(entry.name, recording).prepared
-                if prepared is not None:
+                inspection = workspace.inspection(entry.name, recording)
+                if (prepared := inspection.prepared) is None:
+                    rows[tables.UNAVAILABLE.name].append(_excluded(entry.name, inspection))
+                else:
                     key = same_rows(prepared)
                     same.setdefault(key, []).append((recording, len(prepared.grid.units.ids)))
                     missing = _missing(workspace, prepared)
@@ -175,6 +177,14 @@ def _missing(workspace: Workspace, prepared: Prepared) -> list[Row]:
         else:
             _check_pooling(workspace, model)
     return found
+
+
+def _excluded(dataset: str, inspection: Inspection) -> Row:
+    """A recording that cannot be used, and why."""
+    why = [f for f in inspection.findings if f.reason is inspection.reason]
+    detail = "; ".join(f"found {f.found}, expected {f.expected}" for f in why[-1:])
+    key = inspection.id.key(dataset)
+    return {**key, "item": "recording", "detail": detail, "reason": inspection.reason.value}
 
 
 def _check_pooling(workspace: Workspace, model: str) -> None:
