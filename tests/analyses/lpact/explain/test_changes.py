@@ -8,15 +8,13 @@ import pytest
 from explained_tables import criterion, fact, made, passing_tables, sound
 from explained_tables import decided_and_explained as explained_after
 
-from lpact.analyses.lpact.explain.changes import p_that_is_enough
-from lpact.analyses.lpact.explain.needed import (
-    above_blocks,
+from lpact.analyses.lpact.explain.changes import (
     above_draws,
-    fewest_draws,
+    p_that_is_enough,
     rounded_down,
     rounded_up,
 )
-from lpact.stats import benjamini_hochberg, draw_p_value, one_sample_p_value, sign_flip_p_value
+from lpact.stats import benjamini_hochberg, draw_p_value
 
 # --- what would change -------------------------------------------------------------------------
 
@@ -267,8 +265,8 @@ def test_two_draws_can_show_nothing():
     sentence = story.what_would_change[0]
     assert (
         "would have to fall from 0.333 to 0.05 or less; with 2 draws the smallest p-value that this test can give is "
-        "0.333, so that no score could pass: at least 3 draws are needed, and 19 for a p-value that rests on ranks "
-        "alone."
+        "0.333, so that no score could pass: at least 3 different draws are needed, and 19 for a p-value that rests on "
+        "ranks alone."
     ) in sentence
 
 
@@ -293,78 +291,23 @@ def test_the_statistic_that_is_needed_is_the_least_that_passes(alpha):
     rng = np.random.default_rng(0)
     for m in (3, 4, 5, 9, 18, 19, 20, 40, 99):
         draws = rng.normal(size=m)
-        needed = above_draws(draws, alpha).value
+        needed = above_draws(draws, alpha)
         assert needed is not None
         assert draw_p_value(needed + 1e-9, draws) <= alpha < draw_p_value(needed - 1e-9, draws)
 
 
-def test_too_few_or_equal_draws_have_a_smallest_p_value():
-    assert above_draws(np.array([0.1, 0.2]), 0.05).smallest_p == pytest.approx(1 / 3)
-    assert above_draws(np.array([0.1, 0.2]), 0.05).value is None
-    same = above_draws(np.full(5, 0.1), 0.05)
-    assert same.value is None
-    assert same.why == "they are all the same"
-    assert same.smallest_p == draw_p_value(9.0, np.full(5, 0.1))
-    assert [fewest_draws(a) for a in (0.05, 0.01, 0.1, 0.3)] == [19, 99, 9, 3]
-
-
-def test_the_mean_contrast_that_is_needed_is_the_least_that_passes():
-    rng = np.random.default_rng(1)
-    for n_runs, n_blocks in ((1, 5), (2, 4), (3, 4), (4, 8)):
-        contrasts = {
-            (str(i), "a", "1"): rng.normal(-0.5, 1.0, size=n_blocks) for i in range(n_runs)
-        }
-        stimulus = dict.fromkeys(contrasts, "story")
-        needed = above_blocks(contrasts, stimulus, lambda: np.random.default_rng(3), 0.05)
-        pooled = np.concatenate(list(contrasts.values()))
-        shared = np.mean(list(contrasts.values()), axis=0)
-
-        def p_at(mean, pooled=pooled, shared=shared):
-            shift = mean - pooled.mean()
-            flipped = sign_flip_p_value(pooled + shift, np.random.default_rng(3))
-            return max(flipped, one_sample_p_value(shared + shift))
-
-        assert needed.value is not None
-        assert p_at(needed.value + 1e-6) <= 0.05 < p_at(needed.value - 0.02)
+def test_too_few_or_equal_draws_need_no_number():
+    assert above_draws(np.array([0.1, 0.2]), 0.05) is None
+    assert above_draws(np.full(5, 0.1), 0.05) is None
 
 
 def test_four_blocks_cannot_show_anything_by_flipping_signs():
-    contrasts = {("1", "a", "1"): np.array([0.1, 0.2, 0.3, 0.4])}
-    needed = above_blocks(
-        contrasts, {("1", "a", "1"): "story"}, lambda: np.random.default_rng(0), 0.05
-    )
-    assert needed.value is None
-    assert needed.smallest_p == 1 / 16
     one_run = passing_tables(runs=("1",))
     sentences = " ".join(explained_after(one_run, "calibrated").what_would_change)
     assert (
         "with 4 held-out blocks the smallest p-value that this test can give is 0.0625, so that no score could pass"
         in sentences
     )
-
-
-def test_blocks_that_are_all_the_same_do_not_differ_too_much():
-    for value in (0.0, -0.1, -1 / 3):  # the mean of three times −0.1 is not −0.1
-        contrasts = {(str(i), "a", "1"): np.full(4, value) for i in range(3)}
-        stimulus = dict.fromkeys(contrasts, "story")
-        needed = above_blocks(contrasts, stimulus, lambda: np.random.default_rng(0), 0.05)
-        assert (needed.value, needed.smallest_p) == (None, 1 / 16)
-        assert needed.smallest_p == one_sample_p_value(np.full(4, 0.25))
-    contrasts = {("1", "a", "1"): np.full(3, -0.1), ("2", "a", "1"): np.full(3, -0.1)}
-    needed = above_blocks(
-        contrasts, dict.fromkeys(contrasts, "story"), lambda: np.random.default_rng(0), 0.05
-    )
-    assert (needed.value, needed.smallest_p) == (None, 1 / 8)
-    same = pl.col("condition").is_in(["real", "static_embedding"])
-    tables = made.put(sound(), made.BLOCKS, same, scores=pl.lit([0.125] * made.N_BLOCKS))
-    story = explained_after(tables, "calibrated")
-    assert criterion(story, "p_rivals").value == 1.0
-    (sentence, *_) = [s for s in story.what_would_change if "static_embedding" in s]
-    assert (
-        "20 held-out blocks cannot show that, since all of them are the same, and p cannot be smaller than 1/2^4 = "
-        "0.0625 with 4 blocks of the stimuli that do not differ."
-    ) in sentence
-    assert "too much" not in sentence
 
 
 def test_a_promise_about_level_2_keeps_the_draws():
@@ -397,22 +340,6 @@ def test_one_subject_run_bounds_no_fraction():
     one_run = passing_tables(runs=("1",))
     sentences = explained_after(one_run, "calibrated").what_would_change
     assert any("with 1 subject-run there is no bound" in s and "at least 2" in s for s in sentences)
-
-
-def test_a_fraction_near_the_bound_says_how_far_the_mean_must_rise():
-    unit = pl.col("unit").str.strip_prefix("u").cast(pl.Float64) - 3
-    spread = (pl.col("run").cast(pl.Float64) - 3) * 0.1 + 0.3 + unit * 0.05
-    tables = made.put(sound(), made.CEILING, fraction_of_ceiling=spread)
-    story = explained_after(tables, "calibrated")
-    found = criterion(story, "p_fraction")
-    assert found.value > 0.05
-    assert found.distributions[0].values == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5])
-    (sentence,) = [s for s in story.what_would_change if "fraction of the ceiling is above" in s]
-    target = float(sentence.split("to about ")[1].split(",")[0])
-    risen = made.put(tables, made.CEILING, fraction_of_ceiling=spread + (target - 0.3) + 0.01)
-    assert criterion(explained_after(risen, "calibrated"), "p_fraction").passed
-    short = made.put(tables, made.CEILING, fraction_of_ceiling=spread + (target - 0.3) - 0.01)
-    assert not criterion(explained_after(short, "calibrated"), "p_fraction").passed
 
 
 # --- correction over claims --------------------------------------------------------------------

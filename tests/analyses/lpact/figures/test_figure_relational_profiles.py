@@ -61,7 +61,7 @@ def test_similarities_are_means_over_units_then_over_subject_runs():
     tables[SCORES] = tables[SCORES].with_columns(
         pl.when(gone).then(None).otherwise("similarity").alias("similarity")
     )
-    rows = similarities(material(tables))[1]
+    rows = similarities(material(tables))[0]
     assert rows.height == len(LEVELS) * len(ALIGNMENTS) * len(PROFILES)
     for condition in LEVELS:
         found = rows.filter(condition=condition)
@@ -83,7 +83,7 @@ def test_the_nearest_rival_is_the_one_the_real_features_are_least_ahead_of():
         {("d", "m", 1): [], ("d", "m", 2): ["paper"], ("e", "m", 1): []}
     )
     own = material(tables)
-    nearest = nearest_rivals(similarities(own)[1])
+    nearest = nearest_rivals(similarities(own)[0])
     assert nearest.height == 3 * 4
     assert set(nearest["condition"]) == {"token_order_shuffle"}
     layers = layers_of(own, nearest)
@@ -106,7 +106,7 @@ def test_unit_rows_of_another_order_are_left_out_and_counted():
         .otherwise("brain_unit_order_hash")
         .alias("brain_unit_order_hash")
     )
-    rows = similarities(material(tables))[1]
+    rows = similarities(material(tables))[0]
     assert rows["n_units"].unique().to_list() == [3]
     expected = over_runs(tables[SCORES].filter(~wrong), "real", ahead=False)
     found = {

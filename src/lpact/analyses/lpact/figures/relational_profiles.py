@@ -43,12 +43,8 @@ SUMMARY = ["alignment", "profile"]
 _UNIT_ROW = [*LAYER, *SUBJECT_RUN, "unit", *SUMMARY]
 
 
-def similarities(material: Material) -> tuple[pl.DataFrame, pl.DataFrame, int]:
-    """Profile similarities by subject-run, and over subject-runs; and how many unit rows were left out.
-
-    The first frame has one row per layer, summary, condition and subject-run: ``similarity``, ``advantage``,
-    ``n_units``; the second is its mean, with ``n_subject_runs`` and ``counted``.
-    """
+def similarities(material: Material) -> tuple[pl.DataFrame, int]:
+    """One row per layer, summary and condition, mean over subject-runs; and how many unit rows were left out."""
     scores = material.table(PROFILE_SCORES.name).sort([*_UNIT_ROW, "condition"])
     other = pl.col("model_unit_order_hash") != pl.col("brain_unit_order_hash")
     mixed = common.table(material, PROFILE_DELTAS).filter(other).select(_UNIT_ROW)
@@ -64,14 +60,17 @@ def similarities(material: Material) -> tuple[pl.DataFrame, pl.DataFrame, int]:
         pl.col("counted").first(),
         n_units=pl.len().cast(pl.Int64),
     )
-    runs = runs.sort([*keys, *SUBJECT_RUN])
-    rows = runs.group_by(keys, maintain_order=True).agg(
-        pl.col("similarity", "advantage").mean(),
-        pl.col("counted").first(),
-        n_subject_runs=pl.len().cast(pl.Int64),
-        n_units=pl.col("n_units").max(),
+    rows = (
+        runs.sort([*keys, *SUBJECT_RUN])
+        .group_by(keys, maintain_order=True)
+        .agg(
+            pl.col("similarity", "advantage").mean(),
+            pl.col("counted").first(),
+            n_subject_runs=pl.len().cast(pl.Int64),
+            n_units=pl.col("n_units").max(),
+        )
     )
-    return runs, rows, mixed.height
+    return rows, mixed.height
 
 
 def nearest_rivals(rows: pl.DataFrame) -> pl.DataFrame:
@@ -137,7 +136,7 @@ def summary_order(material: Material, found: pl.DataFrame) -> list[tuple[str, st
 )
 def make(material: Material) -> Drawing | str:
     """The advantage over the nearest rival."""
-    _, rows, n_left_out = similarities(material)
+    rows, n_left_out = similarities(material)
     nearest, reasons = nearest_rivals(rows), _reasons(material)
     if nearest.is_empty():
         why = ", ".join(sorted(set(reasons["why"]))) or "not_computed"

@@ -9,7 +9,6 @@ so that drop(k → k) is the ``typical_drop`` of the gate evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import altair as alt
@@ -72,7 +71,7 @@ def rows_of(material: Material) -> pl.DataFrame:
 
 
 def chosen_layers(material: Material, scores: pl.DataFrame) -> pl.DataFrame:
-    """At most `MAX_PANELS` layers, every dataset's first one before the second ones; flags say whether P is passed.
+    """At most `MAX_PANELS` layers, the first of every dataset before the second; flags say whether P passes.
 
     Layers that pass P or M come first, then those with the ``best`` matching drop.
     """
@@ -111,15 +110,17 @@ def make(material: Material) -> Drawing | str:
     classes = panels.diverging(drawn["drop"])
     decimals = 3 if classes.bounds[-1] < 0.5 else 2
     matching = pl.when("matching").then(pl.lit("matching")).otherwise(pl.lit("other target"))
-    drawn = mechanism_lanes(drawn, "stripped", "target", order).with_columns(
+    numbers = [str(i + 1) for i in range(len(order))]
+    drawn = drawn.with_columns(
+        row=pl.col("stripped").replace_strict(order, _lanes(order)),
+        column=pl.col("target").replace_strict(order, numbers),
         kind=matching,
         shown=pl.Series([signed(value, decimals) for value in drawn["drop"]], dtype=pl.String),
     )
     cells = classes.paint(marked(drawn, _tooltip, "drop"), "drop")
     gates = _passed(material, cells)
     n = layers.height
-    titles = ("stripped mechanism", "target units of mechanism")
-    grid = panel_grid(layers, cells, order, titles, _subtitle, gates)
+    grid = _grid(layers, cells, order, gates)
     title = f"drop in held-out {common.metric_name(material)}, real − stripped"
     entries = [panels.class_entry(title, classes), *common.profile_entries(gate="M")]
     if missing.height:
@@ -139,45 +140,34 @@ def make(material: Material) -> Drawing | str:
     return chart, caption, _summary(cells, gates)
 
 
-def mechanism_lanes(rows: pl.DataFrame, down: str, across: str, order: list[str]) -> pl.DataFrame:
-    """The rows with their places in a panel: ``row`` by number and name, ``column`` by number."""
-    numbers = pl.col(across).replace_strict(order, [str(i + 1) for i in range(len(order))])
-    return rows.with_columns(row=pl.col(down).replace_strict(order, _lanes(order)), column=numbers)
-
-
 def _lanes(order: list[str]) -> list[str]:
     return [f"{i} {name}" for i, name in enumerate(order, 1)]
 
 
-def panel_grid(
-    layers: pl.DataFrame,
-    cells: pl.DataFrame,
-    order: list[str],
-    titles: tuple[str, str],
-    subtitle: Callable[[dict[str, Any], pl.DataFrame], str],
-    gates: pl.DataFrame | None = None,
+def _grid(
+    layers: pl.DataFrame, cells: pl.DataFrame, order: list[str], gates: pl.DataFrame
 ) -> alt.ConcatChart:
     """One panel per layer, mechanism by mechanism; the first of a line names them, and gate passes are symbols."""
     n, drawn = layers.height, []
     columns = n if n < 4 else 2 if n == 4 else 3
-    x = panels.lanes("column", [str(i + 1) for i in range(len(order))], title=titles[1])
+    numbers = [str(i + 1) for i in range(len(order))]
+    x = panels.lanes("column", numbers, title="target units of mechanism")
     for i, layer in enumerate(layers.iter_rows(named=True)):
         same, first = common.of_layer(layer), i % columns == 0
         own, y = cells.filter(same), panels.lanes("row", _lanes(order), limit=150)
         if not first:
             y["axis"]["labelExpr"] = "split(datum.label, ' ')[0]"
         parts = panels.cells(own, x, y, label="shown")
-        if gates is not None:
-            outline = {"filled": False, "stroke": "ink", "strokeWidth": 2}
-            matching = own.filter("matching").drop("mark")
-            parts.append(panels.layer(matching, "rect", outline, x=x, y=y))
-            for name, shift in ((PAPER, -14), (CALIBRATED, 14)):
-                passed = gates.filter(*same, gate_profile=name)
-                parts.append(panels.points(passed, x, y, PROFILE_LOOKS[name], shift=(shift, 9)))
-        parts.append(panels.heading(titles[0] if first else " ", -8, align="right"))
+        outline = {"filled": False, "stroke": "ink", "strokeWidth": 2}
+        matching = own.filter("matching").drop("mark")
+        parts.append(panels.layer(matching, "rect", outline, x=x, y=y))
+        for name, shift in ((PAPER, -14), (CALIBRATED, 14)):
+            passed = gates.filter(*same, gate_profile=name)
+            parts.append(panels.points(passed, x, y, PROFILE_LOOKS[name], shift=(shift, 9)))
+        parts.append(panels.heading("stripped mechanism" if first else " ", -8, align="right"))
         model = f"{layer['model']} · layer {layer['layer']}"
         named = [short(layer["dataset"], 38), short(model, 38)]
-        title = panels.panel_title(named, 250, offset=6, subtitle=subtitle(layer, own))
+        title = panels.panel_title(named, 250, offset=6, subtitle=_subtitle(layer, own))
         size = {"width": _CELL[0] * len(order), "height": _CELL[1] * len(order)}
         drawn.append(panels.overlay(*parts, **size, title=title))
     return panels.grid(drawn, columns)
