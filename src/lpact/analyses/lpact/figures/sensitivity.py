@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -22,7 +21,7 @@ from lpact.report import panels
 from lpact.report.figure import Caption, Drawing, figure
 from lpact.report.values import span
 
-CLAIMS_WIDTH, WORDS_WIDTH = 200, 276
+CLAIMS_WIDTH = 400
 _STEP, _SHIFT = 20, 4.5
 """Pixels of a lane, and from its middle to the marks of a profile."""
 
@@ -61,13 +60,11 @@ def make(material: Material) -> Drawing | str:
     if rows.is_empty():
         return "no claims were decided again"
     profiles, blocks = common.profiles_in(rows), rows.partition_by("change", maintain_order=True)
-    made = []
-    for i, block in enumerate(blocks):
-        left = _claims(
-            block, profiles, max(rows["n_high"]), first=i == 0, last=i == len(blocks) - 1
-        )
-        # The counts of claims are between the two panels.
-        made.append(panels.beside(left, _words(block, profiles), spacing=110))
+    most, last = max(rows["n_high"]), len(blocks) - 1
+    made = [
+        _claims(block, profiles, most, first=i == 0, last=i == last)
+        for i, block in enumerate(blocks)
+    ]
     key = panels.key(*common.profile_entries(profiles), width=720)
     return panels.stacked(key, *made), _caption(rows, counts), _summary(blocks, counts)
 
@@ -175,7 +172,7 @@ _CHANGES: dict[str, Callable[[Material], Iterator[tuple[Any, ...]]]] = {
 def _claims(
     block: pl.DataFrame, profiles: list[str], most: int, *, first: bool, last: bool
 ) -> alt.LayerChart:
-    """Claims that pass every gate: marks on a scale, and the same as numbers right of it."""
+    """Claims that pass every gate: marks on a scale, and as numbers to the right."""
     y, top = panels.lanes("lane", common.names(block, "lane"), grid=True), max(most, 1)
     steps = (k * 10**power for power in range(20) for k in (1, 2, 5))
     ticks = range(0, top + 1, next(step for step in steps if top // step <= 5))
@@ -199,30 +196,16 @@ def _claims(
     return panels.overlay(*layers, width=CLAIMS_WIDTH, step=_STEP, title=heading)
 
 
-def _words(block: pl.DataFrame, profiles: list[str]) -> alt.LayerChart:
-    """What else each change does, one column per profile."""
-    y = panels.lanes("lane", common.names(block, "lane"), shown=False)
-    layers = []
-    for place, profile in enumerate(profiles):
-        left = 6 + place * WORDS_WIDTH / len(profiles)
-        own = block.filter(pl.col("words") != "", gate_profile=profile)
-        look = replace(PROFILE_LOOKS[profile], size=30)
-        layers += [
-            panels.points(own.drop("mark"), {"value": left}, y, look),
-            panels.text(own, "words", {"value": left + 8}, y, size=10),
-        ]
-    return panels.overlay(*layers, width=WORDS_WIDTH, step=_STEP)
-
-
 def _caption(rows: pl.DataFrame, counts: RunCounts) -> Caption:
     run = "; ".join(f"{PROFILES[name]}: {n:,} of {total:,}" for name, (n, total) in counts.items())
     return {
         "Claims that pass every gate if one thing alone is changed and the stored tables are decided again; "
         f"numbers are bold and coloured where they differ from the run ({run}), or where as many claims are gained as "
-        "lost. A lane without a mark was not decided under that profile.": True,
+        "lost. A lane without a mark was not decided under that profile. Hovering says what else the change "
+        "does.": True,
         "Leaving out a dataset also removes its own claims.": DATASETS in rows["change"],
-        "Subject-runs of a dataset share a lane: the smallest and the largest count, and how many change a "
-        "claim.": SUBJECT_RUNS in rows["change"],
+        "Subject-runs of a dataset share a lane: the smallest and the largest count.": SUBJECT_RUNS
+        in rows["change"],
     }
 
 
