@@ -309,17 +309,7 @@ def _flat_name(table: Table) -> str:
 
 def _finished(run: Path) -> dict[str, Any]:
     """Settings and pace of a finished calibration whose trials have their checksum."""
-    try:
-        meta = json.loads((run / META_NAME).read_bytes())
-        pace = json.loads((run / PACE_NAME).read_bytes())
-    except (OSError, ValueError) as error:
-        raise RunError(
-            "the folder is not a finished calibration",
-            where=str(run),
-            got=str(error),
-            expected="a folder that `lpact calibrate --out` has filled",
-            remedy="check the path, or let the calibration finish",
-        ) from None
+    meta, pace = (json.loads((run / name).read_bytes()) for name in (META_NAME, PACE_NAME))
     path = table_path(run, TRIALS)
     found = sha256_file(path)
     expected = meta["outputs"].get(path.relative_to(run).as_posix())

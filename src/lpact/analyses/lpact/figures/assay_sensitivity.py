@@ -15,6 +15,7 @@ from lpact.analyses.lpact.gates.criteria import words
 from lpact.report import panels
 from lpact.report.figure import MARK, Drawing, Spec, figure, mark
 from lpact.report.panels import CROSS, DASH, Look
+from lpact.report.values import short
 from lpact.wording import counted
 
 _LEFT, _WIDTH, _ROW = 236, 960, 20
@@ -75,10 +76,7 @@ def make(material: Material) -> Drawing | str:
         return f"the run has no positive controls{'' if enabled else ' ([lpact.assay] enabled = false)'}"
     datasets = sorted(set(rows["dataset"]) - {SIMULATED})
     step = max(_NARROWEST, min(_WIDEST, (_WIDTH - _LEFT) / max(len(datasets), 1)))
-    longest = max((len(name) for name in datasets), default=0)
-    # Columns that are too narrow for the names of their datasets have numbers.
-    named = longest <= int((step - 8) / 5.9)
-    heads = {name: name if named else str(i) for i, name in enumerate(datasets, 1)}
+    heads = {name: short(name, int((step - 8) / 5.9)) for name in datasets}
     key = panels.key(
         ("passes", _LOOKS[True, True]),
         ("does not pass", _LOOKS[False, True]),
@@ -95,7 +93,6 @@ def make(material: Material) -> Drawing | str:
         "Numbers: recordings, rows, summaries or measures that pass, or the median reliability."
         if step >= _ROOM
         else "Numbers and reasons show on hovering, and in the tables of positive controls.",
-        "" if named else f"Columns: {'; '.join(f'{n} {name}' for name, n in heads.items())}.",
     ]
     chart = panels.stacked(key, _matrix(rows, heads, step))
     return chart, caption, _summary(rows)
