@@ -268,20 +268,6 @@ def test_a_line_ends_where_a_layer_is_missing():
     assert longest_step(renamed) == pytest.approx(3 / 1.5, abs=0.01)
 
 
-def test_what_a_line_lacks_has_a_cross_and_its_reason():
-    made = make(material(with_a_gap()))
-    found = [own.text for own in marks(checked_svg(made)) if "not computed:" in own.text]
-    assert found == [
-        "d, m, layer 1: not computed: never (too_few_events)",
-        "d, m, layer 2: not computed: never (not_computed)",
-        "d, m, layer 3: not computed: a (not_computed), never (not_computed)",
-        "d, m, layer 4: not computed: a (not_computed), never (not_computed)",
-        "d, m, layer 5: not computed: never (not_computed)",
-    ]
-    assert "7 of 35 conditions were not computed; hovering over the crosses" in made.caption  # type: ignore[union-attr]
-    assert "a condition was not computed here" in texts(checked_svg(made))
-
-
 def test_layers_on_the_axis_are_whole_and_named_once():
     parts = [tables((1, 2, 3, 4)), tables((1, 2), "n")]
     joined = {key: pl.concat([part[key] for part in parts]) for key in parts[0]}

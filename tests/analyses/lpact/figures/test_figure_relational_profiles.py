@@ -127,8 +127,6 @@ def test_the_picture_shows_advantages():
     expected = over_runs(tables[SCORES], "token_order_shuffle", ahead=True)
     assert sorted(m.value for m in cells) == pytest.approx(sorted(expected.values()))
     assert all("token_order_shuffle" in m.text for m in cells)
-    assert len([m for m in found if "R passed" in m.text]) == 1
-    assert len([m for m in found if "R not passed" in m.text]) == 1
     assert "token_order_shuffle (4 of 4)" in texts(root)
     assert "In 1 of 1 layer the real pattern is above every rival" in made.summary
 

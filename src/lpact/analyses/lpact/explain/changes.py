@@ -35,13 +35,6 @@ _NUMBERS = {
     Name.MEAN_RELIABILITY: "Mean brain–brain reliability",
     Name.MEAN_DELTA_FRACTION: "The mean contrast with the best control (most often {}), in units of the ceiling,",
 }
-_MARGINS = {
-    "matching_drop": "its drop",
-    "margin": "its margin over other targets",
-    "mismatch_margin": "its margin over a mismatched strip",
-}
-
-
 FEWEST_FOR_TAIL = 3
 """Draws from which the tail beyond them is taken from their mean and spread."""
 
@@ -186,22 +179,12 @@ def _not_reached(material: Material, criterion: Criterion) -> str:
         ).iter_rows(named=True)
     ]
     also = f" The same is needed against {', '.join(others)}." if others else ""
-    nearest = _nearest_below(criterion.distributions[0]) if criterion.distributions else ""
-    return f"{said}{nearest and f'; {nearest}'}.{also}"
-
-
-def _nearest_below(found: Distribution) -> str:
-    """Which of the numbers that are not above 0 is nearest to it."""
-    below = [(v, name) for v, name in zip(found.values, found.labels, strict=True) if not v > 0]
-    if not below:
-        return ""
-    value, name = max(below)
-    return f"the nearest is {name} ({number(value)})"
+    return f"{said}.{also}"
 
 
 def _summaries_passing(material: Material, criterion: Criterion) -> str:
     threshold, share = criterion.threshold or 0.0, material.gates.direction_fraction
-    found = patterns.summaries(material).with_columns(pl.col("delta_rel").fill_null(float("-inf")))
+    found = patterns.summaries(material)
     passes = (pl.col("pass_share") >= share) & (pl.col("delta_rel") > 0)
     n_passing = found.filter(passes).height
     needed = fewest(found.height, lambda value: value > threshold)
@@ -209,40 +192,17 @@ def _summaries_passing(material: Material, criterion: Criterion) -> str:
     if needed is not None:
         said = f"At least {needed} of {found.height} relational summaries would have to pass"
         said += f", and {n_passing} {_does(n_passing)}"
-    order = ("pass_share", "delta_rel", "name")
-    failing = found.filter(~passes).sort(*order, descending=[True, True, False])
-    if not failing.height:
-        return f"{said}."
-    pass_share, contrast, name = failing.select(order).row(0)
-    contrast = number(contrast) if contrast > float("-inf") else "missing"
-    return (
-        f"{said}; the nearest is {name}, in which {percent(pass_share)} of unit rows pass "
-        f"({percent(share)} are needed) and the mean contrast is {contrast} (it must be above 0)."
-    )
+    return f"{said}."
 
 
 def _methods(material: Material, criterion: Criterion) -> str:
-    threshold, columns = criterion.threshold or 0.0, list(scores.COLUMNS)
-    found = scores.methods(material)
+    threshold, found = criterion.threshold or 0.0, scores.methods(material)
     needed = fewest(found.height, lambda share: share >= threshold)
-    agrees = pl.all_horizontal(pl.col(columns) > 0)
-    n_agreeing = found.filter(agrees).height
-    said = (
+    n_agreeing = found.filter(pl.all_horizontal(pl.col(list(scores.COLUMNS)) > 0)).height
+    return (
         f"At least {needed} of {counted(found.height, 'stripping method')} would have to show a selective drop, "
-        f"and {n_agreeing} {_does(n_agreeing)}"
+        f"and {n_agreeing} {_does(n_agreeing)}."
     )
-    failing = found.filter(~agrees).sort(
-        pl.sum_horizontal([(pl.col(c) > 0).cast(pl.Int64) for c in columns]),
-        pl.min_horizontal(columns),
-        "method",
-        descending=[True, True, False],
-    )
-    if not failing.height:
-        return f"{said}."
-    nearest = failing.row(0, named=True)
-    short = [f"{w} is {number(nearest[c])}" for c, w in _MARGINS.items() if not nearest[c] > 0]
-    must = "it must" if len(short) == 1 else "each must"
-    return f"{said}; the nearest is {nearest['method']}: {' and '.join(short)} ({must} be above 0)."
 
 
 def _fraction_of_ceiling(_: Material, criterion: Criterion) -> str:
@@ -268,7 +228,7 @@ def _direction(_: Material, criterion: Criterion) -> str:
     needed = fewest(n, lambda share: share >= threshold)
     return (
         f"Both contrasts would have to be above 0 in at least {needed} of {counted(n, 'subject-run')}, "
-        f"and are in {sum(v > 0 for v in found.values)}; {_nearest_below(found)}."
+        f"and are in {sum(v > 0 for v in found.values)}."
     )
 
 

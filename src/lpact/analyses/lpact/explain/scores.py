@@ -169,15 +169,6 @@ def mean_scores(material: Material) -> tuple[float, float, float] | None:
     return (real, nuisance, control) if rows.height else None
 
 
-def paired_scores(material: Material, condition: str) -> tuple[float, float] | None:
-    """Mean real score and mean score of a condition (over draws first), over the subject-runs that have both."""
-    by_run, real = material.draws_of(condition), material.real_scores
-    if not by_run:
-        return None
-    own = [float(np.nanmean(draws)) for draws in by_run.values()]
-    return float(np.mean([real[run] for run in by_run])), float(np.mean(own))
-
-
 def _draws(
     material: Material,
     control: str | None,

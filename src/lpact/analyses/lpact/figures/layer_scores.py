@@ -33,7 +33,6 @@ MOST_PANELS = 6
 """Panels beside each other; more continue below."""
 ONE_RUN = "real features, one subject-run"
 CEILING = "brain–brain response reliability"
-_CROSS = Look("cross", "muted", "muted", 26)
 _WIDTH, _LABELS, _GAP = 900, 170, 14
 
 _STRIPS = {
@@ -276,17 +275,11 @@ def _lines(rows: pl.DataFrame, runs: pl.DataFrame, y: Spec) -> list[alt.Chart]:
         drawn.append(panels.layer(own, "line", look, x=x, y=y, **path))
         looks[kind] = replace(_STRIPS[kind], size=size)
     best = known["kind"] == BEST
-    # A cross above the panel at every layer in which something was not computed.
-    each = pl.format("{} ({})", "condition", "reason").str.join(", ")
-    absent = rows.filter(missing).sort(["layer", "condition"])
-    absent = absent.group_by(LAYER, maintain_order=True).agg(why=each)
-    absent = marked(absent, "{at}: not computed: {why}")
     return [
         *drawn,
         panels.dots(runs, x, {**y, "field": "real_score"}, "real", size=9, opacity=0.35),
         panels.intervals(known.filter(condition=REAL), "y", x, y, "real", strokeWidth=1.2),
         *(panels.points(known.filter(own), x, y, looks, "kind", thick=1) for own in (~best, best)),
-        panels.points(absent, x, {"value": -7}, _CROSS, thick=0),
     ]
 
 
@@ -304,8 +297,6 @@ def _key(rows: pl.DataFrame, ceilings: pl.DataFrame, *, strips: bool) -> alt.Lay
     entries += [(kind, look) for kind, look in looks.items() if kind in rows["kind"]]
     if ceilings.height:
         entries.append((CEILING, Look(BROKEN, None, "brain", 120)))
-    if not strips and rows["mean"].null_count():
-        entries.append(("a condition was not computed here", _CROSS))
     return panels.key(*entries, width=760)
 
 
@@ -330,7 +321,6 @@ def _caption(
     rows: pl.DataFrame, ceilings: pl.DataFrame, material: Material, *, strips: bool
 ) -> Caption:
     absent, n = rows["mean"].null_count(), counted(rows.height, "condition")
-    over = "" if strips else " over the crosses above the panels"
     return {
         f"Held-out {common.metric_name(material)}, median over units and mean over subject-runs, in "
         f"{counted(rows.select(LAYER).n_unique(), 'layer')}. The bar is the 95 % bootstrap interval over subject-runs; "
@@ -342,5 +332,5 @@ def _caption(
         "point rules do not count are counted by the statistical tests.": True,
         "Response reliability (strictest valid mode, mean over recordings) correlates one noisy recording with "
         "another; a model without noise could reach its square root.": ceilings.height,
-        f"{absent} of {n} were not computed; hovering{over} says why.": absent,
+        f"{absent} of {n} were not computed; a line ends where its condition is missing.": absent,
     }

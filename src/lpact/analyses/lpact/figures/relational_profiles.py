@@ -21,7 +21,6 @@ from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import (
     LAYER,
-    PROFILE_LOOKS,
     PROFILES,
     REAL,
     SUBJECT_RUN,
@@ -31,12 +30,10 @@ from lpact.analyses.lpact.figures.common import (
 from lpact.analyses.lpact.tables.levels import PROFILE_DELTAS, PROFILE_SCORES, RELATIONAL_SUMMARY
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
-from lpact.report.panels import DASH, Look
 from lpact.report.values import short, signed, span
 from lpact.wording import counted
 
 MAX_ROWS = 40
-_GATE_LOOKS = {**PROFILE_LOOKS, "not passed": Look(DASH, None, "line", 40)}
 _AT = "{at}: {alignment} alignment, {profile} profile similarity: "
 Summaries = list[tuple[str, str]]
 SUMMARY = ["alignment", "profile"]
@@ -151,7 +148,6 @@ def make(material: Material) -> Drawing | str:
     entries = [panels.class_entry("real − nearest rival, profile similarity", classes)]
     if cells["advantage"].null_count():
         entries.append(common.MISSING_BOX)
-    entries += [*common.profile_entries(gate="R"), ("not passed", _GATE_LOOKS["not passed"])]
     chart = panels.stacked(
         panels.key(*entries, width=900),
         *_overview(classes.paint(cells, "advantage"), shown, order),
@@ -208,7 +204,7 @@ def advantage_cells(
 
 
 def _overview(cells: pl.DataFrame, shown: pl.DataFrame, order: Summaries) -> list[alt.HConcatChart]:
-    """One block per dataset: advantages, marks of gate R, and the most frequent nearest rival."""
+    """One block per dataset: advantages, and the most frequent nearest rival."""
     width = max(30.0, min(52.0, 430 / len(order))) * len(order)
     lane = pl.format("{} · layer {}", "model", "layer")
     rival = pl.format("{} ({} of {})", "rival", "times", "n_summaries").fill_null("–")
@@ -223,7 +219,6 @@ def _overview(cells: pl.DataFrame, shown: pl.DataFrame, order: Summaries) -> lis
         parts: list[Any] = [
             panels.column(own, "lane", y, 170, align="right", step=18),
             panels.overlay(*panels.cells(inside, x, y, label="shown"), width=width, step=18),
-            _gate_marks(own, y, first=i == 0),
             panels.column(own, "rival_text", y, 210, step=18, **look),
         ]
         heading = panels.title(short(own["dataset"][0], 100), offset=4)
@@ -235,22 +230,6 @@ def _summaries(order: Summaries, **more: Any) -> Spec:
     """Summaries across, with the alignment measure above the profile similarity."""
     labels = {"labelFontSize": 9, "labelExpr": "split(datum.label, '\\n')", **more}
     return panels.lanes("summary", [f"{a}\n{p}" for a, p in order], **labels)
-
-
-def _gate_marks(layers: pl.DataFrame, y: Spec, *, first: bool) -> alt.LayerChart:
-    rows = layers.select(*LAYER, "lane", *PROFILES).unpivot(
-        list(PROFILES), index=[*LAYER, "lane"], variable_name="gate_profile", value_name="passed"
-    )
-    passed = pl.when("passed").then(pl.lit("passed")).otherwise(pl.lit("not passed"))
-    rows = rows.with_columns(result=passed)
-    looks = [
-        _GATE_LOOKS[profile if passed else "not passed"]
-        for profile, passed in rows.select("gate_profile", "passed").iter_rows()
-    ]
-    x = panels.lanes("gate_profile", PROFILES, labels=False)
-    head = panels.heading("R" if first else "", 18, align="center", ink="ink", fontWeight="bold")
-    marks = panels.points(marked(rows, "{at}: R {result}, {rules}"), x, y, looks)
-    return panels.overlay(marks, head, width=36, step=18)
 
 
 def _summary(layers: pl.DataFrame) -> str:

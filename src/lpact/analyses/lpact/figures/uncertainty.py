@@ -18,7 +18,7 @@ from lpact.analyses.lpact.tables.robustness import (
 )
 from lpact.report import panels
 from lpact.report.figure import Caption, Drawing, Spec, figure
-from lpact.report.panels import LINE, TICK, Look
+from lpact.report.panels import LINE, Look
 from lpact.report.values import short, span
 from lpact.wording import counted
 
@@ -70,7 +70,6 @@ def make(material: Material) -> Drawing | str:
         ("mean, brain as model", Look("circle", "brain", "brain", 46)),
         ("95 % bootstrap interval", Look(LINE, None, "real", 160)),
         (f"open: fewer than {FEWEST} units, no interval", Look("circle", "paper", "real", 46)),
-        ("range of the mean without one subject-run", Look(LINE, None, "muted", 100)),
         width=760,
     )
     parts: list[Any] = [key, panels.grid(forests, COLUMNS, spacing={"row": 18, "column": 14})]
@@ -103,10 +102,7 @@ def level_rows(material: Material) -> pl.DataFrame:
     A pair without a row in the table has no numbers, so that every panel has the same lanes.
     """
     rows, key = material.table(UNCERTAINTY.name), ["level", "dataset"]
-    one_out = common.table(material, LEAVE_SUBJECT_RUN_OUT)
-    one_out = one_out.select(
-        *key, "leave_one_min", "leave_one_max", "sign_flip", "most_influential"
-    )
+    one_out = common.table(material, LEAVE_SUBJECT_RUN_OUT).select(*key, "sign_flip")
     others = sorted(set(rows["level"]) - LEVELS.keys())
     order = pl.DataFrame(
         {"level": [level for level in (*LEVELS, *others) if level in rows["level"]]}
@@ -153,11 +149,7 @@ def _level_tooltip(row: dict[str, Any]) -> str:
     text = f"{row['dataset']}, {row['level'].replace('_', ' ')}: {_numbers(row, unit)}"
     if _is_brain(row["level"]) and row["has_interval"]:
         text += "; pairs share recordings, so this interval is too narrow"
-    if row["leave_one_min"] is not None:
-        flip = ", the sign flips" if row["sign_flip"] else ""
-        ends = f"{row['leave_one_min']:.4f} to {row['leave_one_max']:.4f}"
-        text += f"; without one subject-run {ends}{flip} (most by {row['most_influential']})"
-    return f"{text}."
+    return f"{text}; the sign flips without one subject-run." if row["sign_flip"] else f"{text}."
 
 
 # -- drawing -----------------------------------------------------------------------------------------------------------
@@ -189,9 +181,8 @@ def _forest(
 
 def _axis(rows: pl.DataFrame, title: str, ticks: int) -> Spec:
     """The axis of a forest: everything that is drawn in it, and zero."""
-    one_out = [rows[end] for end in ("leave_one_min", "leave_one_max") if end in rows.columns]
     sure = rows.filter("has_interval")
-    ends = panels.domain(rows["mean"], sure["ci_low"], sure["ci_high"], *one_out)
+    ends = panels.domain(rows["mean"], sure["ci_low"], sure["ci_high"])
     look: Spec = {"grid": True, "labelFlush": False, "labelSeparation": 6}
     return panels.axis("mean", title, ends, ticks=ticks, **look)
 
@@ -204,16 +195,9 @@ def _level(rows: pl.DataFrame, datasets: list[str], metric: str, *, labels: bool
     plain, right = rows.drop("mark"), {"value": WIDTH + 6}
     known = plain.drop_nulls("mean").with_columns(words=pl.format("n = {}", "n_units"))
     flips = plain.filter("sign_flip").with_columns(words=pl.lit("sign flips"))
-    ends = ("leave_one_min", "leave_one_max")
-    bracket, brackets = Look(TICK, None, "muted", 36), plain.drop_nulls(ends)
     return panels.overlay(
         panels.separators(y),
         panels.reference(0, role="ink"),
-        panels.intervals(plain, "x", y, x, "muted", ends=ends, strokeWidth=1, yOffset=9),
-        *(
-            panels.points(brackets, {**x, "field": end}, y, bracket, thick=1, shift=(0, 9))
-            for end in ends
-        ),
         *_forest(rows, x, y, Look("circle", role, role, 46), WIDTH, thick=3),
         panels.text(known, "words", right, y, size=10),
         panels.text(flips, "words", right, y, size=10, fontWeight="bold", yOffset=12),
