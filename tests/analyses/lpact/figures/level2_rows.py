@@ -13,7 +13,6 @@ DELTAS = "relational/profile_similarity_deltas"
 SUMMARIES = "relational/relational_subject_run_summary"
 NULLS = "relational/relational_null_draws"
 INDEX = "relational/brain_unit_index"
-DECISIONS = "decisions/lpact_decision_table"
 
 Layer = tuple[str, str, int]
 ALIGNMENTS, PROFILES = ("linear", "cka"), ("pearson", "cosine")
@@ -60,20 +59,3 @@ def similarity_tables(
                         ]
     frames = {SCORES: scores, DELTAS: deltas, SUMMARIES: summaries}
     return {name: pl.DataFrame(rows) for name, rows in frames.items()}
-
-
-def relational_decisions(passing: dict[Layer, Sequence[str]]) -> pl.DataFrame:
-    """Layers with the gate profiles under which they pass R."""
-    return pl.DataFrame(
-        [
-            {
-                "dataset": layer[0],
-                "model": layer[1],
-                "layer": layer[2],
-                "gate_profile": profile,
-                "relational": profile in held,
-            }
-            for layer, held in passing.items()
-            for profile in ("paper", "calibrated")
-        ]
-    )

@@ -82,6 +82,10 @@ def decisions(
                 "gate_profile": profile,
                 "predictive": layer in predictive,
                 "mechanism_specific": (*layer, mechanism, profile) in specific,
+                "label": "mechanism_specific_candidate"
+                if (*layer, mechanism, profile) in specific
+                else ("predictive_only" if layer in predictive else "null"),
+                "raw_score": 0.01 * layer[2],
             }
             for layer in layers
             for mechanism in mechanisms

@@ -236,11 +236,6 @@ class Reference:
         """Whether the code that the numbers depend on is still what they were made by."""
         return bool(self.meta["numbers_code"] == numbers_digest())
 
-    def efforts(self) -> list[dict[str, Any]]:
-        """What a study spent, each kind once; no option of a command says it."""
-        efforts = [settings["effort"] for settings in self.meta["settings"]]
-        return [effort for i, effort in enumerate(efforts) if effort not in efforts[:i]]
-
     def as_json(self) -> dict[str, Any]:
         """Everything in plain values."""
         return {

@@ -44,7 +44,6 @@ from lpact.analyses.lpact.gates.rows import (
     mean_over_subject_runs,
 )
 from lpact.analyses.lpact.tables.levels import (
-    BRAIN_CEILING,
     CONTROL_NULLS,
     PROFILE_SCORES,
     RELATIONAL_NULLS,
@@ -265,30 +264,10 @@ def _n_runs(material: Material) -> int:
 
 
 def reliability(material: Material, mode: str) -> Made:
-    """Reliability that bounds each subject-run, and all reliabilities of the dataset, by mode."""
+    """Reliability that bounds each subject-run."""
     bound = material.gates.min_reliability
     title = "Brain–brain reliability that bounds each subject-run"
-    first = _ceiling_by_run(material, title, "reliability", "reliability", bound, mode)
-    by_mode = []
-    profiles = material.rows(BRAIN_CEILING).filter(kind="profile")
-    for (name,), own in profiles.group_by("mode", maintain_order=True):
-        why = own.filter(~pl.col("valid"))["reason"].unique().sort().to_list()
-        names = zip(places(own), _names(own), strict=True)
-        by_mode.append(
-            distribution(
-                f"Brain–brain reliability of relational patterns, {name}",
-                "reliability",
-                own.select(pl.when("valid").then("reliability")).to_series(),
-                [f"{where}, {summary}" for where, summary in names],
-                "recording",
-                bound=bound,
-                compared_with=str(name),
-                where="every recording and summary",
-                note=f"Not valid elsewhere ({', '.join(why)})." if why else "",
-            )
-        )
-    by_mode.sort(key=lambda d: (d.compared_with != mode, d.compared_with))
-    return (*first, *by_mode)
+    return _ceiling_by_run(material, title, "reliability", "reliability", bound, mode)
 
 
 def contrast_fraction(material: Material, rival: str) -> Made:

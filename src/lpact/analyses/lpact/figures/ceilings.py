@@ -22,7 +22,7 @@ from lpact.tables import RECORDING_KEY
 from lpact.wording import counted, fixed
 
 MOST_LAYERS = 60
-"""With more layers than this, only the best one of every dataset and model is drawn."""
+"""Layers that are drawn, those with the best verdicts."""
 REAL, DELTA, TYPICAL = "real features", "real minus best control", "real, median summary"
 FRACTION, CONTRAST = "fraction_of_ceiling", "delta_fraction"
 _KINDS = {
@@ -114,13 +114,6 @@ def _every_quantity(material: Material) -> pl.DataFrame:
     return layers.join(quantities, how="cross").sort([*LAYER, "quantity"])
 
 
-def best_layers(rows: pl.DataFrame) -> pl.DataFrame:
-    """Of every dataset and model, the layer with the highest contrast; ties go to the first."""
-    contrast = rows.filter(quantity=DELTA).drop_nulls("value")
-    ranked = contrast.sort("value", "layer", descending=[True, False])
-    return ranked.unique(["dataset", "model"], keep="first").select(LAYER)
-
-
 @figure("ceilings", "Brain–brain reliability, and model scores relative to it", BRAIN_CEILING)
 def make(material: Material) -> Drawing | str:
     """Reliability by dataset, mode and kind; fractions of the ceiling by dataset, model and layer."""
@@ -146,7 +139,7 @@ def make(material: Material) -> Drawing | str:
     rows, dots = fraction_rows(material), fraction_dots(material)
     n_layers = rows.select(LAYER).n_unique()
     if n_layers > MOST_LAYERS:
-        best = best_layers(rows)
+        best = common.best_layers(material, rows, MOST_LAYERS)
         rows, dots = (
             own.join(best, on=LAYER, how="semi", maintain_order="left") for own in (rows, dots)
         )
@@ -265,8 +258,8 @@ def _caption(reliability: pl.DataFrame, rows: pl.DataFrame, n_layers: int, gates
         f"reliability below {gates.min_reliability:g} are left out.": n_shown,
         "Similarity of relational patterns as a fraction of the ceiling (solid line at 1); gate T requires at least "
         f"{gates.min_ceiling_fraction:g}, and real minus best control above 0.": n_shown,
-        f"For lack of space, {n_shown} of {n_layers} layers are drawn: of each model the one with the largest real "
-        "minus best control.": n_shown < n_layers,
+        f"For lack of space, {n_shown} of {n_layers} layers are drawn, those with the best verdicts.": n_shown
+        < n_layers,
         f"{counted(absent, 'row')} without a number; each has its reason.": absent,
     }
 

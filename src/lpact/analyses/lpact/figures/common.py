@@ -135,14 +135,25 @@ def of_layer(layer: dict[str, Any]) -> list[pl.Expr]:
     return [pl.col(name) == layer[name] for name in LAYER]
 
 
-def passes(material: Material, gate: str) -> pl.DataFrame:
-    """Which layers pass a gate for any mechanism: one row per layer, one column per gate profile."""
-    passed = [
-        (pl.col(gate) & (pl.col("gate_profile") == profile)).any().alias(profile)
-        for profile in PROFILES
-    ]
-    decisions = table(material, DECISIONS).sort(LAYER)
-    return decisions.group_by(LAYER, maintain_order=True).agg(passed)
+def best_layers(material: Material, layers: pl.DataFrame, most: int) -> pl.DataFrame:
+    """At most so many of the layers, the best of every dataset before the second best.
+
+    Layers with the best verdict come first, then those with the highest score.
+    """
+    rank = pl.col("label").replace_strict(LABEL_RANK, return_dtype=pl.Int64)
+    verdicts = (
+        table(material, DECISIONS)
+        .group_by(LAYER)
+        .agg(rank.min().alias("rank"), score=pl.col("raw_score").fill_nan(None).max())
+    )
+    ranked = (
+        layers.select(LAYER)
+        .unique()
+        .join(verdicts, on=LAYER, how="left")
+        .sort("dataset", "rank", -pl.col("score"), "model", "layer", nulls_last=True)
+        .sort(pl.int_range(pl.len()).over("dataset"), "dataset")
+    )
+    return ranked.head(most).select(LAYER).sort(LAYER)
 
 
 def mechanism_order(material: Material, found: pl.Series) -> list[str]:

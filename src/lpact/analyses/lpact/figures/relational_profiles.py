@@ -21,7 +21,6 @@ from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import (
     LAYER,
-    PROFILES,
     REAL,
     SUBJECT_RUN,
     layer_name,
@@ -82,40 +81,23 @@ def layers_of(material: Material, nearest: pl.DataFrame) -> pl.DataFrame:
     """One row per layer of level 2.
 
     ``typical`` is the median over summaries of the advantage over the nearest rival, ``n_ahead`` the summaries in which
-    it is positive, ``rival`` the most frequent nearest rival; flags by gate profile say whether the layer passes R.
+    it is positive, ``rival`` the most frequent nearest rival.
     """
-    found = pl.concat(
-        [nearest.select(LAYER), common.table(material, RELATIONAL_SUMMARY).select(LAYER)]
-    )
+    summaries = common.table(material, RELATIONAL_SUMMARY)
+    found = pl.concat([nearest.select(LAYER), summaries.select(LAYER)])
     counts = nearest.group_by([*LAYER, "condition"], maintain_order=True).len("times")
-    frequent = counts.sort(
-        [*LAYER, "times", "condition"], descending=[False, False, False, True, False]
-    ).unique(LAYER, keep="first", maintain_order=True)
+    order = [*LAYER, "times", "condition"]
+    frequent = counts.sort(order, descending=[name == "times" for name in order])
+    frequent = frequent.unique(LAYER, keep="first", maintain_order=True)
     typical = nearest.group_by(LAYER, maintain_order=True).agg(
         typical=pl.col("advantage").median(),
         n_ahead=(pl.col("advantage") > 0).sum().cast(pl.Int64),
         n_summaries=pl.len().cast(pl.Int64),
     )
     out = found.unique().sort(LAYER)
-    for part in (
-        typical,
-        frequent.rename({"condition": "rival"}),
-        common.passes(material, "relational"),
-    ):
+    for part in (typical, frequent.rename({"condition": "rival"})):
         out = out.join(part, on=LAYER, how="left", maintain_order="left")
-    return out.with_columns(
-        pl.col(list(PROFILES)).fill_null(value=False),
-        pl.col("n_ahead", "n_summaries", "times").fill_null(0),
-    )
-
-
-def most_telling(layers: pl.DataFrame, n_per_dataset: int = 1) -> pl.DataFrame:
-    """Layers of each dataset with a relational contrast: R under most profiles, then the largest typical advantage."""
-    passed = pl.sum_horizontal(*PROFILES)
-    order = ["dataset", "_passed", "typical", "model", "layer"]
-    ranked = layers.filter(pl.col("n_summaries") > 0).with_columns(_passed=passed)
-    ranked = ranked.sort(order, descending=[False, True, True, False, False]).drop("_passed")
-    return ranked.filter(pl.int_range(pl.len()).over("dataset") < n_per_dataset)
+    return out.with_columns(pl.col("n_ahead", "n_summaries", "times").fill_null(0))
 
 
 def summary_order(material: Material, found: pl.DataFrame) -> list[tuple[str, str]]:
@@ -139,10 +121,8 @@ def make(material: Material) -> Drawing | str:
         why = ", ".join(sorted(set(reasons["why"]))) or "not_computed"
         return f"no profile similarity could be compared with a rival ({why})"
     layers, order = layers_of(material, nearest), summary_order(material, nearest)
-    shown = layers
-    if layers.height > MAX_ROWS:
-        share = max(1, MAX_ROWS // layers["dataset"].n_unique())
-        shown = most_telling(layers, share).head(MAX_ROWS).sort(LAYER)
+    best = common.best_layers(material, layers, MAX_ROWS)
+    shown = layers.join(best, on=LAYER, how="semi", maintain_order="left")
     cells = advantage_cells(nearest, reasons, shown, order)
     classes = panels.diverging(nearest["advantage"])
     entries = [panels.class_entry("real − nearest rival, profile similarity", classes)]
@@ -158,8 +138,8 @@ def make(material: Material) -> Drawing | str:
         f"units, then over subject-runs ({span(rows['n_subject_runs'])} per layer).": True,
         f"Cells: real features minus the nearest of {counted(rivals, 'rival')} (nuisance and every control) for every "
         "alignment measure and profile similarity; on the right, which rival is nearest most often.": True,
-        f"Drawn are {shown.height} of {layers.height} layers, the most telling of every dataset; the table "
-        f"{PROFILE_SCORES.name} has all of them.": shown.height < layers.height,
+        f"Drawn are {shown.height} of {layers.height} layers, of every dataset first those with the best verdicts; the "
+        f"table {PROFILE_SCORES.name} has all of them.": shown.height < layers.height,
         f"{counted(n_left_out, 'unit row')} left out: the unit orders of model and brain "
         "differ.": n_left_out,
     }
@@ -236,10 +216,8 @@ def _summary(layers: pl.DataFrame) -> str:
     known = layers.filter(pl.col("n_summaries") > 0)
     ahead = known.filter(pl.col("n_ahead") == pl.col("n_summaries"))
     top = common.top(known, "typical")
-    passed = [f"{int(known[name].sum())} under {words}" for name, words in PROFILES.items()]
     return (
         f"In {ahead.height} of {counted(known.height, 'layer')} the real pattern is above every rival in every "
         f"summary. Furthest ahead: {layer_name(top)}, median advantage {signed(top['typical'])} over the nearest "
-        f"rival (above it in {top['n_ahead']} of {counted(top['n_summaries'], 'summary')}). Gate R passes "
-        f"{' and '.join(passed)}."
+        f"rival (above it in {top['n_ahead']} of {counted(top['n_summaries'], 'summary')})."
     )

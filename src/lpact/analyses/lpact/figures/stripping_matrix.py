@@ -70,23 +70,6 @@ def rows_of(material: Material) -> pl.DataFrame:
     )
 
 
-def chosen_layers(material: Material, scores: pl.DataFrame) -> pl.DataFrame:
-    """At most `MAX_PANELS` layers, the first of every dataset before the second; flags say whether P passes.
-
-    Layers that pass P or M come first, then those with the ``best`` matching drop.
-    """
-    flags = pl.col(list(PROFILES)).fill_null(value=False)
-    for gate, suffix in (("predictive", ""), ("mechanism_specific", "_m")):
-        passed = common.passes(material, gate)
-        scores = scores.join(passed, on=LAYER, how="left", maintain_order="left", suffix=suffix)
-    passing = pl.any_horizontal(*PROFILES, *(f"{name}_m" for name in PROFILES)).fill_null(
-        value=False
-    )
-    ranked = scores.sort("dataset", ~passing, -pl.col("best"), "model", "layer", nulls_last=True)
-    ranked = ranked.sort(pl.int_range(pl.len()).over("dataset"), "dataset")
-    return ranked.head(MAX_PANELS).with_columns(flags).sort(LAYER)
-
-
 @figure(
     "stripping_matrix",
     "What stripping a mechanism costs: matching targets on the diagonal",
@@ -98,9 +81,7 @@ def make(material: Material) -> Drawing | str:
     rows = rows_of(material)
     if rows.is_empty():
         return "no mechanism was stripped in this run"
-    best = pl.col("drop").filter("matching").max()
-    scores = rows.group_by(LAYER, maintain_order=True).agg(best=best)
-    layers = chosen_layers(material, scores)
+    layers = common.best_layers(material, rows, MAX_PANELS)
     order = common.mechanism_order(material, pl.concat([rows["stripped"], rows["target"]]))
     drawn = rows.join(layers, on=LAYER, how="semi", maintain_order="left")
     missing = drawn.filter(pl.col("drop").is_null())
@@ -119,7 +100,7 @@ def make(material: Material) -> Drawing | str:
     )
     cells = classes.paint(marked(drawn, _tooltip, "drop"), "drop")
     gates = _passed(material, cells)
-    n = layers.height
+    n, n_all = layers.height, rows.select(LAYER).n_unique()
     grid = _grid(layers, cells, order, gates)
     title = f"drop in held-out {common.metric_name(material)}, real − stripped"
     entries = [panels.class_entry(title, classes), *common.profile_entries(gate="M")]
@@ -131,9 +112,8 @@ def make(material: Material) -> Drawing | str:
         "methods.": True,
         "Outlined: the matching target. Gate M requires that this cell is above zero, above the others of its row, "
         "and above strips of something else.": True,
-        f"Drawn are {n} of {scores.height} layers, of every dataset first those that pass P or M, then those with the "
-        f"largest matching drop; the table {STRIPPING_DELTAS.name} has all of them.": n
-        < scores.height,
+        f"Drawn are {n} of {n_all} layers, of every dataset first those with the best verdicts; the table "
+        f"{STRIPPING_DELTAS.name} has all of them.": n < n_all,
         f"A dash: {counted(missing.height, 'cell')} not computed or not used by the gate ({why}).": missing.height,
     }
     chart = panels.stacked(panels.key(*entries), grid)
@@ -167,7 +147,7 @@ def _grid(
         parts.append(panels.heading("stripped mechanism" if first else " ", -8, align="right"))
         model = f"{layer['model']} · layer {layer['layer']}"
         named = [short(layer["dataset"], 38), short(model, 38)]
-        title = panels.panel_title(named, 250, offset=6, subtitle=_subtitle(layer, own))
+        title = panels.panel_title(named, 250, offset=6, subtitle=_subtitle(own))
         size = {"width": _CELL[0] * len(order), "height": _CELL[1] * len(order)}
         drawn.append(panels.overlay(*parts, **size, title=title))
     return panels.grid(drawn, columns)
@@ -190,11 +170,9 @@ def _passed(material: Material, cells: pl.DataFrame) -> pl.DataFrame:
     return marked(found, "{at}: gate M passes for {stripped}, {rules}")
 
 
-def _subtitle(layer: dict[str, Any], cells: pl.DataFrame) -> str:
-    under = [PROFILES[name] for name in PROFILES if layer[name]]
-    passed = "both profiles" if len(under) == len(PROFILES) else "".join(under) or "not passed"
+def _subtitle(cells: pl.DataFrame) -> str:
     runs, methods = cells.select(pl.col("n_subject_runs", "n_methods").max()).row(0)
-    return f"{counted(runs, 'subject-run')}, {counted(methods, 'method')} · P: {passed}"
+    return f"{counted(runs, 'subject-run')}, {counted(methods, 'method')}"
 
 
 def _summary(cells: pl.DataFrame, gates: pl.DataFrame) -> str:
