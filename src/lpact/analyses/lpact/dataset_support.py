@@ -78,7 +78,7 @@ class DatasetSupport:
         required = least.required_controls
         lacking = [f"{c}: {why}" for c, why in self._controls.items() if c in required and why]
         controls = "; ".join(lacking) or f"{', '.join(required)}, as far as events show"
-        modes = [mode.mode for mode in self._pattern_modes if mode.n_recordings]
+        modes = [mode for mode, found in self._pattern_modes.items() if "no (" not in found]
         reliability = ", ".join(modes) or (
             f"no reliability mode is possible; patterns need {RelationalConfig().min_units} units "
             "(relational.min_units)"
@@ -124,14 +124,22 @@ class DatasetSupport:
         return ""
 
     @cached_property
-    def _pattern_modes(self) -> list[Mode]:
-        """Modes of patterns over units: partners need shared units, and may have heard different stimuli."""
+    def _pattern_modes(self) -> dict[str, str]:
+        """Recordings with a partner in each reliability mode of patterns, or why none has one.
+
+        Partners need shared units, and may have heard different stimuli.
+        """
         summaries = [
             RecordingSummary(r.id, r.unit_ids, r.n_events, 1, 1, (), comparable=r.comparable)
             for r in self._usable
         ]
         rows: Sequence[Mapping[str, Any]] = mode_rows("", summaries, RelationalConfig().min_units)
-        return [Mode(row["mode"], row["n_recordings"], row["reason"]) for row in rows]
+        return {
+            row["mode"]: counted(row["n_recordings"], "recording")
+            if row["possible"]
+            else f"no ({lowered(row['reason'])})"
+            for row in rows
+        }
 
     @cached_property
     def _controls(self) -> dict[str, str]:
@@ -183,8 +191,8 @@ class DatasetSupport:
         """Reliability of patterns over units, which gate T needs."""
         if not self._usable:
             return False, NO_USABLE
-        modes = self._pattern_modes
-        return any(m.n_recordings for m in modes), f"patterns: {', '.join(map(str, modes))}"
+        modes = [f"{mode}: {found}" for mode, found in self._pattern_modes.items()]
+        return any(": no (" not in mode for mode in modes), f"patterns: {', '.join(modes)}"
 
     def _severe_controls(self) -> tuple[bool, str]:
         if not self._usable:
@@ -235,15 +243,3 @@ def lowered(reason: Reason) -> str:
     """A reason's explanation inside a sentence."""
     text = reason.explanation
     return (text[:1].lower() + text[1:]).rstrip(".")
-
-
-class Mode(NamedTuple):
-    """How many recordings have a partner in a reliability mode, or why none has."""
-
-    mode: str
-    n_recordings: int
-    reason: Reason
-
-    def __str__(self) -> str:
-        n = self.n_recordings
-        return f"{self.mode}: {counted(n, 'recording') if n else f'no ({lowered(self.reason)})'}"

@@ -91,7 +91,7 @@ def contrasts(material: Material, control: str) -> Made:
 
 
 def summaries_passing(material: Material, control: str) -> Made:
-    """What a summary needs to pass, for all summaries; and the draws of level 2, which the point rule does not use."""
+    """What a summary needs to pass, for all summaries."""
     both = (pl.col("pass_share") >= material.gates.direction_fraction) & (pl.col("delta_rel") > 0)
     votes = _by_summary(
         "Summaries that pass (1) or do not (0)",
@@ -103,8 +103,7 @@ def summaries_passing(material: Material, control: str) -> Made:
         where="all summaries",
         note="A summary passes if enough of its unit rows do and its mean contrast is above 0.",
     )
-    beside = [_pooled(test, decides=False) for test in draw_tests(material)]
-    return (votes, *pass_shares(material), *contrasts(material, control), *beside)
+    return (votes, *pass_shares(material), *contrasts(material, control))
 
 
 def votes_by_control(material: Material) -> pl.DataFrame:

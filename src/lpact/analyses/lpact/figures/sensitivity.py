@@ -43,7 +43,7 @@ _SCENARIOS = {
 THRESHOLDS, CONTROLS = "Thresholds and rules", "Choice of controls"
 DATASETS, SUBJECT_RUNS = "One dataset left out", "One subject-run left out"
 
-_CLAIMS = ["lane", "gate_profile", "n", "n_high", "n_claims", "changed", "of_run", "words", "more"]
+_CLAIMS = ["lane", "gate_profile", "n", "n_high", "n_claims", "changed", "of_run", "words"]
 _KINDS = dict.fromkeys(("n", "n_high", "n_claims"), pl.Int64) | dict.fromkeys(
     ("changed", "of_run"), pl.Boolean
 )
@@ -100,7 +100,7 @@ def rows_of(material: Material) -> pl.DataFrame:
 
 def _claim_tooltip(row: dict[str, Any]) -> str:
     text = f"{row['lane']}, {row['rules']}: {span((row['n'], row['n_high']))} of {row['n_claims']} claims pass"
-    return f"{text} every gate{'; ' if row['words'] else ''}{row['words']}{row['more']}."
+    return f"{text} every gate{'; ' if row['words'] else ''}{row['words']}."
 
 
 def _thresholds(material: Material) -> Iterator[tuple[Any, ...]]:
@@ -109,7 +109,7 @@ def _thresholds(material: Material) -> Iterator[tuple[Any, ...]]:
         for row in rows.filter(family=family).iter_rows(named=True):
             own, n = row["configured"], row["n_pass"]
             lane = pattern.format(_RULES.get(row["rule"], row["rule"])) + (THIS_RUN if own else "")
-            yield lane, row["gate_profile"], n, n, row["n_eligible"], False, own, "", ""
+            yield lane, row["gate_profile"], n, n, row["n_eligible"], False, own, ""
 
 
 def _controls(material: Material) -> Iterator[tuple[Any, ...]]:
@@ -128,7 +128,7 @@ def _controls(material: Material) -> Iterator[tuple[Any, ...]]:
             n, gained, lost = row["n_integrated"], row["n_gained"], row["n_lost"]
             words = f"{gained} gained, {lost} lost" if gained or lost else ""
             counts = n, n, row["n_claims"], gained + lost > 0
-            yield lane, row["gate_profile"], *counts, scenario == used, words, ""
+            yield lane, row["gate_profile"], *counts, scenario == used, words
 
 
 def _datasets(material: Material) -> Iterator[tuple[Any, ...]]:
@@ -137,7 +137,7 @@ def _datasets(material: Material) -> Iterator[tuple[Any, ...]]:
         if row["outcome"] != row["outcome_of_run"]:
             words += f" instead of {row['outcome_of_run']}"
         counts = row["n_integrated"], row["n_integrated"], row["n_claims"]
-        yield f"without {row['omitted']}", row["gate_profile"], *counts, False, False, words, ""
+        yield f"without {row['omitted']}", row["gate_profile"], *counts, False, False, words
 
 
 def _subject_runs(material: Material) -> Iterator[tuple[Any, ...]]:
@@ -151,10 +151,10 @@ def _subject_runs(material: Material) -> Iterator[tuple[Any, ...]]:
     )
     for row in found.sort(by).iter_rows(named=True):
         moved, counts = row["moved"], (row["low"], row["n_integrated"], row["n_claims"])
-        words = f"{moved or 'none'} of {row['n']} change a claim"
-        more = f" (at most {row['n_gained']} gained, {row['n_lost']} lost)"
+        most = f"at most {row['n_gained']} gained, {row['n_lost']} lost"
+        words = f"{moved or 'none'} of {row['n']} change a claim ({most})"
         lane = f"one of {row['dataset']}"
-        yield lane, row["gate_profile"], *counts, moved > 0, False, words, more
+        yield lane, row["gate_profile"], *counts, moved > 0, False, words
 
 
 _CHANGES: dict[str, Callable[[Material], Iterator[tuple[Any, ...]]]] = {
