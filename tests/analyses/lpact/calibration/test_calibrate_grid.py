@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import runpy
 import shutil
 from dataclasses import replace
 from io import StringIO
@@ -19,7 +20,6 @@ from lpact.analyses.lpact.calibration.output import (
     PACE_NAME,
     Reference,
     load_reference,
-    save_reference,
     write_calibration,
 )
 from lpact.analyses.lpact.calibration.study import Forecast, Pace, Settings, run_grid
@@ -32,6 +32,8 @@ from lpact.run.progress import Reporter
 from lpact.stats import wilson_interval
 from lpact.store import write_table
 
+TOOL = Path(__file__).parents[4] / "tools" / "save_calibration_reference.py"
+save_reference = runpy.run_path(str(TOOL))["save_reference"]
 SETTINGS = Settings(
     truths=("shared_noise", "nuisance"),
     snr=(1.0,),
