@@ -26,6 +26,7 @@ from lpact.analyses.lpact.figures.common import (
     layer_name,
     marked,
 )
+from lpact.analyses.lpact.gates.rows import mean_over_subject_runs
 from lpact.analyses.lpact.tables.levels import PROFILE_DELTAS, PROFILE_SCORES, RELATIONAL_SUMMARY
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
@@ -50,22 +51,10 @@ def similarities(material: Material) -> tuple[pl.DataFrame, int]:
     paired = scores.join(real, on=_UNIT_ROW, how="left", maintain_order="left").with_columns(
         advantage=pl.col("own") - pl.col("similarity")
     )
-    keys = [*LAYER, *SUMMARY, "condition"]
-    runs = paired.group_by([*keys, *SUBJECT_RUN], maintain_order=True).agg(
-        pl.col("similarity", "advantage").mean(),
-        pl.col("counted").first(),
-        n_units=pl.len().cast(pl.Int64),
-    )
-    rows = (
-        runs.sort([*keys, *SUBJECT_RUN])
-        .group_by(keys, maintain_order=True)
-        .agg(
-            pl.col("similarity", "advantage").mean(),
-            pl.col("counted").first(),
-            n_subject_runs=pl.len().cast(pl.Int64),
-            n_units=pl.col("n_units").max(),
-        )
-    )
+    # A control is counted everywhere or nowhere.
+    keys = [*LAYER, *SUMMARY, "condition", "counted"]
+    paired = paired.sort([*keys, *SUBJECT_RUN], maintain_order=True)
+    rows = mean_over_subject_runs(paired, keys, ["similarity", "advantage"])
     return rows, mixed.height
 
 

@@ -25,6 +25,7 @@ from lpact.analyses.lpact.figures.common import (
     marked,
 )
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
+from lpact.analyses.lpact.gates.rows import usable_rows
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import SPECIFICITY, STRIPPING_DELTAS
 from lpact.report import panels
@@ -32,7 +33,6 @@ from lpact.report.figure import Drawing, figure
 from lpact.report.values import short, signed
 from lpact.wording import counted
 
-MIN_TARGETS = 2
 MAX_PANELS = 9
 _CELL = (40, 27)
 
@@ -41,10 +41,7 @@ def rows_of(material: Material) -> pl.DataFrame:
     """One row per layer, stripped and target mechanism: drop, its n, whether it is matching, and why it is missing."""
     strip = [*LAYER, *SUBJECT_RUN, "method", "stripped"]
     deltas = material.table(STRIPPING_DELTAS.name).sort([*strip, "target"])
-    known = pl.all_horizontal(pl.col("matching_drop", "margin", "mismatch_margin").is_finite())
-    used = material.table(SPECIFICITY.name).filter(
-        known, pl.col("reason") == "ok", pl.col("n_targets") >= MIN_TARGETS
-    )
+    used = usable_rows(material.table(SPECIFICITY.name))
     usable = deltas.join(used, on=strip, how="semi", maintain_order="left")
     usable = usable.filter(pl.col("drop").is_finite(), pl.col("reason") == "ok")
     keys, drop = [*LAYER, "stripped", "target"], pl.col("drop").median()
