@@ -12,6 +12,7 @@ from lpact.analyses.base import Material
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import LAYER, MODES, SUBJECT_RUN, marked
+from lpact.analyses.lpact.gates.rows import mean_over_subject_runs
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, NORMALIZED_SCORES
 from lpact.codes import Reason
 from lpact.report import panels
@@ -86,18 +87,14 @@ def fraction_rows(material: Material) -> pl.DataFrame:
 
     `TYPICAL` is, as in gate T, the median over relational summaries of the mean over subject-runs.
     """
-    by, n = [*LAYER, "quantity"], pl.len().cast(pl.Int64)
-
-    def mean(rows: pl.DataFrame, keys: list[str], value: str = "value") -> pl.DataFrame:
-        return rows.group_by(keys, maintain_order=True).agg(value=pl.col(value).mean(), n=n)
-
-    summary = [*LAYER, "alignment", "profile"]
-    within = mean(_bounded(material), [*summary, *SUBJECT_RUN], FRACTION)
-    typical = mean(within, summary).group_by(LAYER, maintain_order=True)
-    medians = typical.agg(pl.col("value").median(), pl.col("n").max())
-    medians = medians.with_columns(quantity=pl.lit(TYPICAL))
-    found = (mean(fraction_dots(material), by), medians)
-    numbers = pl.concat(own.select(*by, "value", "n") for own in found)
+    bounded, by = _bounded(material), [*LAYER, "quantity"]
+    means = mean_over_subject_runs(bounded, LAYER, [FRACTION, CONTRAST])
+    means = means.rename({FRACTION: REAL, CONTRAST: DELTA, "n_subject_runs": "n"})
+    summaries = mean_over_subject_runs(bounded, [*LAYER, "alignment", "profile"], [FRACTION])
+    medians = summaries.group_by(LAYER).agg(pl.col(FRACTION).median().alias(TYPICAL))
+    numbers = means.join(medians, on=LAYER, how="left").unpivot(
+        [REAL, DELTA, TYPICAL], index=[*LAYER, "n"], variable_name="quantity"
+    )
     rows = _every_quantity(material).join(numbers, on=by, how="left", maintain_order="left")
     why = pl.when(pl.col("value").is_null()).then(pl.col("reason"))
     return rows.with_columns(pl.col("n").fill_null(0), reason=why.fill_null(Reason.OK.value))

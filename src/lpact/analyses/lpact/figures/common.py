@@ -9,6 +9,7 @@ import altair as alt
 import polars as pl
 
 from lpact.analyses.base import Material
+from lpact.analyses.lpact.analysis import LPact
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS
@@ -19,14 +20,7 @@ from lpact.report.panels import BOX, Look
 from lpact.store import empty
 from lpact.tables import Table
 
-GATES: dict[str, str] = {
-    "P": "predictive",
-    "S": "severe_control",
-    "R": "relational",
-    "M": "mechanism_specific",
-    "T": "ceiling",
-    "Rep": "replication",
-}
+GATES = dict(LPact.claims.gates)
 """Column of the decision table behind each gate's letter, in the order of the chain."""
 
 GATE_NAMES: dict[str, str] = {
