@@ -246,7 +246,7 @@ class Reference:
 
 
 def load_reference(folder: Traversable | None = None) -> Reference:
-    """Read the calibration that ships with this version, or one that lies elsewhere."""
+    """Read the calibration that ships with this version, or one in another folder."""
     folder = folder or files("lpact.analyses.lpact.calibration").joinpath(FOLDER)
 
     def read(table: Table) -> pl.DataFrame:

@@ -172,7 +172,7 @@ def _draws(
     run: SubjectRun | None = None,
     p_value: float | None = None,
 ) -> list[Distribution]:
-    """The real score beside the draws of a control: the mean over subject-runs, or one of them."""
+    """The real score among the draws of a control: the mean over subject-runs, or one of them."""
     by_run = material.draws_of(control) if control is not None else {}
     if run is not None:
         by_run = {own: scores for own, scores in by_run.items() if own == run}
@@ -264,7 +264,7 @@ def block_tests(
 ) -> Made:
     """Tests by block: with other targets and no drop at all, or with ``random`` directions of equal variance.
 
-    ``beside`` names features beside the stripped ones.
+    ``beside`` names features that are fitted with the stripped ones.
     """
     by_run = blocks_by_run(material.claim, material.rows(BLOCK_DROPS), beside)
     rivals: tuple[str, ...] = rival_targets(material.claim, by_run)

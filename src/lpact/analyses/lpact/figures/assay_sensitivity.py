@@ -20,7 +20,7 @@ from lpact.wording import counted
 
 _LEFT, _WIDTH, _ROW = 236, 960, 20
 _WIDEST, _NARROWEST, _ROOM = 176, 26, 84
-"""Pixels of a dataset's column: the most, the fewest, and what numbers beside the symbols need."""
+"""Pixels of a dataset's column: the most, the fewest, and what numbers next to the symbols need."""
 _LOOKS = {
     (True, True): Look("circle", "pass", "pass", 100),
     (True, False): Look("circle", "fail", "fail", 100),
@@ -102,7 +102,7 @@ def _matrix(rows: pl.DataFrame, heads: dict[str, str], step: float) -> alt.Layer
         group = own["control"][0]
         lanes += [group, *(f"{group}: {line}" for line in own["line"].unique(maintain_order=True))]
         groups.append({"lane": group, "text": group})
-        # Datasets beside the heading of every control, so that no column is far from its name.
+        # Datasets next to the heading of every control, so that no column is far from its name.
         simulated = set(own["dataset"]) == {SIMULATED}
         shown = {SIMULATED: "simulated study"} if simulated else heads
         columns += [

@@ -175,7 +175,7 @@ def strictest(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 def count_columns(
     rows: pl.DataFrame, column: str, y: Any, profiles: Sequence[str], left: float, *, head: bool
 ) -> list[alt.Chart]:
-    """Numbers beside a panel, one column per gate profile from ``left`` on; those that ``changed`` are bold."""
+    """Numbers next to a panel, one column per gate profile from ``left`` on; those that ``changed`` are bold."""
     made = []
     for i, profile in enumerate(profiles):
         x, own = left + 44 * i, rows.filter(gate_profile=profile).drop("mark")

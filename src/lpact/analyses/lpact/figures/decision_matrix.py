@@ -137,7 +137,7 @@ def _block(
 def _scores(
     layers: pl.DataFrame, head: str, domain: tuple[float, float], y: Spec
 ) -> alt.LayerChart:
-    """Bars from zero, hollow where negative, with the number beside them."""
+    """Bars from zero, hollow where negative, with the number next to them."""
     numbers = layers.with_columns(shown=pl.Series([fixed(own, 2) for own in layers["raw_score"]]))
     text = "{at}: raw score {raw_score}, mean over {n_subject_runs:subject-run}"
     bars = marked(layers, text, "raw_score")

@@ -30,7 +30,7 @@ _COLUMNS = {"real_score": REAL, "nuisance_score": NUISANCE, "nuisance_plus_model
 FEW_LAYERS = 2
 """Models with up to so many layers are drawn as strips, others as lines over layers."""
 MOST_PANELS = 6
-"""Panels beside each other; more continue below."""
+"""Panels in a row; more continue below."""
 ONE_RUN = "real features, one subject-run"
 CEILING = "brain–brain response reliability"
 _WIDTH, _LABELS, _GAP = 900, 170, 14
