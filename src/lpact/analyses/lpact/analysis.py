@@ -274,7 +274,7 @@ class LPact(Analysis):
         return explain_claim(LPactConfig.of(config), rows, claim, profile)
 
     def outline(self, study: StudyConfig) -> list[Block]:
-        """Levels, gates and claims of a study without data."""
+        """Levels, gates, rows and claims of a study without data."""
         from lpact.analyses.lpact.blocks import outline_blocks
 
         return outline_blocks(LPactConfig.of(study))

@@ -244,7 +244,7 @@ def _places(places: Sequence[str], most: int = 3) -> str:
 
 
 def outline_blocks(config: LPactConfig) -> list[Block]:
-    """Levels, gates and claims, from the study file alone."""
+    """Levels, gates, rows and claims, from the study file alone."""
     relational, stripping, readout = config.relational, config.stripping, config.readout
     n_summaries = len(relational.alignments) * len(relational.profiles)
     levels = (
@@ -259,8 +259,38 @@ def outline_blocks(config: LPactConfig) -> list[Block]:
     return [
         Block("Levels", levels),
         Block("Gates", gates),
+        _context_rows(config),
         _claims(config),
     ]
+
+
+def _context_rows(config: LPactConfig) -> Block:
+    """Rows of a context in which everything is possible, without units and for each unit."""
+    from lpact.analyses.lpact.levels.audit import ContextOffer, RecordingSummary
+    from lpact.analyses.lpact.plan_sizes import context_rows
+    from lpact.datasets.base import RecordingId
+    from lpact.run.plan import control_draws
+
+    anyone = RecordingId("", "", "", "")
+    offer = ContextOffer(
+        anyone, "", 0, 0, control_draws(config), {}, config.stripping.methods, (), ()
+    )
+    none, one = (
+        context_rows(
+            config,
+            RecordingSummary(anyone, units, 0, 1, config.readout.folds, config.mechanisms.include),
+            offer,
+        )
+        for units in ((), ("unit",))
+    )
+    rows = tuple(
+        (name, f"{none[name]:,}", f"+ {n - none[name]:,}" if n > none[name] else "")
+        for name, n in sorted(one.items())
+        if n
+    )
+    columns = ("table", "rows", "per brain unit")
+    title = "Rows of one context (subject-run, model and layer), at most"
+    return Block(title, (), columns, rows, frozenset(columns[1:]))
 
 
 def _claims(config: LPactConfig) -> Block:
