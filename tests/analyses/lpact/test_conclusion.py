@@ -5,12 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lpact.analyses.lpact.conclusion import verdict_sentence, why_sentences
-from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.tables.assay import (
-    BRAIN_AS_MODEL_SUMMARY,
-    FULL_SUMMARY,
     IMPLANT,
-    STANDALONE_SUMMARY,
 )
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
@@ -228,7 +224,7 @@ def why(*claims, **more):
         STUDY_OUTCOME.name: outcomes("D", "D"),
         **more.pop("tables", {}),
     }
-    return why_sentences(tables, GatesConfig())
+    return why_sentences(tables)
 
 
 LAYERS = (
@@ -302,7 +298,7 @@ def test_a_label_that_is_not_control_explained_is_not_counted_as_one():
 
 def test_a_test_that_does_not_reject_explains_nothing():
     tables = {DECISIONS.name: decided(claim("calibrated")), STUDY_OUTCOME.name: outcomes(None, "D")}
-    assert why_sentences(tables, GatesConfig())[0] == (
+    assert why_sentences(tables)[0] == (
         f"1 of 1 layer {LAYERS.format(1, '')} has a positive mean score; as tests 1 of them is control-explained at "
         "level 1: it is not shown to exceed nuisance or a severe control, always nuisance features (1)."
     )
@@ -390,52 +386,10 @@ def test_planted_signals(paper, calibrated, sham, said):
         STUDY_OUTCOME.name: outcomes("D", "D"),
         **planted(paper, calibrated, sham=sham),
     }
-    (sentence,) = [s for s in why_sentences(tables, GatesConfig(), 1.5) if "signal" in s]
+    (sentence,) = [s for s in why_sentences(tables, 1.5) if "signal" in s]
     assert sentence.startswith(said)
     # Without the option the ratio is not made up.
-    assert "ratio" not in " ".join(why_sentences(tables, GatesConfig()))
-
-
-def summary(dataset: str, *, passes: bool, reason: str = "ok"):
-    return {
-        c.name: {"str": "x", "int": 3, "float": 0.5, "bool": passes}[c.dtype]
-        for c in BRAIN_AS_MODEL_SUMMARY.columns
-    } | {"dataset": dataset, "comparison": "run_to_run", "reason": reason, "gate_pass": passes}
-
-
-def sound(dataset: str, gate: str, table=STANDALONE_SUMMARY):
-    return {
-        c.name: {"str": "x", "int": 3, "float": 0.5, "bool": True}[c.dtype] for c in table.columns
-    } | {"dataset": dataset, "gate": gate, "reason": "ok"}
-
-
-def test_brains_and_stimulus_are_counted_by_dataset():
-    brains = [
-        summary("a", passes=True),
-        summary("b", passes=False),
-        summary("c", passes=False, reason="single_run"),
-    ]
-    tables = planted(True, True) | {
-        BRAIN_AS_MODEL_SUMMARY.name: frame(BRAIN_AS_MODEL_SUMMARY, brains),
-        STANDALONE_SUMMARY.name: frame(STANDALONE_SUMMARY, [sound("a", "no"), sound("b", "pass")]),
-    }
-    said = why(*both(), tables=tables)
-    assert len(said) == 4
-    assert said[-1] == (
-        "Another brain in the model's place passes the relational rule in 1 of 2 datasets where it could be tried (by "
-        "1 comparison in each); a response to word onset, word rate or sound is seen in 1 of 2 datasets (by 1 test in "
-        "each)."
-    )
-    # One more test in one dataset: it is seen by the one or the other, and the sentence says so.
-    tables[FULL_SUMMARY.name] = frame(FULL_SUMMARY, [sound("a", "pass", FULL_SUMMARY)])
-    brains.append(summary("b", passes=True) | {"comparison": "subject_to_subject"})
-    tables[BRAIN_AS_MODEL_SUMMARY.name] = frame(BRAIN_AS_MODEL_SUMMARY, brains)
-    assert why(*both(), tables=tables)[-1] == (
-        "Another brain in the model's place passes the relational rule in 2 of 2 datasets where it could be tried (by "
-        "at least one of 1 to 2 comparisons in each, not corrected for their number); a response to word onset, word "
-        "rate or sound is seen in 2 of 2 datasets (by at least one of 1 to 2 tests in each, not corrected for their "
-        "number)."
-    )
+    assert "ratio" not in " ".join(why_sentences(tables))
 
 
 def test_a_study_without_confirmatory_data_says_why():

@@ -115,11 +115,8 @@ class LPact(Analysis):
         "why": (
             "conventional",
             "layer_scores",
-            "control_winners",
             "relational_profiles",
-            "profile_heatmaps",
             "stripping_matrix",
-            "dissociations",
             "ceilings",
             "unit_maps",
         ),

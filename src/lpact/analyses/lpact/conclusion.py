@@ -12,23 +12,17 @@ import polars as pl
 from lpact.analyses.base import Material
 from lpact.analyses.explanation import Conclusion
 from lpact.analyses.explanation import Outcome as OutcomeRecord
-from lpact.analyses.lpact.assays.lines import findings
-from lpact.analyses.lpact.config import GatesConfig, LPactConfig
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.gates.verdict import FALSE_DISCOVERY_RATE
 from lpact.analyses.lpact.tables.assay import (
-    BRAIN_AS_MODEL_SUMMARY,
-    FULL_SUMMARY,
     IMPLANT,
     IMPLANTED,
-    LOW_LEVEL_SUMMARY,
     SHAM,
-    STANDALONE_SUMMARY,
 )
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
 from lpact.codes import FinalLabel, Gate, Outcome, Reason
-from lpact.tables import Table
 from lpact.wording import counted
 
 Tables = Mapping[str, pl.DataFrame]
@@ -62,7 +56,7 @@ def conclusion(material: Material) -> Conclusion:
     return Conclusion(
         analysis="lpact",
         headline=verdict_sentence(material.table(DECISIONS.name), outcomes),
-        why=tuple(why_sentences(material.tables, config.gates, config.assay.implant_snr)),
+        why=tuple(why_sentences(material.tables, config.assay.implant_snr)),
         outcomes=tuple(
             OutcomeRecord(
                 code=row["outcome"],
@@ -183,10 +177,8 @@ def _supported(found: Mapping[str, Outcome], claims: Tables) -> str:
 # --- Why -------------------------------------------------------------------------------------------
 
 
-def why_sentences(
-    tables: Tables, gates: GatesConfig, implant_snr: float | None = None
-) -> list[str]:
-    """Why the verdict is what it is, in two to four sentences.
+def why_sentences(tables: Tables, implant_snr: float | None = None) -> list[str]:
+    """Why the verdict is what it is, in two or three sentences.
 
     ``tables`` are those of the run, by name; ``implant_snr`` is the signal-to-noise ratio of the planted signal.
     """
@@ -195,7 +187,7 @@ def why_sentences(
         made = [_raw(*next(iter(claims.items()))), _first_failures(claims)]
     else:
         made = [_no_confirmatory(tables)]
-    return [*made, _planted(tables, implant_snr), *_recordings(tables, gates)]
+    return [*made, _planted(tables, implant_snr)]
 
 
 def _raw(gate_profile: str, claims: pl.DataFrame) -> str:
@@ -338,44 +330,3 @@ def _planted(tables: Tables, snr: float | None) -> str:
     return (
         f"{planted} does not pass every gate with these settings: a negative verdict says little."
     )
-
-
-def _recordings(tables: Tables, gates: GatesConfig) -> list[str]:
-    """In how many datasets a brain passes for a model, and the stimulus is seen, by at least one of several tests."""
-    said = []
-    for text, where, noun, wanted in (
-        (
-            "another brain in the model's place passes the relational rule in",
-            " where it could be tried",
-            "comparison",
-            (BRAIN_AS_MODEL_SUMMARY,),
-        ),
-        (
-            "a response to word onset, word rate or sound is seen in",
-            "",
-            "test",
-            (LOW_LEVEL_SUMMARY, STANDALONE_SUMMARY, FULL_SUMMARY),
-        ),
-    ):
-        found = _by_dataset(tables, gates, wanted)
-        if not found:
-            continue
-        sizes = sorted({len(passes) for passes in found.values()})
-        tried = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-        many = f"by at least one of {tried} {noun}s in each, not corrected for their number"
-        how = f"by 1 {noun} in each" if sizes == [1] else many
-        share = f"{sum(map(any, found.values()))} of {counted(len(found), 'dataset')}"
-        said.append(f"{text} {share}{where} ({how})")
-    return [_capital("; ".join(said))] if said else []
-
-
-def _by_dataset(
-    tables: Tables, gates: GatesConfig, wanted: tuple[Table, ...]
-) -> dict[str, list[bool]]:
-    """Datasets in which a control could be computed: which of its tests pass."""
-    own = {table.name: tables[table.name] for table in wanted if table.name in tables}
-    made: dict[str, list[bool]] = {}
-    for finding in findings(own, gates):
-        if finding.passes is not None:
-            made.setdefault(finding.dataset, []).append(finding.passes)
-    return made

@@ -11,21 +11,13 @@ import numpy as np
 from lpact.analyses.explanation import Block, DatasetReport
 from lpact.analyses.lpact.config import AuditConfig, RelationalConfig
 from lpact.analyses.lpact.levels.audit import RecordingSummary, mode_rows
-from lpact.analyses.lpact.levels.ceiling import MIN_SHARED_EVENTS
-from lpact.analyses.lpact.levels.pairing import (
-    MISSING_PARTNER,
-    MODES,
-    SPLIT_HALF,
-    comparable,
-    paired,
-)
 from lpact.codes import Reason
 from lpact.config import ControlsConfig, MechanismsConfig, ReadoutConfig
 from lpact.controls.base import CONTROLS, ControlInputs
 from lpact.datasets.base import Stimulus
 from lpact.features.mechanisms import MECHANISMS, MechanismInputs, mechanism_matrix
 from lpact.features.parsing import read_parse
-from lpact.inputs.check import DatasetCheck, Events, RecordingCheck
+from lpact.inputs.check import DatasetCheck, Events
 from lpact.wording import counted
 
 NO_USABLE = "no recording is usable at level 1"
@@ -86,7 +78,7 @@ class DatasetSupport:
         required = least.required_controls
         lacking = [f"{c}: {why}" for c, why in self._controls.items() if c in required and why]
         controls = "; ".join(lacking) or f"{', '.join(required)}, as far as events show"
-        modes = [mode.mode for mode in self._pattern_modes if mode.n_recordings]
+        modes = [mode for mode, found in self._pattern_modes.items() if "no (" not in found]
         reliability = ", ".join(modes) or (
             f"no reliability mode is possible; patterns need {RelationalConfig().min_units} units "
             "(relational.min_units)"
@@ -132,14 +124,22 @@ class DatasetSupport:
         return ""
 
     @cached_property
-    def _pattern_modes(self) -> list[Mode]:
-        """Modes of patterns over units: partners need shared units, and may have heard different stimuli."""
+    def _pattern_modes(self) -> dict[str, str]:
+        """Recordings with a partner in each reliability mode of patterns, or why none has one.
+
+        Partners need shared units, and may have heard different stimuli.
+        """
         summaries = [
             RecordingSummary(r.id, r.unit_ids, r.n_events, 1, 1, (), comparable=r.comparable)
             for r in self._usable
         ]
         rows: Sequence[Mapping[str, Any]] = mode_rows("", summaries, RelationalConfig().min_units)
-        return [Mode(row["mode"], row["n_recordings"], row["reason"]) for row in rows]
+        return {
+            row["mode"]: counted(row["n_recordings"], "recording")
+            if row["possible"]
+            else f"no ({lowered(row['reason'])})"
+            for row in rows
+        }
 
     @cached_property
     def _controls(self) -> dict[str, str]:
@@ -188,14 +188,11 @@ class DatasetSupport:
         return bool(self._usable), "; ".join(parts)
 
     def _reliability(self) -> tuple[bool, str]:
-        """Patterns can be compared between different stimuli, responses cannot."""
+        """Reliability of patterns over units, which gate T needs."""
         if not self._usable:
             return False, NO_USABLE
-        patterns, responses = self._pattern_modes, _response_modes(self._usable)
-        return any(m.n_recordings for m in patterns), (
-            f"patterns: {', '.join(map(str, patterns))}; "
-            f"responses to the same stimulus: {', '.join(map(str, responses))}"
-        )
+        modes = [f"{mode}: {found}" for mode, found in self._pattern_modes.items()]
+        return any(": no (" not in mode for mode in modes), f"patterns: {', '.join(modes)}"
 
     def _severe_controls(self) -> tuple[bool, str]:
         if not self._usable:
@@ -246,49 +243,3 @@ def lowered(reason: Reason) -> str:
     """A reason's explanation inside a sentence."""
     text = reason.explanation
     return (text[:1].lower() + text[1:]).rstrip(".")
-
-
-class Mode(NamedTuple):
-    """How many recordings have a partner in a reliability mode, or why none has."""
-
-    mode: str
-    n_recordings: int
-    reason: Reason
-
-    def __str__(self) -> str:
-        n = self.n_recordings
-        return f"{self.mode}: {counted(n, 'recording') if n else f'no ({lowered(self.reason)})'}"
-
-
-_NEEDED: dict[Reason, Callable[[RecordingCheck, RecordingCheck], bool]] = {
-    Reason.UNITS_NOT_COMPARABLE: comparable,
-    Reason.DIFFERENT_STIMULUS: lambda a, b: a.id.stimulus == b.id.stimulus,
-    Reason.DIFFERENT_EVENTS: lambda a, b: len(a.events.keys & b.events.keys) >= MIN_SHARED_EVENTS,
-    Reason.TOO_FEW_SHARED_UNITS: lambda a, b: bool(set(a.unit_ids) & set(b.unit_ids)),
-}
-"""What a partner needs, in order, and the reason if it does not have it."""
-
-
-def _response_modes(usable: Sequence[RecordingCheck]) -> list[Mode]:
-    """Modes of responses: partners need the same stimulus, events and units; halves of one run share no event."""
-    found = []
-    for mode in MODES:
-        reasons = [_response(mode, own, usable) for own in usable]
-        order = [Reason.NO_REPEATED_MEASURE, MISSING_PARTNER[mode], *_NEEDED, Reason.OK]
-        # What the recording that comes closest still lacks.
-        closest = max(reasons, key=order.index, default=MISSING_PARTNER[mode])
-        found.append(Mode(mode, reasons.count(Reason.OK), closest))
-    return found
-
-
-def _response(mode: str, own: RecordingCheck, others: Sequence[RecordingCheck]) -> Reason:
-    if mode == SPLIT_HALF:
-        return Reason.NO_REPEATED_MEASURE
-    left = [other for other in others if paired(mode, own.id, other.id)]
-    if not left:
-        return MISSING_PARTNER[mode]
-    for reason, fits in _NEEDED.items():
-        left = [other for other in left if fits(own, other)]
-        if not left:
-            return reason
-    return Reason.OK

@@ -63,7 +63,7 @@ SCORE = 50.0
 CALL = 1.5e8
 """A small readout, whatever its size."""
 CALL_BESIDE = 1.2e9
-"""A readout beside nuisance features: it is not solved together with others."""
+"""A readout with nuisance features: it is not solved together with others."""
 PATTERN = 5e7
 """One alignment of one condition, whatever its size."""
 PERMUTED = 30.0
@@ -191,7 +191,7 @@ def context_rows(
     n_present = len(recording.mechanisms)
     n_own = len(mechanism_strippings(offer.strippings))
     rows["causal/causal_targets"] += n_present * recording.n_folds
-    # Alone and beside nuisance, and random directions.
+    # Alone, with nuisance features, and random directions.
     rows["causal/causal_block_drops"] += 2 * n_present**2 * len(offer.strippings)
     rows["causal/causal_block_drops"] += n_present * n_own
     rows["causal/causal_mismatch_controls"] += n_present * (

@@ -104,7 +104,7 @@ class ImplantJob:
 
     @classmethod
     def of(cls, config: LPactConfig, arm: str) -> ImplantJob:
-        """The job of one arm beside a study."""
+        """The job of one arm for a study."""
         return cls(arm, implant.implant_config(config, arm).model_dump_json())
 
     @property
@@ -114,7 +114,7 @@ class ImplantJob:
 
     @property
     def scope(self) -> Scope:
-        """Nothing of the study beside it."""
+        """Nothing of the study that it belongs to."""
         shared = SharedConfig.model_fields.keys() - {"datasets", "models"}
         return Scope(None, without=(*sorted(shared), "lpact"))
 

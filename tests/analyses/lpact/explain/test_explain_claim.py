@@ -13,7 +13,6 @@ from explained_tables import (
     criterion,
     decided,
     explained,
-    fact,
     made,
     passing_tables,
     rows_of,
@@ -285,19 +284,6 @@ def test_only_rows_of_the_claim_are_asked_for(run, stories):
         columns = set(run.table(table).columns)
         assert equals.items() >= {k: v for k, v in own.items() if k in columns}.items()
     assert len({table for table, _ in asked}) > 8
-
-
-def test_rivals_of_a_real_run_have_the_scores_of_the_tables(run, stories):
-    scores = run.table(SCORES).filter(metric="pearson")
-    by_claim = {(s.profile, s.claim["layer"], s.claim["mechanism"]): s for s in stories}
-    first = by_claim["calibrated", 1, "surprisal"]
-    assert fact(first, "first failed gate") == "predictive"
-    own = scores.filter(layer=1, condition=fact(first, "beaten by"))
-    mean = own.group_by("subject").agg(pl.col("score_median").mean())["score_median"].mean()
-    beside = f"scores {mean:.3g} on average, the model {fact(first, 'score (pearson)'):.3g}"
-    assert beside in fact(first, "comparison")
-    assert by_claim["paper", 2, "surprisal"].label == "integrated_candidate"
-    assert fact(by_claim["paper", 2, "surprisal"], "comparison") is None
 
 
 def test_the_rows_behind_a_claim_are_in_its_tables(run, stories):

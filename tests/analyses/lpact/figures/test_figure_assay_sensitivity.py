@@ -123,7 +123,7 @@ def test_numbers_are_those_of_the_tables(of_run: Material):
     assert set(absent["number"]) == {""}
 
 
-def test_many_datasets_have_numbers_that_the_caption_explains(of_run: Material):
+def test_names_of_many_datasets_lose_their_middle(of_run: Material):
     many = {
         name: pl.concat(
             [table.with_columns(dataset=pl.lit(f"a_long_name_{i:02}")) for i in range(11)]
@@ -135,12 +135,7 @@ def test_many_datasets_have_numbers_that_the_caption_explains(of_run: Material):
     assert isinstance(made, Figure)
     root = checked_svg(made)
     assert width_of(root) <= 1000
-    assert "11 a_long_name_10" in made.caption
-    assert "11" in texts(root)
-    assert "a_long_name_10" not in texts(root)
-    few = make(of_run)
-    assert isinstance(few, Figure)
-    assert "Columns:" not in few.caption
+    assert {"a_lo…e_00", "a_lo…e_10"} <= set(texts(root))
 
 
 def test_without_positive_controls_it_says_so():

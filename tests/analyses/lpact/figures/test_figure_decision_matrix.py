@@ -10,8 +10,8 @@ from decision_rows import claim, decisions
 from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 
 from lpact.analyses.base import Material
-from lpact.analyses.lpact.figures.common import GATES
-from lpact.analyses.lpact.figures.decision_matrix import drawn, make, rows_of, verdict_text
+from lpact.analyses.lpact.figures.common import GATES, best_layers
+from lpact.analyses.lpact.figures.decision_matrix import MOST_ROWS, make, rows_of, verdict_text
 from lpact.report.figure import Figure, Missing
 
 if TYPE_CHECKING:
@@ -112,8 +112,9 @@ def test_large_studies_show_the_best_layers_and_say_what_is_left_out():
         for model in ("a", "b")
         for i in range(250)
     ]
-    rows = rows_of(material(decisions(*many)))
-    shown = drawn(rows)
+    of_many = material(decisions(*many))
+    rows = rows_of(of_many)
+    shown = best_layers(of_many, rows, MOST_ROWS)
     assert shown.height == 150
     assert shown.filter(model="a").height == shown.filter(model="b").height == 75
     assert shown.filter(layer=3).height == 2  # the better verdict, although its score is low
@@ -121,7 +122,7 @@ def test_large_studies_show_the_best_layers_and_say_what_is_left_out():
     made = make(material(decisions(*many)))
     assert isinstance(made, Figure)
     assert "350 of 500 rows, those with the weakest verdicts" in made.caption
-    assert drawn(rows.head(9)).height == 9
+    assert best_layers(of_many, rows.head(9), MOST_ROWS).height == 9
 
 
 def test_names_from_data_stay_text():

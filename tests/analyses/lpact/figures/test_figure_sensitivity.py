@@ -144,7 +144,10 @@ def test_subject_runs_share_a_lane_with_the_range_of_their_counts(blocks):
     own = blocks["One subject-run left out"]
     assert counts(own, "paper") == [("one of d", 3, 5, True)]
     assert counts(own, "calibrated") == [("one of d", 2, 2, False)]
-    assert own["words"].to_list() == ["none of 1 change a claim", "1 of 3 change a claim"]
+    assert own["words"].to_list() == [
+        "none of 1 change a claim (at most 0 gained, 0 lost)",
+        "1 of 3 change a claim (at most 0 gained, 2 lost)",
+    ]
 
 
 def test_outcomes_name_what_changes(blocks):

@@ -124,9 +124,10 @@ def test_symbols_and_roles_are_what_the_audit_says():
     written = texts(root)
     assert "primary → diagnostic, not confirmatory" in written
     assert "primary, confirmatory" in written
-    assert "coverage is missing" in written
-    assert "left out: 3 units, 20 events" in written
-    assert "left out: 1 recording" in written
+    told = " ".join(own.text for own in marks(root))
+    assert "coverage is missing" in told
+    assert "left out: 3 units, 20 events" in told
+    assert "left out: 1 recording" in told
     assert isinstance(made, Figure)
     assert "1 dataset of 2 can carry confirmatory evidence: a." in made.summary
     assert "(1 of 2)" in made.caption

@@ -116,16 +116,14 @@ def test_passed_gates_are_marked_by_profile():
         ("paper", "surprisal"),
     ]
     assert "2 under point rules and 1 under statistical tests" in made.summary
-    assert any("P: both profiles" in text for text in texts(root))
 
 
-def test_of_many_layers_those_are_drawn_that_pass_or_lead_their_dataset():
+def test_of_many_layers_those_with_the_best_verdicts_of_every_dataset_are_drawn():
     layers = [(d, "m", i) for d in ("d", "e") for i in range(MAX_PANELS)]
     tables = stripping_tables(layers, n_runs=1)
     passing = [("d", "m", 2), ("d", "m", 4)]
     tables[DECISIONS] = decisions(layers, passing[:1], [(*passing[1], "surprisal", "calibrated")])
-    rows = rows_of(material(tables))
-    best = rows.filter((pl.col("dataset") == "e") & pl.col("matching")).sort("drop")["layer"][-1]
+    best = MAX_PANELS - 1  # scores rise with the layer
     made = make(material(tables))
     root = checked_svg(made)
     assert f"Drawn are {MAX_PANELS} of {2 * MAX_PANELS} layers" in made.caption

@@ -20,7 +20,7 @@ from lpact.analyses.lpact.figures.unit_maps import (
 )
 from lpact.analyses.lpact.tables.levels import BRAIN_UNIT_INDEX, CONTROL_DELTAS, UNIT_SCORES
 from lpact.report import layout
-from lpact.report.figure import Figure, Missing
+from lpact.report.figure import Missing
 
 if TYPE_CHECKING:
     from lpact.study import Run
@@ -78,7 +78,7 @@ def of_run(small_run: Run) -> Material:
 
 def test_contrasts_by_hand():
     own = rows_of(material(tables()))
-    sites = {row["unit"]: row for row in own.sites.iter_rows(named=True)}
+    sites = {row["unit"]: row for row in own.iter_rows(named=True)}
     # u1: subject 1 is (0.5 − 0.2 + 0.7 − 0.1) / 2 = 0.45, subject 2 is 0.1.
     assert sites["u1"]["value"] == pytest.approx((0.45 + 0.1) / 2)
     assert (sites["u1"]["n_subjects"], sites["u1"]["n_recordings"]) == (2, 3)
@@ -86,8 +86,7 @@ def test_contrasts_by_hand():
     assert sites["u2"]["value"] == pytest.approx(0.0, abs=1e-12)
     assert (sites["u2"]["n_subjects"], sites["u2"]["n_recordings"]) == (1, 2)
     assert set(sites) == {"u1", "u2"}
-    assert (own.n_units, own.n_without_place, own.n_other_order) == (9, 3, 0)
-    assert set(own.sites["layer"]) == {2}
+    assert set(own["layer"]) == {2}
 
 
 def test_units_of_a_run_against_numpy(of_run: Material):
@@ -118,7 +117,7 @@ def test_units_of_a_run_against_numpy(of_run: Material):
     }
     drawn = {
         (row["dataset"], row["model"], row["unit"], row["x_mm"]): row["value"]
-        for row in rows_of(of_run).sites.iter_rows(named=True)
+        for row in rows_of(of_run).iter_rows(named=True)
     }
     assert means
     assert drawn == pytest.approx(means, abs=1e-12)
@@ -139,24 +138,18 @@ def test_the_best_layer_has_the_largest_mean_difference(of_run: Material):
     assert {(d, m): layer for d, m, layer in best_layers(of_run).iter_rows()} == expected
 
 
-def test_another_unit_order_is_counted_and_not_drawn():
+def test_another_unit_order_is_not_drawn():
     wrong = tables()
     changed = pl.when(pl.col("subject") == "2").then(pl.lit("x")).otherwise("unit_order_hash")
     wrong[BRAIN_UNIT_INDEX.name] = wrong[BRAIN_UNIT_INDEX.name].with_columns(
         unit_order_hash=changed
     )
     own = rows_of(material(wrong))
-    assert own.n_other_order == 2
-    assert own.sites.filter(unit="u1")["value"].to_list() == pytest.approx([0.45])
-    made = make(material(wrong))
-    assert isinstance(made, Figure)
-    assert "2 units have scores in another unit order" in made.caption
+    assert own.filter(unit="u1")["value"].to_list() == pytest.approx([0.45])
     wrong[BRAIN_UNIT_INDEX.name] = wrong[BRAIN_UNIT_INDEX.name].with_columns(
         unit_order_hash=pl.lit("x")
     )
-    nothing = make(material(wrong))
-    assert isinstance(nothing, Missing)
-    assert "different unit orders" in nothing.reason
+    assert isinstance(make(material(wrong)), Missing)
 
 
 def test_the_real_score_is_that_of_the_recordings_with_a_contrast():
@@ -164,22 +157,22 @@ def test_the_real_score_is_that_of_the_recordings_with_a_contrast():
     scores = lacking[UNIT_SCORES.name]
     gone = (pl.col("subject") == "2") & (pl.col("condition") == "a")
     lacking[UNIT_SCORES.name] = scores.filter(~gone)
-    site = rows_of(material(lacking)).sites.filter(unit="u1").row(0, named=True)
+    site = rows_of(material(lacking)).filter(unit="u1").row(0, named=True)
     # Subject 2 (0.2) has no control, so only subject 1 is left: (0.5 + 0.7) / 2, and 0.45 ahead.
     assert (site["real"], site["value"]) == pytest.approx((0.6, 0.45))
     assert (site["n_subjects"], site["n_recordings"]) == (1, 2)
-    whole = rows_of(material(tables())).sites.filter(unit="u1").row(0, named=True)
+    whole = rows_of(material(tables())).filter(unit="u1").row(0, named=True)
     assert whole["real"] == pytest.approx((0.6 + 0.2) / 2)
 
 
 def test_places_agree_to_a_tenth_of_a_millimetre():
-    near = rows_of(material(tables(shift=0.01))).sites
+    near = rows_of(material(tables(shift=0.01)))
     assert near["unit"].to_list() == ["u1", "u2"]
     assert near.filter(unit="u1")["value"].to_list() == pytest.approx([0.275])
     assert near.filter(unit="u1")["n_subjects"].to_list() == [2]
     # In a space that may be a subject's own, so near is still the same place.
-    assert set(rows_of(material(tables("", shift=0.01))).sites["panel"]) == {""}
-    far = rows_of(material(tables(shift=0.2))).sites
+    assert set(rows_of(material(tables("", shift=0.01)))["panel"]) == {""}
+    far = rows_of(material(tables(shift=0.2)))
     assert far.filter(unit="u1")["n_subjects"].to_list() == [1, 1]
 
 
@@ -232,9 +225,9 @@ def test_a_side_without_units_is_still_drawn():
 
 def test_subjects_of_an_unknown_space_have_their_own_panels():
     shared = rows_of(material(tables("")))
-    assert set(shared.sites["panel"]) == {""}
+    assert set(shared["panel"]) == {""}
     apart = rows_of(material(tables("", shift=5.0)))
-    assert set(apart.sites["panel"]) == {"1", "2"}
+    assert set(apart["panel"]) == {"1", "2"}
     root = checked_svg(make(material(tables("", shift=5.0))))
     assert {"m · layer 2 · subject 1", "m · layer 2 · subject 2", "x (mm)", "y (mm)"} <= set(
         texts(root)
@@ -245,18 +238,16 @@ def test_subjects_of_an_unknown_space_have_their_own_panels():
 
 def test_electrodes_in_a_shared_space_keep_their_own_place():
     own = rows_of(material(tables("MNI", shift=5.0)))
-    assert set(own.sites["panel"]) == {""}
-    assert own.sites.filter(unit="u1")["value"].to_list() == pytest.approx([0.45, 0.1])
+    assert set(own["panel"]) == {""}
+    assert own.filter(unit="u1")["value"].to_list() == pytest.approx([0.45, 0.1])
 
 
-def test_many_units_share_squares(monkeypatch: pytest.MonkeyPatch):
+def test_of_many_units_evenly_spaced_ones_are_drawn(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(unit_maps, "MOST_MARKS", 0)
     monkeypatch.setattr(unit_maps, "FEWEST_MARKS", 1)
     made = make(material(tables()))
-    found = marks(checked_svg(made))
-    assert [own.value for own in found] == pytest.approx([0.275 / 2])
-    assert "mean of 2 units" in found[0].text
-    assert "mean of those in a small square" in made.caption  # type: ignore[union-attr]
+    assert [own.value for own in marks(checked_svg(made))] == pytest.approx([0.275])
+    assert "evenly spaced ones are drawn" in made.caption  # type: ignore[union-attr]
 
 
 def test_panels_beyond_the_room_are_counted(monkeypatch: pytest.MonkeyPatch):

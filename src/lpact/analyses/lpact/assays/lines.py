@@ -94,19 +94,15 @@ def _implant(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # n
 
 def _reliability(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # noqa: ARG001
     for row in table.iter_rows(named=True):
-        median = row["median_reliability"]
-        alone = (
-            "; the only valid mode, slow drift can inflate it" if row["split_half_alone"] else ""
+        median, what = row["median_reliability"], f"{words(row['mode'])}, {words(row['kind'])}"
+        share = (
+            f"{row['n_reliable']} of {row['n_valid']} rows reach {number(row['min_reliability'])}"
         )
-        yield _row_finding(
-            "brain–brain reliability",
-            row["dataset"],
-            f"{words(row['mode'])}, {words(row['kind'])}",
-            row,
-            f"median {number(median)}; {row['n_reliable']} of {row['n_valid']} rows reach "
-            f"{number(row['min_reliability'])}{alone}",
-            number="" if median is None else f"median {median:.3f}",
-        )
+        alone = "; the only valid mode, slow drift can inflate it"
+        detail = f"median {number(median)}; {share}{alone if row['split_half_alone'] else ''}"
+        short = "" if median is None else f"median {median:.3f}"
+        control = "brain–brain reliability"
+        yield _row_finding(control, row["dataset"], what, row, detail, number=short)
 
 
 def _oracle(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # noqa: ARG001

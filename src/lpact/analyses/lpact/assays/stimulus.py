@@ -263,7 +263,7 @@ def _followed_row(place: Place, follower: Follower | AbsentMedium, source: str) 
 
 
 def _numbers(assay: AssayConfig, scores: Scores | None, at_least: float = -np.inf) -> Row:
-    """Pooled score beside its shifts, and units that pass; a course must beat its reversal ``at_least``, too."""
+    """Pooled score with its shifts, and units that pass; a course must also beat its reversal, ``at_least``."""
     if scores is None:
         missing = dict.fromkeys(("value", "shifted_mean", "shifted_best", "delta", "p"))
         counts = {"n_units": 0, "n_units_passing": 0, "n_units_by_chance": 0.0}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -19,7 +19,6 @@ from typing import Any
 
 import polars as pl
 
-from lpact.analyses.lpact.calibration.biases import measure_biases
 from lpact.analyses.lpact.calibration.study import Pace, Settings, numbers_digest
 from lpact.analyses.lpact.calibration.trial import GATES, known_truth
 from lpact.analyses.lpact.figures.rates import false_passes_of, power_of
@@ -29,13 +28,10 @@ from lpact.report.render import picture
 from lpact.stats import wilson_interval
 from lpact.store import (
     atomic_write_bytes,
-    concat,
     frame,
     polars_schema,
-    read_table,
     sha256_file,
     storage_errors,
-    table_path,
     validate,
     write_table,
 )
@@ -99,7 +95,7 @@ def write_calibration(
         atomic_write_bytes(folder / name, picture(figure).encode())
         written.append(folder / name)
     studies = trials.select("cell", "trial").unique()
-    _write_json(
+    write_json(
         folder / PACE_NAME,
         {
             "n_studies": pace.n_studies,
@@ -107,7 +103,7 @@ def write_calibration(
             "studies_per_minute_and_core": round(pace.studies_per_minute, 1),
         },
     )
-    _write_json(
+    write_json(
         folder / META_NAME,
         {
             "format_version": FORMAT,
@@ -127,7 +123,8 @@ def write_calibration(
     return {table.name: made for table, made in tables.items()}
 
 
-def _write_json(path: Path, values: dict[str, Any]) -> None:
+def write_json(path: Path, values: dict[str, Any]) -> None:
+    """Write values with sorted keys."""
     text = json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
     atomic_write_bytes(path, f"{text}\n".encode())
 
@@ -236,11 +233,6 @@ class Reference:
         """Whether the code that the numbers depend on is still what they were made by."""
         return bool(self.meta["numbers_code"] == numbers_digest())
 
-    def efforts(self) -> list[dict[str, Any]]:
-        """What a study spent, each kind once; no option of a command says it."""
-        efforts = [settings["effort"] for settings in self.meta["settings"]]
-        return [effort for i, effort in enumerate(efforts) if effort not in efforts[:i]]
-
     def as_json(self) -> dict[str, Any]:
         """Everything in plain values."""
         return {
@@ -254,81 +246,17 @@ class Reference:
 
 
 def load_reference(folder: Traversable | None = None) -> Reference:
-    """Read the calibration that ships with this version, or one that `save_reference` has put elsewhere."""
+    """Read the calibration that ships with this version, or one in another folder."""
     folder = folder or files("lpact.analyses.lpact.calibration").joinpath(FOLDER)
 
     def read(table: Table) -> pl.DataFrame:
-        content = io.BytesIO(folder.joinpath(f"{_flat_name(table)}.csv").read_bytes())
+        content = io.BytesIO(folder.joinpath(f"{flat_name(table)}.csv").read_bytes())
         return validate(pl.read_csv(content, schema=polars_schema(table)), table)
 
     meta = json.loads(folder.joinpath(REFERENCE_META).read_bytes())
     return Reference(meta, read(RATES), read(TRUTH_RATES), read(BIASES))
 
 
-def save_reference(runs: Sequence[Path], folder: Path) -> Path:
-    """Make the reference from the folders of finished calibrations; returns where it lies."""
-    metas = [_finished(run) for run in runs]
-    first = metas[0]
-    for what in ("numbers_code", "versions"):
-        found = {json.dumps(meta[what], sort_keys=True) for meta in metas}
-        if len(found) > 1:
-            raise RunError(
-                f"the calibrations were made by different {what.replace('_', ' ')}",
-                where=", ".join(map(str, runs)),
-                got=", ".join(sorted(found)),
-                expected="one for all",
-                remedy="make them again with the same version",
-            )
-    # A study that is in two of the runs is a repeated key, and an error.
-    trials = concat(TRIALS, [read_table(run, TRIALS) for run in runs]).sort(TRIALS.key)
-    tables = {RATES: cell_rates(trials), TRUTH_RATES: truth_rates(trials), BIASES: measure_biases()}
-    n_studies = sum(meta["n_studies"] for meta in metas)
-    core_minutes = sum(meta["pace"]["core_seconds"] for meta in metas) / 60.0
-    kept = {
-        **{name: first[name] for name in ("lpact_version", "numbers_code", "versions")},
-        "commands": [meta["command"] for meta in metas],
-        "settings": [meta["settings"] for meta in metas],
-        "n_studies": n_studies,
-        "n_cells": trials["cell"].n_unique(),
-        "n_null_studies": n_null_studies(trials),
-        "pace": {"studies_per_minute_and_core": n_studies / core_minutes},
-    }
-    with storage_errors(folder, "an earlier reference cannot be replaced"):
-        (folder / REFERENCE_META).unlink(missing_ok=True)
-    for table, made in tables.items():
-        flat = Table(_flat_name(table), table.meaning, table.key, table.columns)
-        parquet, _ = write_table(made, flat, folder)
-        parquet.unlink()
-    _write_json(folder / REFERENCE_META, kept)
-    return folder
-
-
-def _flat_name(table: Table) -> str:
+def flat_name(table: Table) -> str:
+    """Name of a table's file in the reference."""
     return table.name.split("/")[1]
-
-
-def _finished(run: Path) -> dict[str, Any]:
-    """Settings and pace of a finished calibration whose trials have their checksum."""
-    try:
-        meta = json.loads((run / META_NAME).read_bytes())
-        pace = json.loads((run / PACE_NAME).read_bytes())
-    except (OSError, ValueError) as error:
-        raise RunError(
-            "the folder is not a finished calibration",
-            where=str(run),
-            got=str(error),
-            expected="a folder that `lpact calibrate --out` has filled",
-            remedy="check the path, or let the calibration finish",
-        ) from None
-    path = table_path(run, TRIALS)
-    found = sha256_file(path)
-    expected = meta["outputs"].get(path.relative_to(run).as_posix())
-    if found != expected or meta["n_studies"] != pace["n_studies"]:
-        raise RunError(
-            "a file of the calibration is not the one that it wrote",
-            where=str(path),
-            got=f"SHA-256 {found[:12]}, {pace['n_studies']} studies in {PACE_NAME}",
-            expected=f"SHA-256 {str(expected)[:12]}, {meta['n_studies']} studies",
-            remedy="run the calibration again; finished studies are kept",
-        )
-    return {**meta, "pace": pace}

@@ -55,7 +55,7 @@ Row = dict[str, Any]
 Ceilings = Mapping[str, Ceiling | None]
 
 FOLDER = "lpact-power"
-"""Finished simulated studies are kept in this folder, beside the study file."""
+"""Finished simulated studies are kept in this folder, next to the study file."""
 PREDICTIVE = "predictive"
 CLOSED_FORM, OBSERVED_SPREAD, SIMULATED = "closed_form", "observed_spread", "simulated"
 FOUND, COULD_HAVE = "found", "could_have_found"

@@ -174,8 +174,8 @@ _LAYERS = re.compile(r"\blayers?\s+(\d+)(?:\s*(?:,|and|or|to|-|–)\s*(\d+))*", 
 def named_claims(sentence: str, verdicts: Verdicts) -> tuple[Verdict, ...] | None:
     """Claims that a sentence is about, or None if it names nothing of the run.
 
-    A name that is a plain lower-case word (``drift``) counts only beside a noun such as *model* or *dataset*, or with a
-    capital inside the sentence; names with digits, marks or capitals always count. A name of one field narrows that
+    A name that is a plain lower-case word (``drift``) counts only next to a noun such as *model* or *dataset*, or with
+    a capital inside the sentence; names with digits, marks or capitals always count. A name of one field narrows that
     field only.
     """
     layers = {n for m in _LAYERS.finditer(sentence) for n in re.findall(r"\d+", m[0])}

@@ -13,7 +13,7 @@ or a regular expression; ``~`` after an element makes it optional.
     words that cancel the rule if the match contains them; ``@never-with``: if the clause contains them.
     ``{NAME}`` inserts a list of ``words.toml``.
 ``@noun``
-    the match is a noun phrase, which states nothing without a verb of showing beside it.
+    the match is a noun phrase, which states nothing without a verb of showing next to it.
 ``@prose``
     the rule does not apply to headings, items and cells, which often have no verb.
 
@@ -392,7 +392,7 @@ def _claimed(scope: Scope, match: re.Match[str]) -> str:
 
 
 def _stated(scope: Scope, match: re.Match[str]) -> bool:
-    """Whether a noun phrase is part of a statement: a verb of showing is beside it."""
+    """Whether a noun phrase is part of a statement: a verb of showing is next to it."""
     first, last = scope.part(match.start())
     around = scope.words.line[first : match.start()] + scope.words.line[match.end() : last]
     emphatic = "_" in scope.line[first:last].split(" ")[0] or " __" in scope.line[first:last]

@@ -232,7 +232,7 @@ def show_biases(biases: pl.DataFrame) -> None:
 
 
 def show_reference(reference: Reference) -> None:
-    """Print the shipped calibration: what it is, its rates, its pace and its command."""
+    """Print the shipped calibration: what it is, its rates, its pace and its command; JSON has all settings."""
     meta: dict[str, Any] = reference.meta
     n_studies = counted(meta["n_studies"], "simulated study")
     say(
@@ -252,13 +252,3 @@ def show_reference(reference: Reference) -> None:
     say(f"{pace:.1f} studies per minute and core.\nThe same grid again:", indent=2)
     for command in meta["commands"]:
         say(command, indent=4)
-    for effort in reference.efforts():
-        settings = ", ".join(
-            f"{name} {'/'.join(map(_short, value)) if isinstance(value, list) else _short(value)}"
-            for name, value in effort.items()
-        )
-        say(f"Settings of a study that these commands do not take: {settings}.", indent=2)
-
-
-def _short(value: Any) -> str:
-    return "default" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -89,7 +89,7 @@ def command(
     else:
         loaded = load_asking("lpact", study, path, model)
         config, run_config = LPactConfig.of(loaded.config), loaded.run_config
-        # Finished simulated studies are kept beside the study file, as grids are.
+        # Finished simulated studies are kept next to the study file, as grids are.
         settings = replace(settings, kept=Path(run_config.grids).parent / FOLDER)
         opened = None if run is None else Run(run)
         show = run_config.progress if progress is None else progress

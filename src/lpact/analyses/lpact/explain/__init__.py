@@ -28,17 +28,14 @@ from lpact.analyses.lpact.gates.criteria import CriterionName as Name
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.analyses.lpact.tables.levels import (
     CONTROL_NULLS,
-    MISMATCH_CONTROLS,
     NORMALIZED_SCORES,
     PREDICTIVE_SCORES,
     PROFILE_DELTAS,
-    PROFILE_SCORES,
     RELATIONAL_NULLS,
     SPECIFICITY,
 )
 from lpact.errors import RunError
 from lpact.tables import CLAIM_KEY
-from lpact.wording import counted, number
 
 TABLES_BEHIND = (
     DECISIONS,
@@ -81,7 +78,7 @@ def explain_claim(
         label=decision["label"],
         meaning=LPact.claims.labels.get(decision["label"], ""),
         reason=decision["reason"],
-        facts=_facts(material, decision, gates),
+        facts=_facts(material, decision),
         gates=gates,
         what_would_change=what_would_change(material, rows, decision, gates),
         rows=tuple(
@@ -122,15 +119,12 @@ def _gates(
     )
 
 
-def _facts(
-    material: Material, decision: Mapping[str, Any], gates: Sequence[GateRecord]
-) -> tuple[tuple[str, Value], ...]:
+def _facts(material: Material, decision: Mapping[str, Any]) -> tuple[tuple[str, Value], ...]:
     facts: dict[str, Value] = {
         f"score ({material.metric})": decision["raw_score"],
         "subject-runs": decision["n_subject_runs"],
         "first failed gate": decision["first_failed_gate"].replace("_", " "),
         "beaten by": decision["beaten_by"],
-        "comparison": _comparison(material, decision, gates),
         "p": decision["p_value"],
         "q, over claims": decision["q_value"],
         "role of the dataset": decision["role"],
@@ -139,121 +133,6 @@ def _facts(
     return tuple(
         (name, own) for name, own in facts.items() if own not in (None, "") or name in always
     )
-
-
-# --- the model's score beside that of what it was beaten by ------------------------------------------
-
-
-def _comparison(
-    material: Material, decision: Mapping[str, Any], gates: Sequence[GateRecord]
-) -> str:
-    """The score of what the decision table says the claim was beaten by; empty where that has no score."""
-    name = str(decision["beaten_by"])
-    criteria = next((g.criteria for g in gates if g.name == decision["first_failed_gate"]), ())
-    failed = [
-        c.name
-        for c in criteria
-        if c.decisive and not c.passed and c.name != Name.CONFIRMATORY
-        if c.value is not None
-    ]
-    if not failed:
-        return ""
-    return _COMPARISONS.get(Name(failed[0]), _similarities)(material, name)
-
-
-def _scores(material: Material, name: str) -> str:
-    pair = scores.paired_scores(material, name)
-    if pair is None:
-        return ""
-    model, score = pair
-    chance = "" if score >= model else "; that is not shown to be more than chance"
-    return f"{name} scores {number(score)} on average, the model {number(model)}{chance}."
-
-
-def _mean_scores(material: Material, name: str, *, control: bool) -> str:
-    means = scores.mean_scores(material)
-    if means is None:
-        return ""
-    real, nuisance, best = means
-    who = f"The best severe control of each subject-run, most often {name}," if control else name
-    score = best if control else nuisance
-    return f"{who} scores {number(score)} on average, the model {number(real)}."
-
-
-def _usable(material: Material) -> pl.DataFrame:
-    return material.unit_rows.filter(pl.col("has_contrast") & pl.col("same_order"))
-
-
-def _means(frame: pl.DataFrame, *columns: str) -> list[str]:
-    return [number(value) for value in frame.select(pl.col(columns).mean()).row(0)]
-
-
-def _rows_won(material: Material, name: str) -> str:
-    """Mean similarities in the unit rows in which a control is at least as good."""
-    rows = _usable(material)
-    won = rows.filter((pl.col("best_control") == name) & (pl.col("delta_rel") <= 0))
-    if not won.height:
-        return ""
-    score, model = _means(won, "best_control_similarity", "real_similarity")
-    return (
-        f"{name} is the best control and not behind in {won.height} of {counted(rows.height, 'unit row')}: its profile "
-        f"similarity is {score} there on average, the model's {model}."
-    )
-
-
-def _similarities(material: Material, name: str) -> str:
-    """Mean similarity of a control and of the model on the same unit rows."""
-    on = ["subject", "session", "run", "unit", "alignment", "profile"]
-    pairs = (
-        material.rows(PROFILE_SCORES)
-        .filter(condition=name)
-        .drop_nulls("similarity")
-        .join(_usable(material).select(*on, "real_similarity"), on=on, maintain_order="left")
-    )
-    if not pairs.height:
-        return ""
-    score, model = _means(pairs, "similarity", "real_similarity")
-    return (
-        f"The profile similarity of {name} is {score} on average over {counted(pairs.height, 'unit row')}, the model's "
-        f"{model}."
-    )
-
-
-def _drops(material: Material, name: str) -> str:
-    drops = scores.median_drops(material)
-    own = drops.pop(material.mechanism, None)
-    if own is None:
-        return ""
-    if name in drops:
-        return (
-            f"Stripping {material.mechanism} costs the target of {name} {number(drops[name])} of held-out score, and "
-            f"its own target {number(own)} (medians)."
-        )
-    kind = name.replace(" direction", "_direction")
-    instead = material.stripped(MISMATCH_CONTROLS).filter(kind=kind)["drop"].drop_nulls()
-    if not instead.len():
-        return ""
-    score = number(instead.median())  # type: ignore[arg-type]
-    return (
-        f"Stripping {scores.INSTEAD[kind]} costs the target of {material.mechanism} {score} of held-out score, "
-        f"and stripping {material.mechanism} {number(own)} (medians)."
-    )
-
-
-_COMPARISONS: dict[Name, Callable[[Material, str], str]] = {
-    Name.MEAN_DELTA_CONTROL: partial(_mean_scores, control=True),
-    Name.MEAN_DELTA_NUISANCE: partial(_mean_scores, control=False),
-    Name.SMALLEST_CONTROL_DELTA: _scores,
-    Name.P_NUISANCE: _scores,
-    Name.P_SURROGATES: _scores,
-    Name.P_RIVALS: _scores,
-    Name.P_CONTROLS_LEVEL1: _scores,
-    Name.METHODS_AGREEING: _drops,
-    Name.P_OTHER_TARGETS: _drops,
-    Name.P_RANDOM_DIRECTIONS: _drops,
-    Name.P_BEYOND_NUISANCE: _drops,
-    Name.SUMMARIES_PASSING: _rows_won,
-}
 
 
 # --- which numbers are behind which criterion --------------------------------------------------------

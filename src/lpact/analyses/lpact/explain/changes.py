@@ -4,42 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 import numpy as np
 import polars as pl
+from scipy import special
 
 from lpact.analyses.base import Rows
 from lpact.analyses.explanation import Criterion, Distribution
 from lpact.analyses.explanation import Gate as GateRecord
 from lpact.analyses.lpact.explain import patterns, scores
 from lpact.analyses.lpact.explain.material import BEHIND, RANK, Material
-from lpact.analyses.lpact.explain.needed import (
-    FEWEST_FOR_TAIL,
-    above_blocks,
-    above_draws,
-    fewest_draws,
-    rounded_down,
-    rounded_up,
-)
-from lpact.analyses.lpact.gates.calibrated.frames import SubjectRun
-from lpact.analyses.lpact.gates.calibrated.tests import (
-    NOTHING,
-    NUISANCE,
-    RANDOM_DIRECTION,
-    blocks_by_run,
-    contrasts_with,
-)
+from lpact.analyses.lpact.gates.calibrated.tests import NUISANCE
 from lpact.analyses.lpact.gates.criteria import CriterionName as Name
 from lpact.analyses.lpact.gates.criteria import joined
 from lpact.analyses.lpact.gates.rows import means_by_control
-from lpact.analyses.lpact.gates.verdict import FALSE_DISCOVERY_RATE, RUNGS
+from lpact.analyses.lpact.gates.verdict import FALSE_DISCOVERY_RATE
 from lpact.analyses.lpact.tables.decisions import DECISIONS
-from lpact.analyses.lpact.tables.levels import BLOCK_DROPS, BLOCK_SCORES, CONTROL_NULLS
-from lpact.codes import FinalLabel
-from lpact.math.seeding import keyed_rng
+from lpact.analyses.lpact.tables.levels import CONTROL_NULLS
 from lpact.math.types import FloatArray
-from lpact.stats import bootstrap_p_value
+from lpact.stats import MAX_EXACT
 from lpact.wording import counted, number, percent
 
 _ONLY_RECORDINGS = (
@@ -50,13 +35,8 @@ _NUMBERS = {
     Name.MEAN_RELIABILITY: "Mean brain–brain reliability",
     Name.MEAN_DELTA_FRACTION: "The mean contrast with the best control (most often {}), in units of the ceiling,",
 }
-_MARGINS = {
-    "matching_drop": "its drop",
-    "margin": "its margin over other targets",
-    "mismatch_margin": "its margin over a mismatched strip",
-}
-_BOUND_LEVEL = 0.05
-"""Level of the bound that the bootstrap gives with its p-value."""
+FEWEST_FOR_TAIL = 3
+"""Draws from which the tail beyond them is taken from their mean and spread."""
 
 
 def what_would_change(
@@ -105,6 +85,24 @@ def _rise(what: str, criterion: Criterion) -> str:
 
 def _fall(what: str, criterion: Criterion) -> str:
     return f"{what} would have to fall from {number(criterion.value)} to {number(criterion.threshold)} or less"
+
+
+def rounded_down(value: float) -> str:
+    """A bound that a number must not exceed, with three digits and never above it: 0.000555 for 1/1800."""
+    return _rounded(value, ROUND_FLOOR)
+
+
+def rounded_up(value: float) -> str:
+    """A bound that a number must exceed, with three digits and never below it."""
+    return _rounded(value, ROUND_CEILING)
+
+
+def _rounded(value: float, how: str) -> str:
+    if not math.isfinite(value) or value == 0.0:
+        return f"{value:.3g}"
+    # Fifteen digits are what a double holds for certain; beyond them is noise of the arithmetic.
+    exact = Decimal(f"{value:.15g}")
+    return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), rounding=how)):.3g}"
 
 
 def _does(n: int) -> str:
@@ -181,22 +179,12 @@ def _not_reached(material: Material, criterion: Criterion) -> str:
         ).iter_rows(named=True)
     ]
     also = f" The same is needed against {', '.join(others)}." if others else ""
-    nearest = _nearest_below(criterion.distributions[0]) if criterion.distributions else ""
-    return f"{said}{nearest and f'; {nearest}'}.{also}"
-
-
-def _nearest_below(found: Distribution) -> str:
-    """Which of the numbers that are not above 0 is nearest to it."""
-    below = [(v, name) for v, name in zip(found.values, found.labels, strict=True) if not v > 0]
-    if not below:
-        return ""
-    value, name = max(below)
-    return f"the nearest is {name} ({number(value)})"
+    return f"{said}.{also}"
 
 
 def _summaries_passing(material: Material, criterion: Criterion) -> str:
     threshold, share = criterion.threshold or 0.0, material.gates.direction_fraction
-    found = patterns.summaries(material).with_columns(pl.col("delta_rel").fill_null(float("-inf")))
+    found = patterns.summaries(material)
     passes = (pl.col("pass_share") >= share) & (pl.col("delta_rel") > 0)
     n_passing = found.filter(passes).height
     needed = fewest(found.height, lambda value: value > threshold)
@@ -204,40 +192,17 @@ def _summaries_passing(material: Material, criterion: Criterion) -> str:
     if needed is not None:
         said = f"At least {needed} of {found.height} relational summaries would have to pass"
         said += f", and {n_passing} {_does(n_passing)}"
-    order = ("pass_share", "delta_rel", "name")
-    failing = found.filter(~passes).sort(*order, descending=[True, True, False])
-    if not failing.height:
-        return f"{said}."
-    pass_share, contrast, name = failing.select(order).row(0)
-    contrast = number(contrast) if contrast > float("-inf") else "missing"
-    return (
-        f"{said}; the nearest is {name}, in which {percent(pass_share)} of unit rows pass "
-        f"({percent(share)} are needed) and the mean contrast is {contrast} (it must be above 0)."
-    )
+    return f"{said}."
 
 
 def _methods(material: Material, criterion: Criterion) -> str:
-    threshold, columns = criterion.threshold or 0.0, list(scores.COLUMNS)
-    found = scores.methods(material)
+    threshold, found = criterion.threshold or 0.0, scores.methods(material)
     needed = fewest(found.height, lambda share: share >= threshold)
-    agrees = pl.all_horizontal(pl.col(columns) > 0)
-    n_agreeing = found.filter(agrees).height
-    said = (
+    n_agreeing = found.filter(pl.all_horizontal(pl.col(list(scores.COLUMNS)) > 0)).height
+    return (
         f"At least {needed} of {counted(found.height, 'stripping method')} would have to show a selective drop, "
-        f"and {n_agreeing} {_does(n_agreeing)}"
+        f"and {n_agreeing} {_does(n_agreeing)}."
     )
-    failing = found.filter(~agrees).sort(
-        pl.sum_horizontal([(pl.col(c) > 0).cast(pl.Int64) for c in columns]),
-        pl.min_horizontal(columns),
-        "method",
-        descending=[True, True, False],
-    )
-    if not failing.height:
-        return f"{said}."
-    nearest = failing.row(0, named=True)
-    short = [f"{w} is {number(nearest[c])}" for c, w in _MARGINS.items() if not nearest[c] > 0]
-    must = "it must" if len(short) == 1 else "each must"
-    return f"{said}; the nearest is {nearest['method']}: {' and '.join(short)} ({must} be above 0)."
 
 
 def _fraction_of_ceiling(_: Material, criterion: Criterion) -> str:
@@ -263,7 +228,7 @@ def _direction(_: Material, criterion: Criterion) -> str:
     needed = fewest(n, lambda share: share >= threshold)
     return (
         f"Both contrasts would have to be above 0 in at least {needed} of {counted(n, 'subject-run')}, "
-        f"and are in {sum(v > 0 for v in found.values)}; {_nearest_below(found)}."
+        f"and are in {sum(v > 0 for v in found.values)}."
     )
 
 
@@ -293,8 +258,10 @@ def _p_value(material: Material, criterion: Criterion) -> str:
     if not tests:
         return f"{said}."
     alpha = criterion.threshold or 0.0
-    explain = _by_draws if tests[0].gives in (RANK, BEHIND) else _by_blocks
-    middle = explain(material, criterion, tests[0])
+    by_draws = tests[0].gives in (RANK, BEHIND)
+    middle = (
+        _by_draws(material, criterion, tests[0]) if by_draws else _by_blocks(criterion, tests[0])
+    )
     others = [d for d in tests[1:] if (d.p_value or 0) > alpha]
     failing = [f"{d.compared_with} (p = {number(d.p_value)})" for d in others]
     return f"{said}{middle}.{_also(failing, 'fails' if len(failing) == 1 else 'fail')}"
@@ -303,13 +270,11 @@ def _p_value(material: Material, criterion: Criterion) -> str:
 def _by_draws(material: Material, criterion: Criterion, test: Distribution) -> str:
     alpha, m = criterion.threshold or 0.0, len(test.values)
     needed = above_draws(np.array(test.values), alpha)
-    if needed.value is None and needed.why:
-        return f"; {counted(m, 'draw')} cannot show that, since {needed.why}"
-    if needed.value is None:
+    if needed is None:
         return (
-            f"; with {counted(m, 'draw')} the smallest p-value that this test can give is {number(needed.smallest_p)}, "
-            f"so that no score could pass: at least {FEWEST_FOR_TAIL} draws are needed, and "
-            f"{fewest_draws(alpha)} for a p-value that rests on ranks alone"
+            f"; with {counted(m, 'draw')} the smallest p-value that this test can give is {number(1 / (1 + m))}, "
+            f"so that no score could pass: at least {FEWEST_FOR_TAIL} different draws are needed, and "
+            f"{math.ceil(1 / alpha - 1e-9) - 1} for a p-value that rests on ranks alone"
         )
     level2_test = test.unit.startswith(patterns.STATISTIC)
     first = ""
@@ -318,7 +283,7 @@ def _by_draws(material: Material, criterion: Criterion, test: Distribution) -> s
         lead = f"it is {number(behind)} below" if behind > 0 else "they are equal"
         first = f": the mean similarity would first have to be above the rival's ({lead}, and p is 1 until then)"
     now = test.observed if test.observed is not None else math.nan
-    if now > needed.value:
+    if now > needed:
         return first
     what = "the relational statistic" if level2_test else "the mean real score"
     stay = ", if the draws stayed as they are" if level2_test else ""
@@ -328,47 +293,35 @@ def _by_draws(material: Material, criterion: Criterion, test: Distribution) -> s
         else ""
     )
     then = f"{first}, and then" if first else ":"
-    return f"{then} {what} would have to rise from {number(now)} to above {rounded_up(needed.value)}{stay}{finer}"
+    return f"{then} {what} would have to rise from {number(now)} to above {rounded_up(needed)}{stay}{finer}"
 
 
-def _by_blocks(material: Material, criterion: Criterion, test: Distribution) -> str:
-    contrasts, stimulus, key = _contrasts(material, criterion)
-    blocks = counted(len(test.values), "held-out block")
-    needed = above_blocks(
-        contrasts, stimulus, lambda: keyed_rng(0, "sign flips", *key), criterion.threshold or 0.0
-    )
-    if needed.value is None and needed.why:
-        return f"; {blocks} cannot show that, since {needed.why}"
-    if needed.value is None:
-        return (
-            f"; with {blocks} the smallest p-value that this test can give is {number(needed.smallest_p)}, so that "
-            "no score could pass: more blocks are needed"
-        )
-    if number(test.observed) == number(needed.value):
-        return (
-            f": any rise of the mean advantage over {blocks} above {number(needed.value)} would do"
-        )
+def above_draws(draws: FloatArray, alpha: float) -> float | None:
+    """Statistic above which `lpact.stats.draw_p_value` is at most ``alpha``; None where no statistic is enough.
+
+    By rank: above all but ⌊α (1 + m)⌋ − 1 of the m draws. By the tail beyond all of them, for m ≥ 3: above
+    mean + t_{m−1}(1 − α) sd √(1 + 1/m). The smaller of the two.
+    """
+    draws = np.sort(draws[np.isfinite(draws)])[::-1]
+    m = draws.size
+    may_reach = math.floor(alpha * (1 + m) + 1e-9) - 1
+    candidates = [float(draws[may_reach])] if m and may_reach >= 0 else []
+    spread = float(draws.std(ddof=1)) * math.sqrt(1 + 1 / m) if m >= FEWEST_FOR_TAIL else 0.0
+    if spread > 0.0:
+        beyond = float(draws.mean()) - float(special.stdtrit(m - 1, alpha)) * spread
+        candidates.append(max(beyond, float(draws[0])))
+    return min(candidates, default=None)
+
+
+def _by_blocks(criterion: Criterion, test: Distribution) -> str:
+    """Whether there are enough blocks: of n signs, all 2ⁿ flips are equally likely."""
+    n = len(test.values)
+    if n > MAX_EXACT or 0.5**n <= (criterion.threshold or 0.0):
+        return ""
     return (
-        f": the mean advantage over {blocks} would have to rise from {number(test.observed)} to about "
-        f"{number(needed.value)}, if the blocks keep their spread"
+        f"; with {counted(n, 'held-out block')} the smallest p-value that this test can give is {number(0.5**n)}, so "
+        "that no score could pass: more blocks are needed"
     )
-
-
-def _contrasts(
-    material: Material, criterion: Criterion
-) -> tuple[Mapping[SubjectRun, FloatArray], Mapping[SubjectRun, str], tuple[str | int, ...]]:
-    """Contrasts by block behind a test, what was presented, and the key of its random signs."""
-    name, rival = criterion.name, criterion.compared_with
-    if name in (Name.P_OTHER_TARGETS, Name.P_RANDOM_DIRECTIONS, Name.P_BEYOND_NUISANCE):
-        beside = NUISANCE if name == Name.P_BEYOND_NUISANCE else NOTHING
-        rival = RANDOM_DIRECTION if name == Name.P_RANDOM_DIRECTIONS else rival
-        by_run = blocks_by_run(material.claim, material.rows(BLOCK_DROPS), beside)
-        presented = {run: stimulus for run, (stimulus, _) in by_run.items()}
-        return contrasts_with(material.claim, rival, by_run), presented, (*material.claim, rival)
-    columns = ("subject", "session", "run", "stimulus")
-    rows = material.rows(BLOCK_SCORES).select(columns).iter_rows()
-    stimuli = {(subject, session, run): own for subject, session, run, own in rows}
-    return material.level1.differences[rival], stimuli, (*material.layer, rival)
 
 
 def _replication(material: Material, criterion: Criterion) -> str:
@@ -398,13 +351,7 @@ def _p_fraction(material: Material, criterion: Criterion) -> str:
             "at least 2 are needed."
         )
     mean = sum(float(g.mean()) for g in groups) / len(groups)
-    if criterion.threshold != _BOUND_LEVEL:
-        return f"{said}: the mean is {number(mean)} now."
-    _, lower = bootstrap_p_value(groups, threshold, keyed_rng(0, "bootstrap", *material.layer))
-    return (
-        f"{said}: the mean fraction would have to rise from {number(mean)} to about "
-        f"{number(mean + threshold - lower)}, if subject-runs and units keep their spread."
-    )
+    return f"{said}: the mean is {number(mean)} now."
 
 
 _SPECIAL: dict[Name, Callable[[Material, Criterion], str]] = {
@@ -428,35 +375,18 @@ _SPECIAL: dict[Name, Callable[[Material, Criterion], str]] = {
 
 
 def _correction(material: Material, rows: Rows, decision: Mapping[str, Any]) -> str:
-    """What the correction over claims asks, where it took a label away."""
+    """What the correction over claims requires of a claim that passes every gate but not the correction."""
     q, fdr = decision["q_value"], material.gates.fdr
-    if q is None:
+    if decision["beaten_by"] != FALSE_DISCOVERY_RATE:
         return ""
-    if decision["beaten_by"] == FALSE_DISCOVERY_RATE:
-        p_values = rows(DECISIONS.name, gate_profile=decision["gate_profile"])["p_value"]
-        others = sorted(p_values.drop_nulls().to_list())
-        others.remove(decision["p_value"])
-        return (
-            f"Correction over {counted(len(others) + 1, 'claim')}: q would have to fall from {number(q)} to "
-            f"{number(fdr)} or less: with the other claims as they are, p would have to fall from "
-            f"{number(decision['p_value'])} to {rounded_down(p_that_is_enough(others, fdr))} or less."
-        )
-    base = ["predictive", "replication", "severe_control_level1"]
-    if material.gates.severe_scope == "all_levels":
-        base[2] = "severe_control"
-    structural = [*base, "severe_control", "relational"]
-    specific = [*structural, "mechanism_specific"]
-    ladder = zip(RUNGS, (base, structural, specific, [*specific, "ceiling"]), strict=True)
-    earned = [label for label, needed in ladder if all(decision[gate] for gate in needed)]
-    label, order = FinalLabel(decision["label"]), list(FinalLabel)
-    covered = label not in (FinalLabel.DIAGNOSTIC_ONLY, FinalLabel.INSUFFICIENT_COVERAGE)
-    if earned and covered and order.index(label) > order.index(earned[-1]):
-        family = "layers" if earned[-1] in RUNGS[:2] else "claims"
-        return (
-            f"Correction over {family}: the gates that '{earned[-1].value}' asks for pass, but not after correction "
-            f"over the study's {family}: their p-values would have to be smaller, or the {family} fewer."
-        )
-    return ""
+    p_values = rows(DECISIONS.name, gate_profile=decision["gate_profile"])["p_value"]
+    others = sorted(p_values.drop_nulls().to_list())
+    others.remove(decision["p_value"])
+    return (
+        f"Correction over {counted(len(others) + 1, 'claim')}: q would have to fall from {number(q)} to "
+        f"{number(fdr)} or less: with the other claims as they are, p would have to fall from "
+        f"{number(decision['p_value'])} to {rounded_down(p_that_is_enough(others, fdr))} or less."
+    )
 
 
 def p_that_is_enough(others: Sequence[float], level: float) -> float:

@@ -205,7 +205,7 @@ def among_draws(
     note: str = "",
     **more: Any,
 ) -> Distribution:
-    """The model's number beside the same number in every draw of something else."""
+    """The model's number among those of all draws of something else."""
     finite = draws[np.isfinite(draws)]
     n_reaching = int((finite >= observed).sum())
     verb = "reaches" if n_reaching == 1 else "reach"

@@ -44,7 +44,6 @@ from lpact.analyses.lpact.gates.rows import (
     mean_over_subject_runs,
 )
 from lpact.analyses.lpact.tables.levels import (
-    BRAIN_CEILING,
     CONTROL_NULLS,
     PROFILE_SCORES,
     RELATIONAL_NULLS,
@@ -92,7 +91,7 @@ def contrasts(material: Material, control: str) -> Made:
 
 
 def summaries_passing(material: Material, control: str) -> Made:
-    """What a summary needs to pass, for all summaries; and the draws of level 2, which the point rule does not use."""
+    """What a summary needs to pass, for all summaries."""
     both = (pl.col("pass_share") >= material.gates.direction_fraction) & (pl.col("delta_rel") > 0)
     votes = _by_summary(
         "Summaries that pass (1) or do not (0)",
@@ -104,8 +103,7 @@ def summaries_passing(material: Material, control: str) -> Made:
         where="all summaries",
         note="A summary passes if enough of its unit rows do and its mean contrast is above 0.",
     )
-    beside = [_pooled(test, decides=False) for test in draw_tests(material)]
-    return (votes, *pass_shares(material), *contrasts(material, control), *beside)
+    return (votes, *pass_shares(material), *contrasts(material, control))
 
 
 def votes_by_control(material: Material) -> pl.DataFrame:
@@ -265,30 +263,10 @@ def _n_runs(material: Material) -> int:
 
 
 def reliability(material: Material, mode: str) -> Made:
-    """Reliability that bounds each subject-run, and all reliabilities of the dataset, by mode."""
+    """Reliability that bounds each subject-run."""
     bound = material.gates.min_reliability
     title = "Brain–brain reliability that bounds each subject-run"
-    first = _ceiling_by_run(material, title, "reliability", "reliability", bound, mode)
-    by_mode = []
-    profiles = material.rows(BRAIN_CEILING).filter(kind="profile")
-    for (name,), own in profiles.group_by("mode", maintain_order=True):
-        why = own.filter(~pl.col("valid"))["reason"].unique().sort().to_list()
-        names = zip(places(own), _names(own), strict=True)
-        by_mode.append(
-            distribution(
-                f"Brain–brain reliability of relational patterns, {name}",
-                "reliability",
-                own.select(pl.when("valid").then("reliability")).to_series(),
-                [f"{where}, {summary}" for where, summary in names],
-                "recording",
-                bound=bound,
-                compared_with=str(name),
-                where="every recording and summary",
-                note=f"Not valid elsewhere ({', '.join(why)})." if why else "",
-            )
-        )
-    by_mode.sort(key=lambda d: (d.compared_with != mode, d.compared_with))
-    return (*first, *by_mode)
+    return _ceiling_by_run(material, title, "reliability", "reliability", bound, mode)
 
 
 def contrast_fraction(material: Material, rival: str) -> Made:

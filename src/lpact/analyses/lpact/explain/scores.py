@@ -38,7 +38,6 @@ from lpact.analyses.lpact.gates.calibrated.tests import (
 from lpact.analyses.lpact.gates.criteria import Comparison
 from lpact.analyses.lpact.gates.rows import (
     OK,
-    SUBJECT_RUN_KEY,
     means_by_control,
     medians_by_method,
     usable_rows,
@@ -46,9 +45,7 @@ from lpact.analyses.lpact.gates.rows import (
 from lpact.analyses.lpact.tables.levels import (
     BLOCK_DROPS,
     CONTROL_NULLS,
-    MISMATCH_CONTROLS,
     SPECIFICITY,
-    STRIPPING_DELTAS,
 )
 from lpact.wording import counted
 
@@ -169,22 +166,13 @@ def mean_scores(material: Material) -> tuple[float, float, float] | None:
     return (real, nuisance, control) if rows.height else None
 
 
-def paired_scores(material: Material, condition: str) -> tuple[float, float] | None:
-    """Mean real score and mean score of a condition (over draws first), over the subject-runs that have both."""
-    by_run, real = material.draws_of(condition), material.real_scores
-    if not by_run:
-        return None
-    own = [float(np.nanmean(draws)) for draws in by_run.values()]
-    return float(np.mean([real[run] for run in by_run])), float(np.mean(own))
-
-
 def _draws(
     material: Material,
     control: str | None,
     run: SubjectRun | None = None,
     p_value: float | None = None,
 ) -> list[Distribution]:
-    """The real score beside the draws of a control: the mean over subject-runs, or one of them."""
+    """The real score among the draws of a control: the mean over subject-runs, or one of them."""
     by_run = material.draws_of(control) if control is not None else {}
     if run is not None:
         by_run = {own: scores for own, scores in by_run.items() if own == run}
@@ -221,8 +209,6 @@ COLUMNS = {
     "margin": "Own drop minus the largest of another target, by method",
     "mismatch_margin": "Own drop minus that of a mismatched strip, by method",
 }
-INSTEAD = {RANDOM_DIRECTION: "a random direction", "nonmatching_mechanism": "another mechanism"}
-"""Mismatched strips in words."""
 
 
 def methods(material: Material) -> pl.DataFrame:
@@ -269,67 +255,8 @@ def agreeing(material: Material) -> Made:
 
 
 def typical(material: Material, rival: str, column: str) -> Made:
-    """One of the three numbers by method, and the drops that it compares."""
-    beside = _mismatched if column == "mismatch_margin" else _targets
-    return (_by_method(material, column, rival, MEDIAN), *beside(material, rival))
-
-
-def median_drops(material: Material) -> dict[str, float]:
-    """Drop of every target when the mechanism is stripped: median over subject-runs, then over methods."""
-    drops = material.stripped(STRIPPING_DELTAS).drop_nulls("drop")
-    by_method = drops.group_by("target", "method").agg(pl.col("drop").median())
-    medians = by_method.group_by("target").agg(pl.col("drop").median()).sort("target")
-    return dict(medians.select("target", "drop").iter_rows())
-
-
-def _targets(material: Material, rival: str) -> Made:
-    """Drops of all targets when the mechanism is stripped; the one of its own target is marked."""
-    medians = median_drops(material)
-    own = medians.pop(material.mechanism, None)
-    if own is None:
-        return ()
-    return (
-        distribution(
-            f"Drop of every other target when {material.mechanism} is stripped; its own is marked",
-            DROP,
-            medians.values(),
-            medians,
-            "target",
-            observed=own,
-            bound=0.0,
-            compared_with=rival,
-            where="median over subject-runs, then over methods",
-        ),
-    )
-
-
-def _mismatched(material: Material, kind: str) -> Made:
-    """Drops of the mechanism's own target when something else is stripped, draw by draw."""
-    own = methods(material)["matching_drop"].median()
-    found = []
-    by_kind = material.stripped(MISMATCH_CONTROLS).group_by("kind", maintain_order=True)
-    for (name,), rows in by_kind:
-        labels = [
-            f"{place(run)}, {method}, {instead}, draw {draw}"
-            for *run, method, instead, draw in rows.select(
-                *SUBJECT_RUN_KEY, "method", "instead", "draw"
-            ).iter_rows()
-        ]
-        found.append(
-            distribution(
-                f"Drop of {material.mechanism}'s target when {INSTEAD[str(name)]} is stripped instead",
-                DROP,
-                rows["drop"],
-                labels,
-                "draw",
-                observed=own,
-                bound=0.0,
-                compared_with=str(name),
-                where="all subject-runs and methods",
-                note="The marked number is the median over methods of the matching drop.",
-            )
-        )
-    return tuple(sorted(found, key=lambda d: (d.compared_with != kind, d.compared_with)))
+    """One of the three numbers, by method."""
+    return (_by_method(material, column, rival, MEDIAN),)
 
 
 def block_tests(
@@ -337,7 +264,7 @@ def block_tests(
 ) -> Made:
     """Tests by block: with other targets and no drop at all, or with ``random`` directions of equal variance.
 
-    ``beside`` names features beside the stripped ones.
+    ``beside`` names features that are fitted with the stripped ones.
     """
     by_run = blocks_by_run(material.claim, material.rows(BLOCK_DROPS), beside)
     rivals: tuple[str, ...] = rival_targets(material.claim, by_run)

@@ -15,11 +15,12 @@ from lpact.analyses.lpact.gates.criteria import words
 from lpact.report import panels
 from lpact.report.figure import MARK, Drawing, Spec, figure, mark
 from lpact.report.panels import CROSS, DASH, Look
+from lpact.report.values import short
 from lpact.wording import counted
 
 _LEFT, _WIDTH, _ROW = 236, 960, 20
 _WIDEST, _NARROWEST, _ROOM = 176, 26, 84
-"""Pixels of a dataset's column: the most, the fewest, and what numbers beside the symbols need."""
+"""Pixels of a dataset's column: the most, the fewest, and what numbers next to the symbols need."""
 _LOOKS = {
     (True, True): Look("circle", "pass", "pass", 100),
     (True, False): Look("circle", "fail", "fail", 100),
@@ -45,25 +46,19 @@ _COLUMNS = [
 def rows_of(material: Material) -> pl.DataFrame:
     """One row per finding, in the order of the controls; ``fits``: whether it is as expected (null: not available)."""
     found = findings(material.tables, LPactConfig.of(material.config).gates)
-    whats: dict[str, set[str]] = {}
-    for own in found:
-        whats.setdefault(own.control, set()).add(own.what)
-    made = [[*(getattr(own, name) for name in _COLUMNS), *_line(own, whats)] for own in found]
-    schema: Spec = dict.fromkeys((*_COLUMNS, "group", "line"), pl.String)
+    made = [[*(getattr(own, name) for name in _COLUMNS), _line(own)] for own in found]
+    schema: Spec = dict.fromkeys((*_COLUMNS, "line"), pl.String)
     schema |= {"passes": pl.Boolean, "expected": pl.Boolean}
     frame = pl.DataFrame(made, schema=schema, orient="row")
     return frame.with_columns(fits=pl.col("passes") == pl.col("expected"))
 
 
-def _line(finding: Finding, whats: dict[str, set[str]]) -> tuple[str, str]:
-    """Heading and name of a finding's line; controls with one line each share the heading before their comma."""
-    heading, _, rest = finding.control.partition(", ")
-    if len(whats[finding.control]) == 1 and rest:
-        return heading, rest
+def _line(finding: Finding) -> str:
+    """Name of a finding's line, gate profiles in words."""
     what = finding.what
     for profile, name in PROFILES.items():
         what = what.replace(f"gate profile {profile}", name)
-    return finding.control, what
+    return what
 
 
 @figure("assay_sensitivity", "Assay sensitivity: could the assay have said yes?")
@@ -75,10 +70,7 @@ def make(material: Material) -> Drawing | str:
         return f"the run has no positive controls{'' if enabled else ' ([lpact.assay] enabled = false)'}"
     datasets = sorted(set(rows["dataset"]) - {SIMULATED})
     step = max(_NARROWEST, min(_WIDEST, (_WIDTH - _LEFT) / max(len(datasets), 1)))
-    longest = max((len(name) for name in datasets), default=0)
-    # Columns that are too narrow for the names of their datasets have numbers.
-    named = longest <= int((step - 8) / 5.9)
-    heads = {name: name if named else str(i) for i, name in enumerate(datasets, 1)}
+    heads = {name: short(name, int((step - 8) / 5.9)) for name in datasets}
     key = panels.key(
         ("passes", _LOOKS[True, True]),
         ("does not pass", _LOOKS[False, True]),
@@ -95,7 +87,6 @@ def make(material: Material) -> Drawing | str:
         "Numbers: recordings, rows, summaries or measures that pass, or the median reliability."
         if step >= _ROOM
         else "Numbers and reasons show on hovering, and in the tables of positive controls.",
-        "" if named else f"Columns: {'; '.join(f'{n} {name}' for name, n in heads.items())}.",
     ]
     chart = panels.stacked(key, _matrix(rows, heads, step))
     return chart, caption, _summary(rows)
@@ -105,20 +96,20 @@ def _matrix(rows: pl.DataFrame, heads: dict[str, str], step: float) -> alt.Layer
     """One lane per finding below the heading of its control; one column per dataset."""
     left = {name: _LEFT + i * step for i, name in enumerate(heads)} | {SIMULATED: _LEFT}
     width = max(_LEFT + len(heads) * step, 560)
-    lines = rows.select("group", "line").unique(maintain_order=True)
+    lines = rows.select("control", "line").unique(maintain_order=True)
     lanes, groups, columns = [], [], []
-    for own in rows.partition_by("group", maintain_order=True):
-        group = own["group"][0]
+    for own in rows.partition_by("control", maintain_order=True):
+        group = own["control"][0]
         lanes += [group, *(f"{group}: {line}" for line in own["line"].unique(maintain_order=True))]
         groups.append({"lane": group, "text": group})
-        # Datasets beside the heading of every control, so that no column is far from its name.
+        # Datasets next to the heading of every control, so that no column is far from its name.
         simulated = set(own["dataset"]) == {SIMULATED}
         shown = {SIMULATED: "simulated study"} if simulated else heads
         columns += [
             {"lane": group, "x": left[name] + 6.0, "text": text} for name, text in shown.items()
         ]
     y = panels.lanes("lane", lanes, shown=False)
-    named = lines.select(lane=pl.format("{}: {}", "group", "line"), text="line")
+    named = lines.select(lane=pl.format("{}: {}", "control", "line"), text="line")
     cells = pl.DataFrame([_cell(row, left) for row in rows.iter_rows(named=True)])
     looks = [_LOOKS[both] for both in rows.select("passes", "fits").iter_rows()]
     wrong = cells.filter(~rows["fits"].fill_null(value=True)).drop(MARK)
@@ -146,7 +137,7 @@ def _cell(row: dict[str, Any], left: dict[str, float]) -> dict[str, Any]:
     text = row["detail"] if simulated else row["number"] if known else words(row["reason"])
     about = f"{row['control']}, {row['what']}; {row['dataset']}: {row['result']}{wanted}. {row['detail']}"
     return {
-        "lane": f"{row['group']}: {row['line']}",
+        "lane": f"{row['control']}: {row['line']}",
         "x": left[row["dataset"]] + 12,
         "beside": left[row["dataset"]] + 24,
         "kind": "alone" if simulated else "known" if known else "absent",

@@ -1,7 +1,8 @@
-"""How well brains agree with brains, and how models compare with that."""
+"""How well brains agree with brains, and what fraction of that the relational patterns of models reach."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -11,11 +12,8 @@ from lpact.analyses.base import Material
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import LAYER, MODES, SUBJECT_RUN, marked
-from lpact.analyses.lpact.tables.levels import (
-    BRAIN_CEILING,
-    NORMALIZED_PREDICTIVE,
-    NORMALIZED_SCORES,
-)
+from lpact.analyses.lpact.gates.rows import mean_over_subject_runs
+from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, NORMALIZED_SCORES
 from lpact.codes import Reason
 from lpact.report import panels
 from lpact.report.figure import Caption, Drawing, Spec, figure
@@ -25,28 +23,21 @@ from lpact.tables import RECORDING_KEY
 from lpact.wording import counted, fixed
 
 MOST_LAYERS = 60
-"""With more layers than this, only the best one of every dataset and model is drawn."""
-RELATIONAL, PREDICTIVE = "relational patterns", "responses"
+"""Layers that are drawn, those with the best verdicts."""
 REAL, DELTA, TYPICAL = "real features", "real minus best control", "real, median summary"
-NOISE_FREE = "noise-free model"
 FRACTION, CONTRAST = "fraction_of_ceiling", "delta_fraction"
 _KINDS = {
     "profile": "relational patterns",
     "response": "responses, partner by partner",
     "response_to_mean": "responses, mean of partners",
 }
-_LEVELS = {
-    RELATIONAL: (NORMALIZED_SCORES, "relational patterns: fraction of the ceiling"),
-    PREDICTIVE: (NORMALIZED_PREDICTIVE, "responses: ratio to response reliability (no gate)"),
-}
 _LOOKS = {
-    NOISE_FREE: Look(TICK, None, "brain", 240, 0.8),
     REAL: Look("circle", "real", "real", 56),
     TYPICAL: Look(TICK, None, "real", 110),
     DELTA: Look("diamond", "winner", "winner", 56),
 }
 _OK = pl.col("reason") == Reason.OK.value
-_ROW, _LABELS = 16, 190
+_ROW, _LABELS, _WIDTH = 16, 190, 500
 
 
 def reliability_rows(material: Material) -> pl.DataFrame:
@@ -66,72 +57,47 @@ def reliability_rows(material: Material) -> pl.DataFrame:
     )
 
 
-def _bounded(material: Material, level: str) -> pl.DataFrame:
-    """Rows with both fractions by the strictest valid mode, whose reliability reaches ``min_reliability``.
+def _bounded(material: Material) -> pl.DataFrame:
+    """Rows with both fractions whose reliability reaches ``min_reliability``.
 
     A division by a reliability near zero makes any fraction large.
     """
-    rows = common.table(material, _LEVELS[level][0]).sort(
+    rows = common.table(material, NORMALIZED_SCORES).sort(
         [*LAYER, *SUBJECT_RUN], maintain_order=True
     )
-    if level == PREDICTIVE:
-        rows = common.strictest(rows, [*LAYER, *SUBJECT_RUN])
     least = LPactConfig.of(material.config).gates.min_reliability
     known = pl.all_horizontal(pl.col(FRACTION, CONTRAST).is_not_null())
     return rows.filter(_OK, known, pl.col("reliability") >= least)
 
 
 def fraction_dots(material: Material) -> pl.DataFrame:
-    """One row per subject-run, layer, level and quantity: its fraction of the ceiling.
+    """One row per subject-run, layer and quantity: its fraction of the ceiling.
 
-    Relational fractions are means over the units and summaries of a subject-run, as gate T takes them.
+    Fractions are means over the units and summaries of a subject-run, as in gate T.
     """
     key = [*LAYER, *SUBJECT_RUN]
     means = {REAL: pl.col(FRACTION).mean(), DELTA: pl.col(CONTRAST).mean()}
-    order = [*key, "level", "quantity"]
-    parts = [
-        _bounded(material, level)
-        .group_by(key, maintain_order=True)
-        .agg(**means)
-        .unpivot(list(means), index=key, variable_name="quantity")
-        .with_columns(level=pl.lit(level))
-        for level in _LEVELS
-    ]
-    return pl.concat(parts).drop_nulls("value").select(*order, "value").sort(order)
+    rows = _bounded(material).group_by(key, maintain_order=True).agg(**means)
+    dots = rows.unpivot(list(means), index=key, variable_name="quantity")
+    return dots.drop_nulls("value").sort([*key, "quantity"])
 
 
 def fraction_rows(material: Material) -> pl.DataFrame:
-    """One row per layer, level and quantity: mean over subject-runs (``n``), or why there is none.
+    """One row per layer and quantity: mean over subject-runs (``n``), or why there is none.
 
-    `TYPICAL` is, as in gate T, the median over relational summaries of the mean over subject-runs. `NOISE_FREE` is the
-    ratio to response reliability that a model of the shared response without noise could reach, mean over the
-    subject-runs of the layer. Reliability r correlates two noisy recordings, such a model meets only one:
-
-        score = √r, so score / r = 1 / √r
+    `TYPICAL` is, as in gate T, the median over relational summaries of the mean over subject-runs.
     """
-    by, n = [*LAYER, "level", "quantity"], pl.len().cast(pl.Int64)
-
-    def mean(rows: pl.DataFrame, keys: list[str], value: str = "value") -> pl.DataFrame:
-        return rows.group_by(keys, maintain_order=True).agg(value=pl.col(value).mean(), n=n)
-
-    summary = [*LAYER, "alignment", "profile"]
-    within = mean(_bounded(material, RELATIONAL), [*summary, *SUBJECT_RUN], FRACTION)
-    typical = mean(within, summary).group_by(LAYER, maintain_order=True)
-    reliable = _bounded(material, PREDICTIVE).filter(pl.col("reliability") > 0)
-    reach = reliable.with_columns(value=1 / pl.col("reliability").sqrt())
-    found = [
-        mean(fraction_dots(material), by),
-        _labelled(typical.agg(pl.col("value").median(), pl.col("n").max()), RELATIONAL, TYPICAL),
-        _labelled(mean(reach, LAYER), PREDICTIVE, NOISE_FREE),
-    ]
-    numbers = pl.concat(own.select(*by, "value", "n") for own in found)
+    bounded, by = _bounded(material), [*LAYER, "quantity"]
+    means = mean_over_subject_runs(bounded, LAYER, [FRACTION, CONTRAST])
+    means = means.rename({FRACTION: REAL, CONTRAST: DELTA, "n_subject_runs": "n"})
+    summaries = mean_over_subject_runs(bounded, [*LAYER, "alignment", "profile"], [FRACTION])
+    medians = summaries.group_by(LAYER).agg(pl.col(FRACTION).median().alias(TYPICAL))
+    numbers = means.join(medians, on=LAYER, how="left").unpivot(
+        [REAL, DELTA, TYPICAL], index=[*LAYER, "n"], variable_name="quantity"
+    )
     rows = _every_quantity(material).join(numbers, on=by, how="left", maintain_order="left")
     why = pl.when(pl.col("value").is_null()).then(pl.col("reason"))
     return rows.with_columns(pl.col("n").fill_null(0), reason=why.fill_null(Reason.OK.value))
-
-
-def _labelled(rows: pl.DataFrame, level: str, quantity: str) -> pl.DataFrame:
-    return rows.with_columns(level=pl.lit(level), quantity=pl.lit(quantity))
 
 
 def _every_quantity(material: Material) -> pl.DataFrame:
@@ -140,20 +106,9 @@ def _every_quantity(material: Material) -> pl.DataFrame:
     low = pl.lit("reliability_below_minimum")
     why = pl.coalesce(pl.col("reason").filter(~_OK).mode().sort().first(), low)
     reason = pl.when((_OK & (pl.col("reliability") < least)).any()).then(low).otherwise(why)
-    parts = [
-        _labelled(layers, level, quantity)
-        for level, (declared, _) in _LEVELS.items()
-        for layers in [common.table(material, declared).group_by(LAYER).agg(reason=reason)]
-        for quantity in (REAL, DELTA, TYPICAL if level == RELATIONAL else NOISE_FREE)
-    ]
-    return pl.concat(parts).sort([*LAYER, "level", "quantity"])
-
-
-def best_layers(rows: pl.DataFrame) -> pl.DataFrame:
-    """Of every dataset and model, the layer with the highest contrast at any level; ties go to the first."""
-    contrast = rows.filter(quantity=DELTA).drop_nulls("value")
-    ranked = contrast.sort("value", "layer", descending=[True, False])
-    return ranked.unique(["dataset", "model"], keep="first").select(LAYER)
+    layers = common.table(material, NORMALIZED_SCORES).group_by(LAYER).agg(reason=reason)
+    quantities = pl.DataFrame({"quantity": [REAL, DELTA, TYPICAL]})
+    return layers.join(quantities, how="cross").sort([*LAYER, "quantity"])
 
 
 @figure("ceilings", "Brain–brain reliability, and model scores relative to it", BRAIN_CEILING)
@@ -181,7 +136,7 @@ def make(material: Material) -> Drawing | str:
     rows, dots = fraction_rows(material), fraction_dots(material)
     n_layers = rows.select(LAYER).n_unique()
     if n_layers > MOST_LAYERS:
-        best = best_layers(rows)
+        best = common.best_layers(material, rows, MOST_LAYERS)
         rows, dots = (
             own.join(best, on=LAYER, how="semi", maintain_order="left") for own in (rows, dots)
         )
@@ -240,58 +195,51 @@ def _reliability_block(
 
 
 def _fraction_blocks(rows: pl.DataFrame, dots: pl.DataFrame, least: float) -> list[Any]:
-    """A key, and one line of panels per dataset, one panel per level; models and layers below each other."""
+    """A key, and one panel per dataset; models and layers below each other."""
     lane = pl.format("{} · layer {}", "model", "layer")
     rows, dots = rows.with_columns(lane=lane), dots.with_columns(lane=lane)
     x = panels.axis("value", None, panels.domain(rows["value"], dots["value"], [1.0]))
-    levels = [level for level in _LEVELS if level in rows["level"]]
-    entries = [(name, _LOOKS[name]) for name in (REAL, TYPICAL, DELTA)]
-    entries.append(("one subject-run", Look("circle", "real", "real", 12, 0.4)))
-    if RELATIONAL in levels:
-        entries.append(("relational patterns: the ceiling", Look(LINE, None, "brain", 160)))
-        entries.append((f"least fraction for gate T, {least:g}", Look(BROKEN, None, "fail", 160)))
-    if PREDICTIVE in levels:
-        entries.append(("responses: a noise-free model", _LOOKS[NOISE_FREE]))
-    made: list[Any] = [panels.key(*entries)]
-    for own in rows.partition_by("dataset", maintain_order=True):
-        dataset, order = own["dataset"][0], common.names(own, "lane")
-        drawn = []
-        for i, level in enumerate(levels):
-            y = panels.lanes("lane", order, labels=i == 0, limit=_LABELS, grid=True)
-            parts = own.filter(level=level), dots.filter(dataset=dataset, level=level)
-            drawn.append(_fraction_panel(*parts, x, y, level, least))
-        made.append(_block(dataset, drawn))
-    return made
+    key = panels.key(
+        *_LOOKS.items(),
+        ("one subject-run", Look("circle", "real", "real", 12, 0.4)),
+        ("the ceiling", Look(LINE, None, "brain", 160)),
+        (f"least fraction for gate T, {least:g}", Look(BROKEN, None, "fail", 160)),
+    )
+    return [
+        key,
+        *(
+            _fraction_block(own, dots.filter(dataset=own["dataset"][0]), x, least)
+            for own in rows.partition_by("dataset", maintain_order=True)
+        ),
+    ]
 
 
-def _fraction_panel(
-    rows: pl.DataFrame, dots: pl.DataFrame, x: Spec, y: Spec, level: str, least: float
-) -> alt.LayerChart:
-    """Zero, the ceiling or what a noise-free model could reach, and the quantities with their dots."""
-    of = "of the ceiling" if level == RELATIONAL else "times the response reliability"
-    text = f"{{at}}, {{level}}: {{quantity}} is {{value}} {of}"
+def _fraction_block(
+    rows: pl.DataFrame, dots: pl.DataFrame, x: Spec, least: float
+) -> alt.HConcatChart:
+    """One dataset: zero, the ceiling, the least fraction, and the quantities with their dots."""
+    y = panels.lanes("lane", common.names(rows, "lane"), limit=_LABELS, grid=True)
+    text = "{at}: {quantity} is {value} of the ceiling"
     known = marked(rows.drop_nulls("value"), f"{text}, mean over {{n:subject-run}}", "value")
     absent = rows.filter(pl.col("value").is_null(), quantity=REAL)
     absent = absent.with_columns(why=pl.col("reason").str.replace_all("_", " "))
-    absent = marked(absent, "{at}, {level}: no number ({reason})")
-    faint = {name: Look(look.shape, look.fill, look.edge, 12, 0.4) for name, look in _LOOKS.items()}
-    gated = [
+    absent = marked(absent, "{at}: no number ({reason})")
+    faint = {name: replace(look, size=12, opacity=0.4) for name, look in _LOOKS.items()}
+    panel = panels.overlay(
+        panels.reference(0),
         panels.reference(1, "x", "brain", thick=1.5),
         panels.reference(least, "x", "fail", dash=(4, 3)),
-    ]
-    return panels.overlay(
-        panels.reference(0),
-        *(gated if level == RELATIONAL else []),
         panels.points(marked(dots, text, "value"), x, y, faint, "quantity", shift=(0, 4), thick=1),
         *(
             panels.points(known.filter(quantity=name), x, y, _LOOKS[name], thick=2)
             for name in _LOOKS
         ),
-        *panels.notes(absent, "why", {"value": 4}, y, limit=308),
-        width=316,
+        *panels.notes(absent, "why", {"value": 4}, y, limit=_WIDTH - 8),
+        width=_WIDTH,
         step=_ROW,
-        title=panels.panel_title(_LEVELS[level][1], 316, fontWeight="normal"),
+        title=panels.panel_title("fraction of the ceiling", _WIDTH, fontWeight="normal"),
     )
+    return _block(rows["dataset"][0], [panel])
 
 
 def _caption(reliability: pl.DataFrame, rows: pl.DataFrame, n_layers: int, gates: Any) -> Caption:
@@ -305,35 +253,29 @@ def _caption(reliability: pl.DataFrame, rows: pl.DataFrame, n_layers: int, gates
         f"In {alone} only split half is valid, which slow drift can inflate.": alone,
         f"Below: mean over subject-runs in {counted(n_shown, 'layer')}, by the strictest valid mode; rows with a "
         f"reliability below {gates.min_reliability:g} are left out.": n_shown,
-        "Relational patterns: similarity as a fraction of the ceiling (solid line at 1); gate T requires at least "
+        "Similarity of relational patterns as a fraction of the ceiling (solid line at 1); gate T requires at least "
         f"{gates.min_ceiling_fraction:g}, and real minus best control above 0.": n_shown,
-        "Responses: held-out Pearson r as a ratio to response reliability r, which no gate reads. Reliability "
-        "correlates two noisy recordings, so a model without noise could reach a score of √r, a ratio of 1/√r "
-        "(upright line).": n_shown,
-        f"For lack of space, {n_shown} of {n_layers} layers are drawn: of each model the one with the largest real "
-        "minus best control.": n_shown < n_layers,
+        f"For lack of space, {n_shown} of {n_layers} layers are drawn, those with the best verdicts.": n_shown
+        < n_layers,
         f"{counted(absent, 'row')} without a number; each has its reason.": absent,
     }
 
 
 def _summary(reliability: pl.DataFrame, rows: pl.DataFrame) -> str:
-    known = common.strictest(reliability.filter("valid", kind="profile"), ["dataset"])
-    means = known.group_by("dataset", "name").agg(pl.col("reliability").mean()).sort("dataset")
+    strictest = common.strictest(reliability.filter("valid", kind="profile"), ["dataset"])
+    means = strictest.group_by("dataset", "name").agg(pl.col("reliability").mean()).sort("dataset")
     found = ", ".join(f"{dataset} {fixed(r, 2)} ({mode})" for dataset, mode, r in means.iter_rows())
     parts = [
         f"Reliability of relational patterns by the strictest mode: {found}."
         if found
         else "No dataset has a valid reliability of relational patterns."
     ]
-    for level in _LEVELS:
-        own = rows.filter(level=level).drop_nulls("value")
-        real = own.filter(quantity=REAL).sort("value", descending=True)
-        if real.height:
-            positive = own.filter(pl.col("value") > 0, quantity=DELTA).height
-            top = real.row(0, named=True)
-            parts.append(
-                f"{level.capitalize()}: {common.place(top)} has the largest ratio to the reliability, "
-                f"{fixed(top['value'], 2)}; {positive} of {counted(real.height, 'row')} keep a positive one after the "
-                "best control is subtracted."
-            )
+    known = rows.drop_nulls("value")
+    if known.height:
+        best = common.top(known.filter(quantity=REAL), "value")
+        positive = known.filter(pl.col("value") > 0, quantity=DELTA).height
+        parts.append(
+            f"{common.place(best)} has the largest fraction of the ceiling, {fixed(best['value'], 2)}; in {positive} "
+            f"of {counted(known.filter(quantity=REAL).height, 'layer')} real minus best control is positive."
+        )
     return " ".join(parts)

@@ -9,6 +9,7 @@ import altair as alt
 import polars as pl
 
 from lpact.analyses.base import Material
+from lpact.analyses.lpact.analysis import LPact
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS
@@ -19,14 +20,7 @@ from lpact.report.panels import BOX, Look
 from lpact.store import empty
 from lpact.tables import Table
 
-GATES: dict[str, str] = {
-    "P": "predictive",
-    "S": "severe_control",
-    "R": "relational",
-    "M": "mechanism_specific",
-    "T": "ceiling",
-    "Rep": "replication",
-}
+GATES = dict(LPact.claims.gates)
 """Column of the decision table behind each gate's letter, in the order of the chain."""
 
 GATE_NAMES: dict[str, str] = {
@@ -135,14 +129,25 @@ def of_layer(layer: dict[str, Any]) -> list[pl.Expr]:
     return [pl.col(name) == layer[name] for name in LAYER]
 
 
-def passes(material: Material, gate: str) -> pl.DataFrame:
-    """Which layers pass a gate for any mechanism: one row per layer, one column per gate profile."""
-    passed = [
-        (pl.col(gate) & (pl.col("gate_profile") == profile)).any().alias(profile)
-        for profile in PROFILES
-    ]
-    decisions = table(material, DECISIONS).sort(LAYER)
-    return decisions.group_by(LAYER, maintain_order=True).agg(passed)
+def best_layers(material: Material, layers: pl.DataFrame, most: int) -> pl.DataFrame:
+    """At most so many of the layers, the best of every dataset before the second best.
+
+    Layers with the best verdict come first, then those with the highest score.
+    """
+    rank = pl.col("label").replace_strict(LABEL_RANK, return_dtype=pl.Int64)
+    verdicts = (
+        table(material, DECISIONS)
+        .group_by(LAYER)
+        .agg(rank.min().alias("rank"), score=pl.col("raw_score").fill_nan(None).max())
+    )
+    ranked = (
+        layers.select(LAYER)
+        .unique()
+        .join(verdicts, on=LAYER, how="left")
+        .sort("dataset", "rank", -pl.col("score"), "model", "layer", nulls_last=True)
+        .sort(pl.int_range(pl.len()).over("dataset"), "dataset")
+    )
+    return ranked.head(most).select(LAYER).sort(LAYER)
 
 
 def mechanism_order(material: Material, found: pl.Series) -> list[str]:
@@ -170,7 +175,7 @@ def strictest(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 def count_columns(
     rows: pl.DataFrame, column: str, y: Any, profiles: Sequence[str], left: float, *, head: bool
 ) -> list[alt.Chart]:
-    """Numbers beside a panel, one column per gate profile from ``left`` on; those that ``changed`` are bold."""
+    """Numbers next to a panel, one column per gate profile from ``left`` on; those that ``changed`` are bold."""
     made = []
     for i, profile in enumerate(profiles):
         x, own = left + 44 * i, rows.filter(gate_profile=profile).drop("mark")

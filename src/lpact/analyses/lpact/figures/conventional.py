@@ -1,4 +1,4 @@
-"""What a conventional analysis would call positive, beside what passes the gates."""
+"""What a conventional analysis would call positive, and what passes the gates."""
 
 from __future__ import annotations
 

@@ -62,15 +62,6 @@ def rows_of(material: Material) -> pl.DataFrame:
     )
 
 
-def drawn(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows of at most `MOST_ROWS` layers, by best verdict and then highest score."""
-    layers = rows.group_by(LAYER, maintain_order=True).agg(
-        pl.col("rank").min(), score=-pl.col("raw_score").first().fill_null(float("-inf"))
-    )
-    kept = layers.sort("rank", "score", *LAYER).head(MOST_ROWS)
-    return rows.join(kept, on=LAYER, how="semi", maintain_order="left")
-
-
 def verdict_text(row: dict[str, Any]) -> tuple[str, str]:
     """The verdict, and what it failed on where it is not the strongest: ``control explained``, ``P: nuisance``."""
 
@@ -93,7 +84,8 @@ def make(material: Material) -> Drawing | str:
     rows = rows_of(material)
     if rows.is_empty():
         return "the study makes no claim"
-    shown = drawn(rows)
+    best = common.best_layers(material, rows, MOST_ROWS)
+    shown = rows.join(best, on=LAYER, how="semi", maintain_order="left")
     n_layers, n_shown = (own.select(LAYER).n_unique() for own in (rows, shown))
     head, domain = f"raw {common.metric_name(material)}", panels.domain(shown["raw_score"])
     blocks = [
@@ -145,7 +137,7 @@ def _block(
 def _scores(
     layers: pl.DataFrame, head: str, domain: tuple[float, float], y: Spec
 ) -> alt.LayerChart:
-    """Bars from zero, hollow where negative, with the number beside them."""
+    """Bars from zero, hollow where negative, with the number next to them."""
     numbers = layers.with_columns(shown=pl.Series([fixed(own, 2) for own in layers["raw_score"]]))
     text = "{at}: raw score {raw_score}, mean over {n_subject_runs:subject-run}"
     bars = marked(layers, text, "raw_score")

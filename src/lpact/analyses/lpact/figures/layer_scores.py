@@ -14,7 +14,6 @@ from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import LAYER, MODES, SUBJECT_RUN, marked, primary_deltas
 from lpact.analyses.lpact.robustness.uncertainty import DRAWS, bootstrap_mean
-from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, CONTROL_NULLS, NORMALIZED_PREDICTIVE
 from lpact.codes import Reason
 from lpact.report import panels
@@ -31,10 +30,9 @@ _COLUMNS = {"real_score": REAL, "nuisance_score": NUISANCE, "nuisance_plus_model
 FEW_LAYERS = 2
 """Models with up to so many layers are drawn as strips, others as lines over layers."""
 MOST_PANELS = 6
-"""Panels beside each other; more continue below."""
+"""Panels in a row; more continue below."""
 ONE_RUN = "real features, one subject-run"
 CEILING = "brain–brain response reliability"
-_CROSS = Look("cross", "muted", "muted", 26)
 _WIDTH, _LABELS, _GAP = 900, 170, 14
 
 _STRIPS = {
@@ -62,45 +60,33 @@ def rows_of(material: Material) -> pl.DataFrame:
 
     ``mean`` runs over the ``n`` subject-runs with a score, of ``n_all``; ``low`` and ``high`` are the bootstrap
     interval over them (real features only, from two subject-runs on); ``delta`` is the mean of real − condition over
-    the ``n_both`` subject-runs that have both. ``place`` is where a condition is drawn:
-
-        place = mean of the real features (over its own ``n_real`` subject-runs) − delta
-
-    which is the condition's mean where no subject-run is missing. So the order of the marks is that of the paired
-    differences, which the gates use. ``kind`` names how it is drawn: the strongest counted control has the smallest
-    ``delta``, as the severe-control gate reads it. A condition without a place has a ``reason``.
+    the subject-runs that have both. ``kind`` names how a condition is drawn: the strongest counted control has the
+    smallest ``delta``, as in the severe-control gate. A condition without a mean has a ``reason``.
     """
     deltas, key = primary_deltas(material), [*LAYER, "condition"]
     found = _scores(material, deltas)
     layers = deltas.group_by(LAYER, maintain_order=True).agg(n_all=pl.len().cast(pl.Int64))
     rows = layers.join(found.select("condition").unique(), how="cross")
-    audit = common.table(material, CONTROL_AVAILABILITY).filter(~pl.col("available"))
-    audit = audit.select(*LAYER, condition="control", audit_reason="reason")
-    for part in (found, audit, _intervals(deltas, material.config.seed)):
+    for part in (found, _intervals(deltas, material.config.seed)):
         rows = rows.join(part, on=key, how="left", maintain_order="left")
-    is_real = pl.col("condition") == REAL
-    real = pl.col("mean").filter(is_real).first().over(LAYER)
     counted_anywhere = pl.col("counted").fill_null(value=False).any().over("condition")
     rows = rows.with_columns(
-        pl.col("n", "n_both").fill_null(0),
-        place=pl.when(is_real | real.is_null()).then("mean").otherwise(real - pl.col("delta")),
-        n_real=pl.col("n").filter(is_real).first().over(LAYER),
-        delta=pl.when(~is_real).then("delta"),
+        pl.col("n").fill_null(0),
+        delta=pl.when(pl.col("condition") != REAL).then("delta"),
         counted=pl.col("counted").fill_null(counted_anywhere),
     )
-    unpaired = pl.when(pl.col("mean").is_not_null()).then(pl.lit("no_subject_run_with_both"))
-    why = pl.coalesce("why", "audit_reason", unpaired, pl.lit("not_computed"))
     strongest = pl.col("delta") == pl.col("delta").filter("counted").min().over(LAYER)
     best = pl.col("condition").filter(strongest & pl.col("counted")).min().over(LAYER)
     control = pl.when("counted").then(pl.lit(COUNTED)).otherwise(pl.lit(NOT_COUNTED))
     control = pl.when(pl.col("condition") == best).then(pl.lit(BEST)).otherwise(control)
     is_feature = pl.col("condition").is_in([*_COLUMNS.values()])
+    why = pl.when(pl.col("mean").is_null()).then(pl.col("why").fill_null("not_computed"))
     return (
         rows.with_columns(
-            reason=pl.when(pl.col("place").is_null()).then(why).otherwise(pl.lit(Reason.OK.value)),
+            reason=why.otherwise(pl.lit(Reason.OK.value)),
             kind=pl.when(is_feature).then("condition").otherwise(control),
         )
-        .drop("why", "audit_reason")
+        .drop("why")
         .sort(key)
     )
 
@@ -126,7 +112,6 @@ def _scores(material: Material, deltas: pl.DataFrame) -> pl.DataFrame:
         .agg(
             pl.col("counted").any(),
             delta=delta.filter(ok).mean(),
-            n_both=delta.filter(ok).count().cast(pl.Int64),
             mean=pl.col("score").mean(),
             n=pl.col("score").count().cast(pl.Int64),
             why=pl.col("reason").filter(~ok).first(),
@@ -177,11 +162,11 @@ def make(material: Material) -> Drawing | str:
         return f"no held-out {metric} was computed at level 1"
     rows, ceilings = rows_of(material), ceilings_of(material)
     runs = marked(runs, f"{{at}}: {metric} of the real features {{real_score}}", "real_score")
-    rows = marked(rows, lambda row: _tooltip(row, metric), "place")
+    rows = marked(rows, lambda row: _tooltip(row, metric), "mean")
     n_layers = rows.group_by("dataset", "model").agg(pl.col("layer").n_unique())["layer"]
     strips = max(n_layers) <= FEW_LAYERS
-    order = rows.group_by("condition").agg(pl.col("place").mean())
-    order = order.sort(["place", "condition"], descending=[True, False], nulls_last=True)
+    order = rows.group_by("condition").agg(pl.col("mean").mean())
+    order = order.sort(["mean", "condition"], descending=[True, False], nulls_last=True)
     lanes = order["condition"].to_list() if strips else []
     by = LAYER if strips else LAYER[:2]
     most = rows.select(by).unique()["dataset"].value_counts()["count"].max()
@@ -214,7 +199,7 @@ def _blocks(
     """Rows of panels of one dataset, on one scale; strips where ``lanes`` are given."""
     dataset = rows["dataset"][0]
     runs, ceiling = runs.filter(dataset=dataset), ceilings.filter(dataset=dataset)
-    ends = (rows["place"], rows["low"], rows["high"], runs["real_score"], ceiling["reliability"])
+    ends = (rows["mean"], rows["low"], rows["high"], runs["real_score"], ceiling["reliability"])
     text = f"{{at}}: {CEILING} {{reliability}}, {{mode}}, mean over {{n:recording}}"
     ceiling = marked(ceiling, text, "reliability")
     dashed = {"color": "brain", "strokeDash": [4, 3], "strokeWidth": 1.5}
@@ -228,7 +213,7 @@ def _blocks(
         for i, panel in enumerate(part):
             shown = bool(lanes) or i == 0
             title = f"held-out {metric}" if shown else None
-            scale = panels.axis("place", title, panels.domain(*ends), labels=shown)
+            scale = panels.axis("mean", title, panels.domain(*ends), labels=shown)
             own = runs.join(panel, on=by, how="semi", maintain_order="left")
             first = i == 0
             layers = (
@@ -259,9 +244,9 @@ def _strip(
 ) -> list[alt.Chart]:
     """One layer: conditions below each other; the thin line marks the real features."""
     y = panels.lanes("condition", order, labels=first, limit=_LABELS, grid=True)
-    known = rows.drop_nulls("place")
+    known = rows.drop_nulls("mean")
     real, dots = known.filter(condition=REAL), runs.with_columns(condition=pl.lit(REAL))
-    absent = rows.filter(pl.col("place").is_null()).with_columns(text=pl.lit("not computed"))
+    absent = rows.filter(pl.col("mean").is_null()).with_columns(text=pl.lit("not computed"))
     return [
         panels.layer(real.drop("mark"), "rule", {"color": "real", "opacity": 0.6}, x=x),
         panels.dots(dots, {**x, "field": "real_score"}, y, "real", yOffset=5),
@@ -276,10 +261,10 @@ def _lines(rows: pl.DataFrame, runs: pl.DataFrame, y: Spec) -> list[alt.Chart]:
     layers = rows["layer"].unique().sort().to_list()
     x = panels.axis("layer", "layer", (layers[0], layers[-1]), ticks=ticks_of(layers), fmt="d")
     x["scale"]["padding"] = 6
-    missing = pl.col("place").is_null()
+    missing = pl.col("mean").is_null()
     rows = rows.sort(["condition", "layer"])
     rows = rows.with_columns(stretch=missing.cast(pl.Int64).cum_sum().over("condition"))
-    known = rows.drop_nulls("place")
+    known = rows.drop_nulls("mean")
     drawn, looks = [], {}
     # The strongest control differs between layers: its line is that of a counted one.
     style = pl.when(pl.col("kind") == BEST).then(pl.lit(COUNTED)).otherwise("kind")
@@ -290,17 +275,11 @@ def _lines(rows: pl.DataFrame, runs: pl.DataFrame, y: Spec) -> list[alt.Chart]:
         drawn.append(panels.layer(own, "line", look, x=x, y=y, **path))
         looks[kind] = replace(_STRIPS[kind], size=size)
     best = known["kind"] == BEST
-    # A cross above the panel at every layer in which something was not computed.
-    each = pl.format("{} ({})", "condition", "reason").str.join(", ")
-    absent = rows.filter(missing).sort(["layer", "condition"])
-    absent = absent.group_by(LAYER, maintain_order=True).agg(why=each)
-    absent = marked(absent, "{at}: not computed: {why}")
     return [
         *drawn,
         panels.dots(runs, x, {**y, "field": "real_score"}, "real", size=9, opacity=0.35),
         panels.intervals(known.filter(condition=REAL), "y", x, y, "real", strokeWidth=1.2),
         *(panels.points(known.filter(own), x, y, looks, "kind", thick=1) for own in (~best, best)),
-        panels.points(absent, x, {"value": -7}, _CROSS, thick=0),
     ]
 
 
@@ -318,13 +297,11 @@ def _key(rows: pl.DataFrame, ceilings: pl.DataFrame, *, strips: bool) -> alt.Lay
     entries += [(kind, look) for kind, look in looks.items() if kind in rows["kind"]]
     if ceilings.height:
         entries.append((CEILING, Look(BROKEN, None, "brain", 120)))
-    if not strips and rows["place"].null_count():
-        entries.append(("a condition was not computed here", _CROSS))
     return panels.key(*entries, width=760)
 
 
 def _tooltip(row: dict[str, Any], metric: str) -> str:
-    if row["place"] is None:
+    if row["mean"] is None:
         return f"{row['at']}: {row['condition']} was not computed ({row['reason']})"
     text = f"{row['at']}: {row['condition']}, mean {metric} {fixed(row['mean'])}"
     if row["low"] is not None:
@@ -335,8 +312,6 @@ def _tooltip(row: dict[str, Any], metric: str) -> str:
     if row["delta"] is not None:
         other = "this" if row["kind"] in (NUISANCE, BOTH) else "control"
         text += f"; real minus {other} {fixed(row['delta'])}"
-        if row["n_both"] < max(row["n"], row["n_real"]):
-            text += f" over the {counted(row['n_both'], 'subject-run')} with both, so drawn at {fixed(row['place'])}"
     if row["kind"] == BEST:
         text += "; the strongest counted control here"
     return text + ("; not counted by the point rules" if row["kind"] == NOT_COUNTED else "")
@@ -345,9 +320,7 @@ def _tooltip(row: dict[str, Any], metric: str) -> str:
 def _caption(
     rows: pl.DataFrame, ceilings: pl.DataFrame, material: Material, *, strips: bool
 ) -> Caption:
-    apart = rows.filter(pl.col("n_both") < pl.max_horizontal("n", "n_real")).drop_nulls("place")
-    absent, n = rows["place"].null_count(), counted(rows.height, "condition")
-    over = "" if strips else " over the crosses above the panels"
+    absent, n = rows["mean"].null_count(), counted(rows.height, "condition")
     return {
         f"Held-out {common.metric_name(material)}, median over units and mean over subject-runs, in "
         f"{counted(rows.select(LAYER).n_unique(), 'layer')}. The bar is the 95 % bootstrap interval over subject-runs; "
@@ -357,9 +330,7 @@ def _caption(
         "Each severe control is a grey line; hover over it for its name.": not strips,
         "The strongest counted control has the smallest mean difference from the real features. Controls that the "
         "point rules do not count are counted by the statistical tests.": True,
-        f"{apart.height} of {n} have other subject-runs than the real features. Each is drawn at the mean of the real "
-        "features minus the mean difference over the subject-runs with both, which the gates use.": apart.height,
         "Response reliability (strictest valid mode, mean over recordings) correlates one noisy recording with "
         "another; a model without noise could reach its square root.": ceilings.height,
-        f"{absent} of {n} were not computed; hovering{over} says why.": absent,
+        f"{absent} of {n} were not computed; a line ends where its condition is missing.": absent,
     }

@@ -21,34 +21,27 @@ from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import (
     LAYER,
-    PROFILE_LOOKS,
-    PROFILES,
     REAL,
     SUBJECT_RUN,
     layer_name,
     marked,
 )
+from lpact.analyses.lpact.gates.rows import mean_over_subject_runs
 from lpact.analyses.lpact.tables.levels import PROFILE_DELTAS, PROFILE_SCORES, RELATIONAL_SUMMARY
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
-from lpact.report.panels import DASH, Look
 from lpact.report.values import short, signed, span
 from lpact.wording import counted
 
 MAX_ROWS = 40
-_GATE_LOOKS = {**PROFILE_LOOKS, "not passed": Look(DASH, None, "line", 40)}
 _AT = "{at}: {alignment} alignment, {profile} profile similarity: "
 Summaries = list[tuple[str, str]]
 SUMMARY = ["alignment", "profile"]
 _UNIT_ROW = [*LAYER, *SUBJECT_RUN, "unit", *SUMMARY]
 
 
-def similarities(material: Material) -> tuple[pl.DataFrame, pl.DataFrame, int]:
-    """Profile similarities by subject-run, and over subject-runs; and how many unit rows were left out.
-
-    The first frame has one row per layer, summary, condition and subject-run: ``similarity``, ``advantage``,
-    ``n_units``; the second is its mean, with ``n_subject_runs`` and ``counted``.
-    """
+def similarities(material: Material) -> tuple[pl.DataFrame, int]:
+    """One row per layer, summary and condition, mean over subject-runs; and how many unit rows were left out."""
     scores = material.table(PROFILE_SCORES.name).sort([*_UNIT_ROW, "condition"])
     other = pl.col("model_unit_order_hash") != pl.col("brain_unit_order_hash")
     mixed = common.table(material, PROFILE_DELTAS).filter(other).select(_UNIT_ROW)
@@ -58,20 +51,11 @@ def similarities(material: Material) -> tuple[pl.DataFrame, pl.DataFrame, int]:
     paired = scores.join(real, on=_UNIT_ROW, how="left", maintain_order="left").with_columns(
         advantage=pl.col("own") - pl.col("similarity")
     )
-    keys = [*LAYER, *SUMMARY, "condition"]
-    runs = paired.group_by([*keys, *SUBJECT_RUN], maintain_order=True).agg(
-        pl.col("similarity", "advantage").mean(),
-        pl.col("counted").first(),
-        n_units=pl.len().cast(pl.Int64),
-    )
-    runs = runs.sort([*keys, *SUBJECT_RUN])
-    rows = runs.group_by(keys, maintain_order=True).agg(
-        pl.col("similarity", "advantage").mean(),
-        pl.col("counted").first(),
-        n_subject_runs=pl.len().cast(pl.Int64),
-        n_units=pl.col("n_units").max(),
-    )
-    return runs, rows, mixed.height
+    # A control is counted everywhere or nowhere.
+    keys = [*LAYER, *SUMMARY, "condition", "counted"]
+    paired = paired.sort([*keys, *SUBJECT_RUN], maintain_order=True)
+    rows = mean_over_subject_runs(paired, keys, ["similarity", "advantage"])
+    return rows, mixed.height
 
 
 def nearest_rivals(rows: pl.DataFrame) -> pl.DataFrame:
@@ -86,40 +70,23 @@ def layers_of(material: Material, nearest: pl.DataFrame) -> pl.DataFrame:
     """One row per layer of level 2.
 
     ``typical`` is the median over summaries of the advantage over the nearest rival, ``n_ahead`` the summaries in which
-    it is positive, ``rival`` the most frequent nearest rival; flags by gate profile say whether the layer passes R.
+    it is positive, ``rival`` the most frequent nearest rival.
     """
-    found = pl.concat(
-        [nearest.select(LAYER), common.table(material, RELATIONAL_SUMMARY).select(LAYER)]
-    )
+    summaries = common.table(material, RELATIONAL_SUMMARY)
+    found = pl.concat([nearest.select(LAYER), summaries.select(LAYER)])
     counts = nearest.group_by([*LAYER, "condition"], maintain_order=True).len("times")
-    frequent = counts.sort(
-        [*LAYER, "times", "condition"], descending=[False, False, False, True, False]
-    ).unique(LAYER, keep="first", maintain_order=True)
+    order = [*LAYER, "times", "condition"]
+    frequent = counts.sort(order, descending=[name == "times" for name in order])
+    frequent = frequent.unique(LAYER, keep="first", maintain_order=True)
     typical = nearest.group_by(LAYER, maintain_order=True).agg(
         typical=pl.col("advantage").median(),
         n_ahead=(pl.col("advantage") > 0).sum().cast(pl.Int64),
         n_summaries=pl.len().cast(pl.Int64),
     )
     out = found.unique().sort(LAYER)
-    for part in (
-        typical,
-        frequent.rename({"condition": "rival"}),
-        common.passes(material, "relational"),
-    ):
+    for part in (typical, frequent.rename({"condition": "rival"})):
         out = out.join(part, on=LAYER, how="left", maintain_order="left")
-    return out.with_columns(
-        pl.col(list(PROFILES)).fill_null(value=False),
-        pl.col("n_ahead", "n_summaries", "times").fill_null(0),
-    )
-
-
-def most_telling(layers: pl.DataFrame, n_per_dataset: int = 1) -> pl.DataFrame:
-    """Layers of each dataset with a relational contrast: R under most profiles, then the largest typical advantage."""
-    passed = pl.sum_horizontal(*PROFILES)
-    order = ["dataset", "_passed", "typical", "model", "layer"]
-    ranked = layers.filter(pl.col("n_summaries") > 0).with_columns(_passed=passed)
-    ranked = ranked.sort(order, descending=[False, True, True, False, False]).drop("_passed")
-    return ranked.filter(pl.int_range(pl.len()).over("dataset") < n_per_dataset)
+    return out.with_columns(pl.col("n_ahead", "n_summaries", "times").fill_null(0))
 
 
 def summary_order(material: Material, found: pl.DataFrame) -> list[tuple[str, str]]:
@@ -137,22 +104,19 @@ def summary_order(material: Material, found: pl.DataFrame) -> list[tuple[str, st
 )
 def make(material: Material) -> Drawing | str:
     """The advantage over the nearest rival."""
-    _, rows, n_left_out = similarities(material)
+    rows, n_left_out = similarities(material)
     nearest, reasons = nearest_rivals(rows), _reasons(material)
     if nearest.is_empty():
         why = ", ".join(sorted(set(reasons["why"]))) or "not_computed"
         return f"no profile similarity could be compared with a rival ({why})"
     layers, order = layers_of(material, nearest), summary_order(material, nearest)
-    shown = layers
-    if layers.height > MAX_ROWS:
-        share = max(1, MAX_ROWS // layers["dataset"].n_unique())
-        shown = most_telling(layers, share).head(MAX_ROWS).sort(LAYER)
+    best = common.best_layers(material, layers, MAX_ROWS)
+    shown = layers.join(best, on=LAYER, how="semi", maintain_order="left")
     cells = advantage_cells(nearest, reasons, shown, order)
     classes = panels.diverging(nearest["advantage"])
     entries = [panels.class_entry("real − nearest rival, profile similarity", classes)]
     if cells["advantage"].null_count():
         entries.append(common.MISSING_BOX)
-    entries += [*common.profile_entries(gate="R"), ("not passed", _GATE_LOOKS["not passed"])]
     chart = panels.stacked(
         panels.key(*entries, width=900),
         *_overview(classes.paint(cells, "advantage"), shown, order),
@@ -163,8 +127,8 @@ def make(material: Material) -> Drawing | str:
         f"units, then over subject-runs ({span(rows['n_subject_runs'])} per layer).": True,
         f"Cells: real features minus the nearest of {counted(rivals, 'rival')} (nuisance and every control) for every "
         "alignment measure and profile similarity; on the right, which rival is nearest most often.": True,
-        f"Drawn are {shown.height} of {layers.height} layers, the most telling of every dataset; the table "
-        f"{PROFILE_SCORES.name} has all of them.": shown.height < layers.height,
+        f"Drawn are {shown.height} of {layers.height} layers, of every dataset first those with the best verdicts; the "
+        f"table {PROFILE_SCORES.name} has all of them.": shown.height < layers.height,
         f"{counted(n_left_out, 'unit row')} left out: the unit orders of model and brain "
         "differ.": n_left_out,
     }
@@ -209,7 +173,7 @@ def advantage_cells(
 
 
 def _overview(cells: pl.DataFrame, shown: pl.DataFrame, order: Summaries) -> list[alt.HConcatChart]:
-    """One block per dataset: advantages, marks of gate R, and the most frequent nearest rival."""
+    """One block per dataset: advantages, and the most frequent nearest rival."""
     width = max(30.0, min(52.0, 430 / len(order))) * len(order)
     lane = pl.format("{} · layer {}", "model", "layer")
     rival = pl.format("{} ({} of {})", "rival", "times", "n_summaries").fill_null("–")
@@ -224,7 +188,6 @@ def _overview(cells: pl.DataFrame, shown: pl.DataFrame, order: Summaries) -> lis
         parts: list[Any] = [
             panels.column(own, "lane", y, 170, align="right", step=18),
             panels.overlay(*panels.cells(inside, x, y, label="shown"), width=width, step=18),
-            _gate_marks(own, y, first=i == 0),
             panels.column(own, "rival_text", y, 210, step=18, **look),
         ]
         heading = panels.title(short(own["dataset"][0], 100), offset=4)
@@ -238,30 +201,12 @@ def _summaries(order: Summaries, **more: Any) -> Spec:
     return panels.lanes("summary", [f"{a}\n{p}" for a, p in order], **labels)
 
 
-def _gate_marks(layers: pl.DataFrame, y: Spec, *, first: bool) -> alt.LayerChart:
-    rows = layers.select(*LAYER, "lane", *PROFILES).unpivot(
-        list(PROFILES), index=[*LAYER, "lane"], variable_name="gate_profile", value_name="passed"
-    )
-    passed = pl.when("passed").then(pl.lit("passed")).otherwise(pl.lit("not passed"))
-    rows = rows.with_columns(result=passed)
-    looks = [
-        _GATE_LOOKS[profile if passed else "not passed"]
-        for profile, passed in rows.select("gate_profile", "passed").iter_rows()
-    ]
-    x = panels.lanes("gate_profile", PROFILES, labels=False)
-    head = panels.heading("R" if first else "", 18, align="center", ink="ink", fontWeight="bold")
-    marks = panels.points(marked(rows, "{at}: R {result}, {rules}"), x, y, looks)
-    return panels.overlay(marks, head, width=36, step=18)
-
-
 def _summary(layers: pl.DataFrame) -> str:
     known = layers.filter(pl.col("n_summaries") > 0)
     ahead = known.filter(pl.col("n_ahead") == pl.col("n_summaries"))
     top = common.top(known, "typical")
-    passed = [f"{int(known[name].sum())} under {words}" for name, words in PROFILES.items()]
     return (
         f"In {ahead.height} of {counted(known.height, 'layer')} the real pattern is above every rival in every "
         f"summary. Furthest ahead: {layer_name(top)}, median advantage {signed(top['typical'])} over the nearest "
-        f"rival (above it in {top['n_ahead']} of {counted(top['n_summaries'], 'summary')}). Gate R passes "
-        f"{' and '.join(passed)}."
+        f"rival (above it in {top['n_ahead']} of {counted(top['n_summaries'], 'summary')})."
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -22,7 +21,7 @@ from lpact.report import panels
 from lpact.report.figure import Caption, Drawing, figure
 from lpact.report.values import span
 
-CLAIMS_WIDTH, WORDS_WIDTH = 200, 276
+CLAIMS_WIDTH = 400
 _STEP, _SHIFT = 20, 4.5
 """Pixels of a lane, and from its middle to the marks of a profile."""
 
@@ -44,7 +43,7 @@ _SCENARIOS = {
 THRESHOLDS, CONTROLS = "Thresholds and rules", "Choice of controls"
 DATASETS, SUBJECT_RUNS = "One dataset left out", "One subject-run left out"
 
-_CLAIMS = ["lane", "gate_profile", "n", "n_high", "n_claims", "changed", "of_run", "words", "more"]
+_CLAIMS = ["lane", "gate_profile", "n", "n_high", "n_claims", "changed", "of_run", "words"]
 _KINDS = dict.fromkeys(("n", "n_high", "n_claims"), pl.Int64) | dict.fromkeys(
     ("changed", "of_run"), pl.Boolean
 )
@@ -61,13 +60,11 @@ def make(material: Material) -> Drawing | str:
     if rows.is_empty():
         return "no claims were decided again"
     profiles, blocks = common.profiles_in(rows), rows.partition_by("change", maintain_order=True)
-    made = []
-    for i, block in enumerate(blocks):
-        left = _claims(
-            block, profiles, max(rows["n_high"]), first=i == 0, last=i == len(blocks) - 1
-        )
-        # The counts of claims are between the two panels.
-        made.append(panels.beside(left, _words(block, profiles), spacing=110))
+    most, last = max(rows["n_high"]), len(blocks) - 1
+    made = [
+        _claims(block, profiles, most, first=i == 0, last=i == last)
+        for i, block in enumerate(blocks)
+    ]
     key = panels.key(*common.profile_entries(profiles), width=720)
     return panels.stacked(key, *made), _caption(rows, counts), _summary(blocks, counts)
 
@@ -103,7 +100,7 @@ def rows_of(material: Material) -> pl.DataFrame:
 
 def _claim_tooltip(row: dict[str, Any]) -> str:
     text = f"{row['lane']}, {row['rules']}: {span((row['n'], row['n_high']))} of {row['n_claims']} claims pass"
-    return f"{text} every gate{'; ' if row['words'] else ''}{row['words']}{row['more']}."
+    return f"{text} every gate{'; ' if row['words'] else ''}{row['words']}."
 
 
 def _thresholds(material: Material) -> Iterator[tuple[Any, ...]]:
@@ -112,7 +109,7 @@ def _thresholds(material: Material) -> Iterator[tuple[Any, ...]]:
         for row in rows.filter(family=family).iter_rows(named=True):
             own, n = row["configured"], row["n_pass"]
             lane = pattern.format(_RULES.get(row["rule"], row["rule"])) + (THIS_RUN if own else "")
-            yield lane, row["gate_profile"], n, n, row["n_eligible"], False, own, "", ""
+            yield lane, row["gate_profile"], n, n, row["n_eligible"], False, own, ""
 
 
 def _controls(material: Material) -> Iterator[tuple[Any, ...]]:
@@ -131,7 +128,7 @@ def _controls(material: Material) -> Iterator[tuple[Any, ...]]:
             n, gained, lost = row["n_integrated"], row["n_gained"], row["n_lost"]
             words = f"{gained} gained, {lost} lost" if gained or lost else ""
             counts = n, n, row["n_claims"], gained + lost > 0
-            yield lane, row["gate_profile"], *counts, scenario == used, words, ""
+            yield lane, row["gate_profile"], *counts, scenario == used, words
 
 
 def _datasets(material: Material) -> Iterator[tuple[Any, ...]]:
@@ -140,7 +137,7 @@ def _datasets(material: Material) -> Iterator[tuple[Any, ...]]:
         if row["outcome"] != row["outcome_of_run"]:
             words += f" instead of {row['outcome_of_run']}"
         counts = row["n_integrated"], row["n_integrated"], row["n_claims"]
-        yield f"without {row['omitted']}", row["gate_profile"], *counts, False, False, words, ""
+        yield f"without {row['omitted']}", row["gate_profile"], *counts, False, False, words
 
 
 def _subject_runs(material: Material) -> Iterator[tuple[Any, ...]]:
@@ -154,10 +151,10 @@ def _subject_runs(material: Material) -> Iterator[tuple[Any, ...]]:
     )
     for row in found.sort(by).iter_rows(named=True):
         moved, counts = row["moved"], (row["low"], row["n_integrated"], row["n_claims"])
-        words = f"{moved or 'none'} of {row['n']} change a claim"
-        more = f" (at most {row['n_gained']} gained, {row['n_lost']} lost)"
+        most = f"at most {row['n_gained']} gained, {row['n_lost']} lost"
+        words = f"{moved or 'none'} of {row['n']} change a claim ({most})"
         lane = f"one of {row['dataset']}"
-        yield lane, row["gate_profile"], *counts, moved > 0, False, words, more
+        yield lane, row["gate_profile"], *counts, moved > 0, False, words
 
 
 _CHANGES: dict[str, Callable[[Material], Iterator[tuple[Any, ...]]]] = {
@@ -175,7 +172,7 @@ _CHANGES: dict[str, Callable[[Material], Iterator[tuple[Any, ...]]]] = {
 def _claims(
     block: pl.DataFrame, profiles: list[str], most: int, *, first: bool, last: bool
 ) -> alt.LayerChart:
-    """Claims that pass every gate: marks on a scale, and the same as numbers right of it."""
+    """Claims that pass every gate: marks on a scale, and as numbers to the right."""
     y, top = panels.lanes("lane", common.names(block, "lane"), grid=True), max(most, 1)
     steps = (k * 10**power for power in range(20) for k in (1, 2, 5))
     ticks = range(0, top + 1, next(step for step in steps if top // step <= 5))
@@ -199,30 +196,16 @@ def _claims(
     return panels.overlay(*layers, width=CLAIMS_WIDTH, step=_STEP, title=heading)
 
 
-def _words(block: pl.DataFrame, profiles: list[str]) -> alt.LayerChart:
-    """What else each change does, one column per profile."""
-    y = panels.lanes("lane", common.names(block, "lane"), shown=False)
-    layers = []
-    for place, profile in enumerate(profiles):
-        left = 6 + place * WORDS_WIDTH / len(profiles)
-        own = block.filter(pl.col("words") != "", gate_profile=profile)
-        look = replace(PROFILE_LOOKS[profile], size=30)
-        layers += [
-            panels.points(own.drop("mark"), {"value": left}, y, look),
-            panels.text(own, "words", {"value": left + 8}, y, size=10),
-        ]
-    return panels.overlay(*layers, width=WORDS_WIDTH, step=_STEP)
-
-
 def _caption(rows: pl.DataFrame, counts: RunCounts) -> Caption:
     run = "; ".join(f"{PROFILES[name]}: {n:,} of {total:,}" for name, (n, total) in counts.items())
     return {
         "Claims that pass every gate if one thing alone is changed and the stored tables are decided again; "
         f"numbers are bold and coloured where they differ from the run ({run}), or where as many claims are gained as "
-        "lost. A lane without a mark was not decided under that profile.": True,
+        "lost. A lane without a mark was not decided under that profile. Hovering says what else the change "
+        "does.": True,
         "Leaving out a dataset also removes its own claims.": DATASETS in rows["change"],
-        "Subject-runs of a dataset share a lane: the smallest and the largest count, and how many change a "
-        "claim.": SUBJECT_RUNS in rows["change"],
+        "Subject-runs of a dataset share a lane: the smallest and the largest count.": SUBJECT_RUNS
+        in rows["change"],
     }
 
 

@@ -34,7 +34,7 @@ LINKS: dict[str, tuple[str, str]] = {
 """Flag of the audit: its name, and what is counted under it."""
 
 LEVELS = ("predictive", "relational", "stripping", "ceiling")
-_NAMES, _LINK, _LEVEL = 236, 78, 66
+_NAMES, _LINK, _LEVEL, _STEP = 236, 78, 66, 48
 _LOOKS = {
     "all": Look("circle", "pass", "pass", 120),
     "some": Look("circle", "paper", "pass", 120),
@@ -97,13 +97,12 @@ def make(material: Material) -> Drawing | str:
     if rows.is_empty():
         return "the audit found no dataset"
     every = rows.to_dicts()
-    step = 26 + 13 * max(len(_lines(row)) for row in every)
     y = panels.lanes("dataset", rows["dataset"], shown=False)
     band = panels.layer(rows.gather_every(2), "rect", {"fill": "band"}, y=y)
     parts = [
-        panels.overlay(band, *_names(every, y), width=_NAMES, step=step),
-        _cells(every, _links, "links of the evidence chain", _LINK, band, y, step),
-        _cells(every, _levels, "subject-runs for", _LEVEL, band, y, step),
+        panels.overlay(band, *_names(every, y), width=_NAMES, step=_STEP),
+        _cells(every, _links, "links of the evidence chain", _LINK, band, y),
+        _cells(every, _levels, "subject-runs for", _LEVEL, band, y),
     ]
     key = panels.key(
         ("available, or all", _LOOKS["all"]),
@@ -131,28 +130,24 @@ def make(material: Material) -> Drawing | str:
 
 
 def _names(rows: list[dict[str, Any]], y: Spec) -> list[alt.Chart]:
-    """Name, role, size, and what was left out."""
-    top, left = {**y, "bandPosition": 0}, {"value": 8}
-    made = [panels.heading("dataset, role, size", 8, y=-12)]
-    names = [
-        {"dataset": row["dataset"], "all": "; ".join([row["dataset"], *_lines(row)])}
+    """Name and role; tooltips say the size, why it is not confirmatory, and what was left out."""
+    about = [
+        {"dataset": row["dataset"], "role": lines[0], "all": "; ".join([row["dataset"], *lines])}
         for row in rows
+        for lines in [_lines(row)]
     ]
-    bold = with_marks(pl.DataFrame(names), "{all}")
+    left = {"value": 8}
     look: Spec = {"limit": _NAMES - 16}
-    made.append(panels.text(bold, "dataset", left, top, yOffset=14, fontWeight="bold", **look))
-    for row in rows:
-        for place, text in enumerate(_lines(row), 1):
-            own = [{"dataset": row["dataset"], "text": text}]
-            shift = 16 + 13 * place
-            made.append(
-                panels.text(own, "text", left, top, yOffset=shift, size=10, ink="muted", **look)
-            )
-    return made
+    marks = with_marks(pl.DataFrame(about), "{all}")
+    return [
+        panels.heading("dataset, role", 8, y=-12),
+        panels.text(marks, "dataset", left, y, dy=-8, fontWeight="bold", **look),
+        panels.text(about, "role", left, y, dy=8, size=10, ink="muted", **look),
+    ]
 
 
 def _lines(row: dict[str, Any]) -> list[str]:
-    """Lines below the name; the reason only where the dataset is not confirmatory."""
+    """Role, the reason where the dataset is not confirmatory, size, and what was left out."""
     role = row["configured_role"]
     if row["role"] != role:
         role = f"{role} → {row['role']}"
@@ -205,7 +200,6 @@ def _cells(
     width: int,
     band: alt.Chart,
     y: Spec,
-    step: int,
 ) -> alt.LayerChart:
     """Symbols with counts below them: a full disc for all, a part of it for some, a cross for none."""
     columns = ["dataset", "column", "share", "value", "count", "text"]
@@ -224,6 +218,6 @@ def _cells(
         panels.points(part, x, y, wedges, thick=0.5, shift=(0, -8)),
         panels.text(cells, "count", x, y, size=10, align="center", yOffset=11, limit=width - 4),
         width=width * len(names(cells, "column")),
-        step=step,
+        step=_STEP,
         title=panels.title(title, fontSize=11, anchor="middle"),
     )

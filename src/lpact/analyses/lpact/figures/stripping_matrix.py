@@ -9,7 +9,6 @@ so that drop(k → k) is the ``typical_drop`` of the gate evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import altair as alt
@@ -26,6 +25,7 @@ from lpact.analyses.lpact.figures.common import (
     marked,
 )
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
+from lpact.analyses.lpact.gates.rows import usable_rows
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import SPECIFICITY, STRIPPING_DELTAS
 from lpact.report import panels
@@ -33,7 +33,6 @@ from lpact.report.figure import Drawing, figure
 from lpact.report.values import short, signed
 from lpact.wording import counted
 
-MIN_TARGETS = 2
 MAX_PANELS = 9
 _CELL = (40, 27)
 
@@ -42,10 +41,7 @@ def rows_of(material: Material) -> pl.DataFrame:
     """One row per layer, stripped and target mechanism: drop, its n, whether it is matching, and why it is missing."""
     strip = [*LAYER, *SUBJECT_RUN, "method", "stripped"]
     deltas = material.table(STRIPPING_DELTAS.name).sort([*strip, "target"])
-    known = pl.all_horizontal(pl.col("matching_drop", "margin", "mismatch_margin").is_finite())
-    used = material.table(SPECIFICITY.name).filter(
-        known, pl.col("reason") == "ok", pl.col("n_targets") >= MIN_TARGETS
-    )
+    used = usable_rows(material.table(SPECIFICITY.name))
     usable = deltas.join(used, on=strip, how="semi", maintain_order="left")
     usable = usable.filter(pl.col("drop").is_finite(), pl.col("reason") == "ok")
     keys, drop = [*LAYER, "stripped", "target"], pl.col("drop").median()
@@ -71,23 +67,6 @@ def rows_of(material: Material) -> pl.DataFrame:
     )
 
 
-def chosen_layers(material: Material, scores: pl.DataFrame) -> pl.DataFrame:
-    """At most `MAX_PANELS` layers, every dataset's first one before the second ones; flags say whether P is passed.
-
-    Layers that pass P or M come first, then those with the ``best`` matching drop.
-    """
-    flags = pl.col(list(PROFILES)).fill_null(value=False)
-    for gate, suffix in (("predictive", ""), ("mechanism_specific", "_m")):
-        passed = common.passes(material, gate)
-        scores = scores.join(passed, on=LAYER, how="left", maintain_order="left", suffix=suffix)
-    passing = pl.any_horizontal(*PROFILES, *(f"{name}_m" for name in PROFILES)).fill_null(
-        value=False
-    )
-    ranked = scores.sort("dataset", ~passing, -pl.col("best"), "model", "layer", nulls_last=True)
-    ranked = ranked.sort(pl.int_range(pl.len()).over("dataset"), "dataset")
-    return ranked.head(MAX_PANELS).with_columns(flags).sort(LAYER)
-
-
 @figure(
     "stripping_matrix",
     "What stripping a mechanism costs: matching targets on the diagonal",
@@ -99,9 +78,7 @@ def make(material: Material) -> Drawing | str:
     rows = rows_of(material)
     if rows.is_empty():
         return "no mechanism was stripped in this run"
-    best = pl.col("drop").filter("matching").max()
-    scores = rows.group_by(LAYER, maintain_order=True).agg(best=best)
-    layers = chosen_layers(material, scores)
+    layers = common.best_layers(material, rows, MAX_PANELS)
     order = common.mechanism_order(material, pl.concat([rows["stripped"], rows["target"]]))
     drawn = rows.join(layers, on=LAYER, how="semi", maintain_order="left")
     missing = drawn.filter(pl.col("drop").is_null())
@@ -111,15 +88,17 @@ def make(material: Material) -> Drawing | str:
     classes = panels.diverging(drawn["drop"])
     decimals = 3 if classes.bounds[-1] < 0.5 else 2
     matching = pl.when("matching").then(pl.lit("matching")).otherwise(pl.lit("other target"))
-    drawn = mechanism_lanes(drawn, "stripped", "target", order).with_columns(
+    numbers = [str(i + 1) for i in range(len(order))]
+    drawn = drawn.with_columns(
+        row=pl.col("stripped").replace_strict(order, _lanes(order)),
+        column=pl.col("target").replace_strict(order, numbers),
         kind=matching,
         shown=pl.Series([signed(value, decimals) for value in drawn["drop"]], dtype=pl.String),
     )
     cells = classes.paint(marked(drawn, _tooltip, "drop"), "drop")
     gates = _passed(material, cells)
-    n = layers.height
-    titles = ("stripped mechanism", "target units of mechanism")
-    grid = panel_grid(layers, cells, order, titles, _subtitle, gates)
+    n, n_all = layers.height, rows.select(LAYER).n_unique()
+    grid = _grid(layers, cells, order, gates)
     title = f"drop in held-out {common.metric_name(material)}, real − stripped"
     entries = [panels.class_entry(title, classes), *common.profile_entries(gate="M")]
     if missing.height:
@@ -130,54 +109,42 @@ def make(material: Material) -> Drawing | str:
         "methods.": True,
         "Outlined: the matching target. Gate M requires that this cell is above zero, above the others of its row, "
         "and above strips of something else.": True,
-        f"Drawn are {n} of {scores.height} layers, of every dataset first those that pass P or M, then those with the "
-        f"largest matching drop; the table {STRIPPING_DELTAS.name} has all of them.": n
-        < scores.height,
+        f"Drawn are {n} of {n_all} layers, of every dataset first those with the best verdicts; the table "
+        f"{STRIPPING_DELTAS.name} has all of them.": n < n_all,
         f"A dash: {counted(missing.height, 'cell')} not computed or not used by the gate ({why}).": missing.height,
     }
     chart = panels.stacked(panels.key(*entries), grid)
     return chart, caption, _summary(cells, gates)
 
 
-def mechanism_lanes(rows: pl.DataFrame, down: str, across: str, order: list[str]) -> pl.DataFrame:
-    """The rows with their places in a panel: ``row`` by number and name, ``column`` by number."""
-    numbers = pl.col(across).replace_strict(order, [str(i + 1) for i in range(len(order))])
-    return rows.with_columns(row=pl.col(down).replace_strict(order, _lanes(order)), column=numbers)
-
-
 def _lanes(order: list[str]) -> list[str]:
     return [f"{i} {name}" for i, name in enumerate(order, 1)]
 
 
-def panel_grid(
-    layers: pl.DataFrame,
-    cells: pl.DataFrame,
-    order: list[str],
-    titles: tuple[str, str],
-    subtitle: Callable[[dict[str, Any], pl.DataFrame], str],
-    gates: pl.DataFrame | None = None,
+def _grid(
+    layers: pl.DataFrame, cells: pl.DataFrame, order: list[str], gates: pl.DataFrame
 ) -> alt.ConcatChart:
     """One panel per layer, mechanism by mechanism; the first of a line names them, and gate passes are symbols."""
     n, drawn = layers.height, []
     columns = n if n < 4 else 2 if n == 4 else 3
-    x = panels.lanes("column", [str(i + 1) for i in range(len(order))], title=titles[1])
+    numbers = [str(i + 1) for i in range(len(order))]
+    x = panels.lanes("column", numbers, title="target units of mechanism")
     for i, layer in enumerate(layers.iter_rows(named=True)):
         same, first = common.of_layer(layer), i % columns == 0
         own, y = cells.filter(same), panels.lanes("row", _lanes(order), limit=150)
         if not first:
             y["axis"]["labelExpr"] = "split(datum.label, ' ')[0]"
         parts = panels.cells(own, x, y, label="shown")
-        if gates is not None:
-            outline = {"filled": False, "stroke": "ink", "strokeWidth": 2}
-            matching = own.filter("matching").drop("mark")
-            parts.append(panels.layer(matching, "rect", outline, x=x, y=y))
-            for name, shift in ((PAPER, -14), (CALIBRATED, 14)):
-                passed = gates.filter(*same, gate_profile=name)
-                parts.append(panels.points(passed, x, y, PROFILE_LOOKS[name], shift=(shift, 9)))
-        parts.append(panels.heading(titles[0] if first else " ", -8, align="right"))
+        outline = {"filled": False, "stroke": "ink", "strokeWidth": 2}
+        matching = own.filter("matching").drop("mark")
+        parts.append(panels.layer(matching, "rect", outline, x=x, y=y))
+        for name, shift in ((PAPER, -14), (CALIBRATED, 14)):
+            passed = gates.filter(*same, gate_profile=name)
+            parts.append(panels.points(passed, x, y, PROFILE_LOOKS[name], shift=(shift, 9)))
+        parts.append(panels.heading("stripped mechanism" if first else " ", -8, align="right"))
         model = f"{layer['model']} · layer {layer['layer']}"
         named = [short(layer["dataset"], 38), short(model, 38)]
-        title = panels.panel_title(named, 250, offset=6, subtitle=subtitle(layer, own))
+        title = panels.panel_title(named, 250, offset=6, subtitle=_subtitle(own))
         size = {"width": _CELL[0] * len(order), "height": _CELL[1] * len(order)}
         drawn.append(panels.overlay(*parts, **size, title=title))
     return panels.grid(drawn, columns)
@@ -200,11 +167,9 @@ def _passed(material: Material, cells: pl.DataFrame) -> pl.DataFrame:
     return marked(found, "{at}: gate M passes for {stripped}, {rules}")
 
 
-def _subtitle(layer: dict[str, Any], cells: pl.DataFrame) -> str:
-    under = [PROFILES[name] for name in PROFILES if layer[name]]
-    passed = "both profiles" if len(under) == len(PROFILES) else "".join(under) or "not passed"
+def _subtitle(cells: pl.DataFrame) -> str:
     runs, methods = cells.select(pl.col("n_subject_runs", "n_methods").max()).row(0)
-    return f"{counted(runs, 'subject-run')}, {counted(methods, 'method')} · P: {passed}"
+    return f"{counted(runs, 'subject-run')}, {counted(methods, 'method')}"
 
 
 def _summary(cells: pl.DataFrame, gates: pl.DataFrame) -> str:

@@ -10,17 +10,15 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import common
-from lpact.analyses.lpact.figures.common import SUBJECT_RUN, marked, names
-from lpact.analyses.lpact.tables.levels import SPECIFICITY
+from lpact.analyses.lpact.figures.common import marked, names
 from lpact.analyses.lpact.tables.robustness import (
     CAUSAL_UNCERTAINTY,
     LEAVE_SUBJECT_RUN_OUT,
     UNCERTAINTY,
 )
-from lpact.codes import Reason
 from lpact.report import panels
 from lpact.report.figure import Caption, Drawing, Spec, figure
-from lpact.report.panels import BROKEN, LINE, TICK, Look
+from lpact.report.panels import LINE, Look
 from lpact.report.values import short, span
 from lpact.wording import counted
 
@@ -48,6 +46,11 @@ QUANTITIES: dict[str, tuple[str, Look]] = {
     ),
 }
 """Quantities of level 3 that are drawn by mechanism; row rules require all three to be positive."""
+_HAS_INTERVAL = (
+    (pl.col("ci_low").is_not_null() & (pl.col("n_units") >= FEWEST))
+    .fill_null(value=False)
+    .alias("has_interval")
+)
 _UNITS = {"subject_run": "subject-runs", "source_target_pair": "pairs of recordings"}
 
 
@@ -66,8 +69,7 @@ def make(material: Material) -> Drawing | str:
         ("mean, model", Look("circle", "real", "real", 46)),
         ("mean, brain as model", Look("circle", "brain", "brain", 46)),
         ("95 % bootstrap interval", Look(LINE, None, "real", 160)),
-        (f"range of the units, fewer than {FEWEST}", Look(BROKEN, None, "real", 160)),
-        ("range of the mean without one subject-run", Look(LINE, None, "muted", 100)),
+        (f"open: fewer than {FEWEST} units, no interval", Look("circle", "paper", "real", 46)),
         width=760,
     )
     parts: list[Any] = [key, panels.grid(forests, COLUMNS, spacing={"row": 18, "column": 14})]
@@ -100,10 +102,7 @@ def level_rows(material: Material) -> pl.DataFrame:
     A pair without a row in the table has no numbers, so that every panel has the same lanes.
     """
     rows, key = material.table(UNCERTAINTY.name), ["level", "dataset"]
-    one_out = common.table(material, LEAVE_SUBJECT_RUN_OUT)
-    one_out = one_out.select(
-        *key, "leave_one_min", "leave_one_max", "sign_flip", "most_influential"
-    )
+    one_out = common.table(material, LEAVE_SUBJECT_RUN_OUT).select(*key, "sign_flip")
     others = sorted(set(rows["level"]) - LEVELS.keys())
     order = pl.DataFrame(
         {"level": [level for level in (*LEVELS, *others) if level in rows["level"]]}
@@ -111,53 +110,26 @@ def level_rows(material: Material) -> pl.DataFrame:
     every = order.join(rows.select("dataset").unique().sort("dataset"), how="cross")
     for part in (rows, one_out):
         every = every.join(part, on=key, how="left", maintain_order="left")
-    # Ends of the n units, from the mean and the means without one: x_i = n · mean − (n − 1) · mean_{−i}.
-    n, sum_of_all = pl.col("n_units"), pl.col("n_units") * pl.col("mean")
-    made = every.with_columns(
-        pl.col("sign_flip").fill_null(value=False),
-        unit_min=sum_of_all - (n - 1) * pl.col("leave_one_max"),
-        unit_max=sum_of_all - (n - 1) * pl.col("leave_one_min"),
-    )
-    return marked(_with_kinds(made), _level_tooltip, "mean")
+    made = every.with_columns(pl.col("sign_flip").fill_null(value=False), _HAS_INTERVAL)
+    return marked(made, _level_tooltip, "mean")
 
 
 def mechanism_rows(material: Material) -> pl.DataFrame:
-    """One row per dataset, stripped mechanism and drawn quantity, with the range of means of subject-runs."""
-    key = ["dataset", "mechanism", "quantity"]
-    units = (
-        common.table(material, SPECIFICITY)
-        .filter(reason=Reason.OK.value)
-        .rename({"stripped": "mechanism"})
-        .group_by("dataset", "mechanism", *SUBJECT_RUN)
-        .agg(pl.col(*QUANTITIES).mean())
-        .unpivot(list(QUANTITIES), index=key[:2], variable_name="quantity")
-        .group_by(key)
-        .agg(unit_min=pl.col("value").min(), unit_max=pl.col("value").max())
-    )
+    """One row per dataset, stripped mechanism and drawn quantity."""
     rows = common.table(material, CAUSAL_UNCERTAINTY)
-    rows = rows.filter(pl.col("quantity").is_in(list(QUANTITIES))).join(units, on=key, how="left")
+    rows = rows.filter(pl.col("quantity").is_in(list(QUANTITIES)))
     mechanisms = pl.Enum(common.mechanism_order(material, rows["mechanism"]))
     order = pl.col("mechanism").cast(mechanisms), pl.col("quantity").cast(pl.Enum(list(QUANTITIES)))
     names = {quantity: name for quantity, (name, _) in QUANTITIES.items()}
     rows = rows.sort("dataset", *order).with_columns(
-        name=pl.col("quantity").replace_strict(names, return_dtype=pl.String)
+        _HAS_INTERVAL, name=pl.col("quantity").replace_strict(names, return_dtype=pl.String)
     )
 
     def tooltip(row: dict[str, Any]) -> str:
         what = f"{row['dataset']}, {row['mechanism']} stripped, {row['name']}"
         return f"{what}: {_numbers(row, 'subject-runs')}."
 
-    return marked(_with_kinds(rows), tooltip, "mean")
-
-
-def _with_kinds(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with ``has_interval`` (a mean over enough units) and ``has_range`` (a few units, more than one)."""
-    n, known = pl.col("n_units"), pl.col("mean").is_not_null()
-    kinds = {
-        "has_interval": known & pl.col("ci_low").is_not_null() & (n >= FEWEST),
-        "has_range": known & pl.col("unit_min").is_not_null() & n.is_between(2, FEWEST - 1),
-    }
-    return rows.with_columns(own.fill_null(value=False).alias(name) for name, own in kinds.items())
+    return marked(rows, tooltip, "mean")
 
 
 def _numbers(row: dict[str, Any], unit: str) -> str:
@@ -168,8 +140,6 @@ def _numbers(row: dict[str, Any], unit: str) -> str:
         text += f", 95 % interval {row['ci_low']:.4f} to {row['ci_high']:.4f}"
     else:
         text += f", {counted(row['n_units'], 'unit')}, too few for an interval"
-    if row["has_range"]:
-        text += f", from {row['unit_min']:.4f} to {row['unit_max']:.4f}"
     share = "" if row["positive_rate"] is None else f"; positive in {row['positive_rate']:.0%}"
     return f"{text}; n = {row['n_units']} {unit}{share}"
 
@@ -179,11 +149,7 @@ def _level_tooltip(row: dict[str, Any]) -> str:
     text = f"{row['dataset']}, {row['level'].replace('_', ' ')}: {_numbers(row, unit)}"
     if _is_brain(row["level"]) and row["has_interval"]:
         text += "; pairs share recordings, so this interval is too narrow"
-    if row["leave_one_min"] is not None:
-        flip = ", the sign flips" if row["sign_flip"] else ""
-        ends = f"{row['leave_one_min']:.4f} to {row['leave_one_max']:.4f}"
-        text += f"; without one subject-run {ends}{flip} (most by {row['most_influential']})"
-    return f"{text}."
+    return f"{text}; the sign flips without one subject-run." if row["sign_flip"] else f"{text}."
 
 
 # -- drawing -----------------------------------------------------------------------------------------------------------
@@ -199,16 +165,14 @@ def _forest(
     thick: float,
     shift: float = 0,
 ) -> list[alt.Chart]:
-    """Means with intervals; open points with the range of their units where these are too few for an interval."""
+    """Means with intervals; open points where there are too few units for one."""
     role, sure = look.fill or "ink", pl.col("has_interval")
     known = rows.drop_nulls("mean")
     absent = rows.filter(pl.col("mean").is_null()).with_columns(words=pl.lit("not measured"))
     bar: Spec = {"ends": ("ci_low", "ci_high"), "strokeWidth": thick, "yOffset": shift}
-    dashed: Spec = {"ends": ("unit_min", "unit_max"), "strokeWidth": 1.2, "strokeDash": [3, 2]}
     move: Spec = {"thick": 1.5, "shift": (0, shift)}
     return [
         panels.intervals(rows.filter(sure), "x", y, x, role, **bar),
-        panels.intervals(rows.filter("has_range"), "x", y, x, role, **dashed, yOffset=shift),
         panels.points(known.filter(sure), x, y, look, **move),
         panels.points(known.filter(~sure), x, y, replace(look, fill="paper"), **move),
         *panels.notes(absent, "words", {"value": width / 2}, y, align="center", yOffset=shift),
@@ -217,11 +181,10 @@ def _forest(
 
 def _axis(rows: pl.DataFrame, title: str, ticks: int) -> Spec:
     """The axis of a forest: everything that is drawn in it, and zero."""
-    one_out = [rows[end] for end in ("leave_one_min", "leave_one_max") if end in rows.columns]
-    sure, few = rows.filter("has_interval"), rows.filter("has_range")
-    ends = [sure["ci_low"], sure["ci_high"], few["unit_min"], few["unit_max"], *one_out]
+    sure = rows.filter("has_interval")
+    ends = panels.domain(rows["mean"], sure["ci_low"], sure["ci_high"])
     look: Spec = {"grid": True, "labelFlush": False, "labelSeparation": 6}
-    return panels.axis("mean", title, panels.domain(rows["mean"], *ends), ticks=ticks, **look)
+    return panels.axis("mean", title, ends, ticks=ticks, **look)
 
 
 def _level(rows: pl.DataFrame, datasets: list[str], metric: str, *, labels: bool) -> alt.LayerChart:
@@ -232,16 +195,9 @@ def _level(rows: pl.DataFrame, datasets: list[str], metric: str, *, labels: bool
     plain, right = rows.drop("mark"), {"value": WIDTH + 6}
     known = plain.drop_nulls("mean").with_columns(words=pl.format("n = {}", "n_units"))
     flips = plain.filter("sign_flip").with_columns(words=pl.lit("sign flips"))
-    ends = ("leave_one_min", "leave_one_max")
-    bracket, brackets = Look(TICK, None, "muted", 36), plain.drop_nulls(ends)
     return panels.overlay(
         panels.separators(y),
         panels.reference(0, role="ink"),
-        panels.intervals(plain, "x", y, x, "muted", ends=ends, strokeWidth=1, yOffset=9),
-        *(
-            panels.points(brackets, {**x, "field": end}, y, bracket, thick=1, shift=(0, 9))
-            for end in ends
-        ),
         *_forest(rows, x, y, Look("circle", role, role, 46), WIDTH, thick=3),
         panels.text(known, "words", right, y, size=10),
         panels.text(flips, "words", right, y, size=10, fontWeight="bold", yOffset=12),
@@ -279,7 +235,7 @@ def _caption(levels: pl.DataFrame, mechanisms: pl.DataFrame) -> Caption:
         "Means over n subject-runs (pairs of recordings where brains take the place of the model), all models and "
         f"layers together; intervals over these n from {span(levels['n_draws'].drop_nulls())} draws.": True,
         f"Bootstrap intervals over fewer than {FEWEST} units cover far less than 95 %: {few} of {known.height} "
-        "contrasts have none, but an open point, with the range of their units where there are several.": few,
+        "contrasts have an open point and no interval.": few,
         "Pairs share recordings and are not independent: intervals of brains as models are too narrow.": any(
             _is_brain(level) for level in known["level"]
         ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import altair as alt
@@ -23,10 +22,11 @@ from lpact.wording import counted, fixed
 
 MOST_VIEWS = 96
 MOST_MARKS, FEWEST_MARKS = 5000, 60
-"""Views and units that are drawn; further panels are left out, more units of a view are averaged in squares."""
+"""Views and units that are drawn; of more units in a view, evenly spaced ones."""
 _THINNEST = 24
 """Pixels that a view has at least, where all units lie in one plane."""
 _PLACE = ("x_mm", "y_mm", "z_mm")
+_PLACED = pl.all_horizontal(pl.col(_PLACE).is_finite()).fill_null(value=False)
 _NEAR = ("x_near", "y_near", "z_near")
 """Coordinates rounded to 0.1 mm: units of one name that agree in these are at the same place."""
 _SITE = ("coordinate_frame", "unit", *_NEAR)
@@ -62,22 +62,6 @@ _FORMS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class UnitRows:
-    """What maps are drawn from.
-
-    ``sites``: one row per dataset, model, panel and unit at a place, with ``value`` (null where undefined), ``real``,
-    ``n_subjects`` and ``n_recordings``. ``panel`` is empty, or the subject where each has a space of its own.
-    ``n_without_place`` and ``n_other_order`` count units of recordings that are left out: those without
-    coordinates, and those whose scores are in another unit order than the index.
-    """
-
-    sites: pl.DataFrame
-    n_units: int
-    n_without_place: int
-    n_other_order: int
-
-
 @figure(
     "unit_maps",
     "Where the real features are ahead of the best control, and where behind",
@@ -89,16 +73,13 @@ def make(material: Material) -> Drawing | str:
     """Units on a brain or a sensor layout, in the best layer of every dataset and model."""
     if primary_deltas(material).drop_nulls("delta_control").is_empty():
         return "level 1 has no contrast with a severe control"
-    rows = rows_of(material)
-    known = rows.sites.drop_nulls("value")
-    if rows.sites.is_empty() and rows.n_other_order:
-        n = counted(rows.n_other_order, "unit")
-        return f"scores and coordinates are in different unit orders for {n}"
-    if rows.sites.is_empty():
-        return f"none of {counted(rows.n_units, 'unit')} has coordinates"
+    sites, index = rows_of(material), material.table(BRAIN_UNIT_INDEX.name)
+    known = sites.drop_nulls("value")
+    if index.filter(_PLACED).is_empty():
+        return f"none of {counted(index.height, 'unit')} has coordinates"
     if known.is_empty():
         return "no unit with coordinates has a held-out score"
-    ordered = rows.sites.sort("dataset", "coordinate_frame", "model", maintain_order=True)
+    ordered = sites.sort("dataset", "coordinate_frame", "model", maintain_order=True)
     found = ordered.partition_by(_PANEL, maintain_order=True)
     n_views = np.cumsum([_FORMS[layout_of(own["coordinate_frame"][0])].n_views for own in found])
     kept = [own for own, n in zip(found, n_views, strict=True) if n <= MOST_VIEWS]
@@ -121,7 +102,7 @@ def make(material: Material) -> Drawing | str:
         f"features are ahead of the best control. The largest share is {top['share']:.0%} ({place(top)}; mean "
         f"difference in {metric} {fixed(top['mean'])})."
     )
-    return chart, _caption(rows, metric, len(found) - len(kept)), summary
+    return chart, _caption(sites, index, metric, len(found) - len(kept)), summary
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -137,16 +118,17 @@ def best_layers(material: Material) -> pl.DataFrame:
     return ranked.unique(["dataset", "model"], keep="first", maintain_order=True).select(LAYER)
 
 
-def rows_of(material: Material) -> UnitRows:
+def rows_of(material: Material) -> pl.DataFrame:
     """Contrast of every unit with a place, in the best layer of every dataset and model.
+
+    One row per dataset, model, panel and unit at a place, with ``value`` (null where undefined), ``real``,
+    ``n_subjects`` and ``n_recordings``. ``panel`` is empty, or the subject where each has a space of its own.
 
     value = mean over subjects of the mean over recordings of (real − best control of the subject-run), for units of the
     same name at the same place (to 0.1 mm); a random control's score is its mean over draws. ``real`` is the mean over
     the same recordings, those that have a contrast.
     """
-    index = material.table(BRAIN_UNIT_INDEX.name)
-    placed = pl.all_horizontal(pl.col(_PLACE).is_finite()).fill_null(value=False)
-    units, other_order = _contrasts(material, index.filter(placed))
+    units = _contrasts(material, material.table(BRAIN_UNIT_INDEX.name).filter(_PLACED))
     by = ["dataset", "model", "layer", "panel", *_SITE]
     keep = pl.col("value").is_not_null()
     # Adding zero makes a negative zero a positive one.
@@ -161,11 +143,11 @@ def rows_of(material: Material) -> UnitRows:
         n_subjects=keep.sum().cast(pl.Int64),
         n_recordings=pl.col("n_recordings").sum().cast(pl.Int64),
     )
-    return UnitRows(sites.drop(_NEAR), index.height, index.filter(~placed).height, other_order)
+    return sites.drop(_NEAR)
 
 
-def _contrasts(material: Material, index: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """One row per recording, layer and unit with a place; and how many of these units have scores in another order."""
+def _contrasts(material: Material, index: pl.DataFrame) -> pl.DataFrame:
+    """One row per recording, layer and unit with a place, whose scores have the unit order of the index."""
     metric, layers = material.config.readout.primary_metric, best_layers(material)
     rivals = primary_deltas(material).select(*CONTEXT_KEY, condition="best_control")
     scores = material.table(UNIT_SCORES.name).filter(metric=metric)
@@ -174,11 +156,7 @@ def _contrasts(material: Material, index: pl.DataFrame) -> tuple[pl.DataFrame, i
     best = _by_unit(scores.join(rivals, on=[*CONTEXT_KEY, "condition"], how="semi"), "best")
     key = [*CONTEXT_KEY, "unit_order_hash", "unit_index"]
     both = real.join(best, on=key, how="left").with_columns(value=pl.col("real") - pl.col("best"))
-    place = [*RECORDING_KEY, "unit_index"]
-    joined = both.join(index.rename({"unit_order_hash": "_order"}), on=place, how="inner")
-    same = pl.col("_order") == pl.col("unit_order_hash")
-    other = joined.filter(~same).select([*RECORDING_KEY, "unit"]).unique().height
-    return joined.filter(same), other
+    return both.join(index, on=[*RECORDING_KEY, "unit_order_hash", "unit_index"], how="inner")
 
 
 def _by_unit(scores: pl.DataFrame, name: str) -> pl.DataFrame:
@@ -275,7 +253,7 @@ def _view(
         look = {"shape": view.outline, "size": (2 * pixels) ** 2, "strokeWidth": 0.8}
         look |= {"filled": False, "stroke": "missing"}
         layers.append(panels.layer([{"x": 0.0, "y": 0.0}], "point", look, x=x, y=y))
-    units = _units(sites, view, pixels, scale)
+    units = _units(sites, view, scale)
     looks = [_look(value, scale.classes) for value in units["value"]]
     layers.append(panels.points(units, x, y, looks, thick=0.8))
     if named and view.axes is None:
@@ -283,26 +261,17 @@ def _view(
     return panels.overlay(*layers, width=width, height=height)
 
 
-def _units(sites: pl.DataFrame, view: View, pixels: float, scale: _Scale) -> pl.DataFrame:
-    """Units of a view, or means over the units of small squares; large differences are drawn last."""
+def _units(sites: pl.DataFrame, view: View, scale: _Scale) -> pl.DataFrame:
+    """Units of a view; large differences are drawn last."""
     x, y = view.places.T
-    own = sites.with_columns(pl.Series("x", x), pl.Series("y", y), n=pl.lit(1, pl.Int64))
-    own = drawn = own.filter(pl.Series(view.shown))
-    side = 4.0 / pixels
-    while drawn.height > scale.most:
-        square = ((pl.col("x", "y") / side).floor() + 0.5) * side
-        squares = own.with_columns(square).group_by("x", "y", maintain_order=True)
-        others = pl.exclude("x", "y", "value", "n").first()
-        drawn = squares.agg(others, pl.col("value").mean(), pl.col("n").sum())
-        side *= 1.25
-    drawn = drawn.sort(pl.col("value").abs(), maintain_order=True, nulls_last=False)
-    return common.marked(drawn, lambda row: _tooltip(row, scale.metric), "value")
+    own = sites.with_columns(pl.Series("x", x), pl.Series("y", y)).filter(pl.Series(view.shown))
+    own = own.gather_every(max(1, -(-own.height // scale.most)))
+    own = own.sort(pl.col("value").abs(), maintain_order=True, nulls_last=False)
+    return common.marked(own, lambda row: _tooltip(row, scale.metric), "value")
 
 
 def _tooltip(row: dict[str, Any], metric: str) -> str:
     contrast = f"real minus best control {fixed(row['value'])} ({metric})"
-    if row["n"] > 1:
-        return f"{row['at']}: mean of {row['n']} units, {contrast}"
     subject = f", subject {row['panel']}" if row["panel"] else ""
     at = ", ".join(f"{row[name]:.0f}" for name in _PLACE)
     text = f"{row['at']}, unit {row['unit']}{subject} ({at} mm)"
@@ -312,12 +281,12 @@ def _tooltip(row: dict[str, Any], metric: str) -> str:
     return f"{text}: real {fixed(row['real'])}, {contrast}; {over}"
 
 
-def _caption(rows: UnitRows, metric: str, n_left_out: int) -> list[str]:
-    kinds = {layout_of(frame) for frame in rows.sites["coordinate_frame"].unique()}
+def _caption(sites: pl.DataFrame, index: pl.DataFrame, metric: str, n_left_out: int) -> list[str]:
+    kinds = {layout_of(frame) for frame in sites["coordinate_frame"].unique()}
+    lost = index.filter(~_PLACED).height
     counts = {
-        f"of {counted(rows.n_units, 'unit')} of all recordings have no coordinates": rows.n_without_place,
-        "units have scores in another unit order than the index and are not drawn": rows.n_other_order,
-        "units have no finite difference and are drawn as dashes": rows.sites["value"].null_count(),
+        f"of {counted(index.height, 'unit')} of all recordings have no coordinates": lost,
+        "units have no finite difference and are drawn as dashes": sites["value"].null_count(),
         f"panels are left out for lack of space; {UNIT_SCORES.name} has their numbers": n_left_out,
     }
     return [
@@ -331,5 +300,5 @@ def _caption(rows: UnitRows, metric: str, n_left_out: int) -> list[str]:
         if Layout.BRAIN in kinds and not glass_brain("top")
         else "",
         *(f"{n:,} {words}." for words, n in counts.items() if n),
-        "Where a view has too many units, a triangle is the mean of those in a small square.",
+        "Where a view has too many units, evenly spaced ones are drawn.",
     ]

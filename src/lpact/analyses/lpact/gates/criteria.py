@@ -268,7 +268,7 @@ def mean_over(n_subject_runs: int, n_left_out: int = 0) -> str:
 
 
 def rivalry(model: float | None, rival_name: str, rival: float | None, difference: float) -> str:
-    """Return the model's score beside its rival's; the difference shows what rounding would hide."""
+    """Return the model's score and its rival's; the difference shows what rounding would hide."""
     return (
         f"The model scores {number(model)}, {rival_name} {number(rival)}: "
         f"a difference of {number(difference)}"

@@ -87,7 +87,7 @@ class StrippingMethod(Plugin, ABC):
     def map_from_products(
         self, gram: FloatArray, cross: FloatArray, power: FloatArray
     ) -> FloatArray:
-        """The strip of a scalar s as a map [S, p + 1, p] of the columns [Z, s], constants aside.
+        """The strip of a scalar s as a map [S, p + 1, p] of the columns [Z, s], without constants.
 
         It is fitted on products around the training mean: ZᵀZ [S, p, p], Zᵀs [S, p] and ‖s‖² [S].
         """

@@ -175,7 +175,7 @@ class _Layer:
 
     @cached_property
     def real_beside_nuisance(self) -> FloatArray:
-        """Fold scores of the real features with nuisance features beside them."""
+        """Fold scores of the real features together with nuisance features."""
         return self.fold_scores_beside_nuisance(self.inputs.features)
 
     def fold_scores_beside_nuisance(self, design: FloatArray | FittedFeatures) -> FloatArray:
@@ -275,7 +275,7 @@ class _Method:
         return None if k in self.own.prepared.mechanisms else (Reason.MECHANISM_NOT_OFFERED, None)
 
     def _fit(self, k: str) -> tuple[FloatArray | Reason, FloatArray | None]:
-        """Fold scores of the stripped features, alone and beside nuisance, or why there are none.
+        """Fold scores of the stripped features, alone and with nuisance features, or why there are none.
 
         Beside nuisance, what a mechanism shares with nuisance is no drop.
         """

@@ -1,6 +1,6 @@
 """What each control contributes: rows and claims decided again without it, or with another rule for the best control.
 
-Levels 1 and 2 store the score of each control beside the contrast with the best one. Leaving controls out, or forming
+Levels 1 and 2 store the score of each control next to the contrast with the best one. Leaving controls out, or forming
 the best one by another rule, therefore needs no refitting: `altered` makes the tables that such a study would have
 stored, and the decision reads them like any others.
 """

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.analysis import LPact
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates import NEEDED
 from lpact.analyses.lpact.gates.decision import decide_gathered, gather, read_all
@@ -37,14 +38,7 @@ Counts = dict[str, dict[str, int]]
 """By gate profile: claims, integrated ones, and those that a change gains and loses."""
 Layer = tuple[str, str, int]
 
-GATES = (
-    "predictive",
-    "relational",
-    "mechanism_specific",
-    "ceiling",
-    "severe_control",
-    "replication",
-)
+GATES = tuple(LPact.claims.gates.values())
 """Columns of the gates in the decision table."""
 LAYER_KEY = ("dataset", "model", "layer")
 DECIDED: tuple[Table, ...] = (

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.gates.rows import most_frequent
 from lpact.analyses.lpact.robustness.deciding import DecidedRun, Tables
 from lpact.analyses.lpact.tables.assay import BRAIN_AS_MODEL
 from lpact.analyses.lpact.tables.levels import (
@@ -234,9 +235,8 @@ def _summary(
 
 def _most_frequent(rows: pl.DataFrame) -> str:
     """Best control of most rows with a number; of ties, the first in alphabetical order."""
-    counts = rows.drop_nulls(["value", "best_control"]).group_by("best_control").len("n")
-    ranked = counts.sort("n", "best_control", descending=[True, False])
-    return str(ranked["best_control"][0]) if ranked.height else "not_applicable"
+    found = most_frequent(rows.drop_nulls("value"), ["dataset"], "best_control")
+    return str(found["best_control"][0]) if found.height else "not_applicable"
 
 
 def leave_one_subject_run_out(

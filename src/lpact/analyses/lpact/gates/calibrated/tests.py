@@ -30,7 +30,7 @@ Level 3, gate M, for each mechanism k:
     other targets t:    mean over outer blocks of all subject-runs of the median over stripping methods of
                         drop(k → k) − drop(k → t) > 0, by blocks as above; also against no drop at all
     random directions:  the same against random directions of equal variance that are stripped instead
-    M = every other target ∧ random directions, and the first beside nuisance features
+    M = every other target ∧ random directions, and the first together with nuisance features
 
 Level 4, gate T:
 
@@ -318,7 +318,7 @@ Blocks = dict[str, dict[str, FloatArray]]
 ByRun = dict[SubjectRun, tuple[str, Blocks]]
 """Stimulus and drops by block (by target, or ``random_direction``, then method) of every subject-run."""
 LayerDrops = dict[tuple[str, str], ByRun]
-"""Drops of a layer, by the features beside the model (none or nuisance) and by mechanism."""
+"""Drops of a layer, by the features fitted with the model (none or nuisance) and by mechanism."""
 
 
 def mechanism_gate(
@@ -332,7 +332,7 @@ def mechanism_gate(
 ) -> GateEvidence:
     """Evaluate M for one claim from the drops by block of its layer; ``targets`` is the rule on the number of targets.
 
-    With nuisance features (``has_nuisance``), drops that could not be fitted beside them count against the claim. A
+    With nuisance features (``has_nuisance``), drops that could not be fitted with them count against the claim. A
     claim with a p-value above ``stop_above`` is not tested further.
     """
     mechanism = claim[-1]
