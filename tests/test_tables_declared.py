@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from lpact.analyses.deconstruct.analysis import Deconstruct
 from lpact.analyses.lpact.analysis import LPact
 from lpact.errors import TableError
 from lpact.tables import (
@@ -29,12 +30,14 @@ FOLDERS = {
     "decisions",
     "controls",
     "calibration",
+    "deconstruct",
 }
 UNIT_SUFFIXES = {"Hz": "_hz", "mm": "_mm", "bytes": "_bytes", "ms": "_ms", "s": "_s"}
 
 # Tables whose numbers may be missing without a reason column of their own, and where the reason stands instead.
 REASON_ELSEWHERE = {
     "relational/brain_unit_index": "a dataset without coordinates has none",
+    "deconstruct/units": "a dataset without coordinates has none",
     "relational/profile_similarity_scores": "relational/profile_similarity_deltas, same context and unit",
     "predictive/predictive_subject_run_summary": "predictive/predictive_control_deltas, same key",
     "predictive/predictive_failure_modes": "the label that the row counts",
@@ -56,6 +59,7 @@ def nullable_numbers(table: Table) -> list[str]:
 
 def test_tables_of_engine_and_analyses_are_found() -> None:
     names = {table.name for table in (*ENGINE_TABLES, *LPact.tables, *LPact.other_tables)}
+    names |= {table.name for table in Deconstruct.tables}
     assert names == set(declared_tables())
     assert len(names) >= 30
 

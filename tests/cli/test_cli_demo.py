@@ -10,6 +10,7 @@ import pytest
 
 import lpact as api
 from lpact.cli import study as commands
+from lpact.errors import RegistryError
 from lpact.study import Study, study_from_text
 from lpact.wording import fixed
 from tiny_study import TINY, Lpact, TinyRun
@@ -21,13 +22,20 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "demo.toml"
 def tiny_demo(monkeypatch: pytest.MonkeyPatch, tiny_run: TinyRun, tmp_path: Path) -> Path:
     """A copy of the finished tiny run, which the demo finds at its place."""
 
-    def tiny() -> Study:
+    def tiny(analysis: str) -> Study:
+        assert analysis == "lpact"
         return study_from_text(TINY, where="tiny")
 
     monkeypatch.setattr(commands, "demo_study", tiny)
     folder = tmp_path / "my demo"
     shutil.copytree(tiny_run.folder, folder)
     return folder
+
+
+def test_every_analysis_may_ship_a_demo() -> None:
+    assert list(commands.demo_study("deconstruct").config.analyses) == ["deconstruct"]
+    with pytest.raises(RegistryError, match="no analysis named 'nothing'"):
+        commands.demo_study("nothing")
 
 
 def test_built_in_study_is_the_example() -> None:

@@ -112,7 +112,11 @@ EVERY_PLUGIN = {
         {
             "name": "prose",
             "reader": "simulated",
-            "preprocess": {"envelope": "high_gamma", "envelope_bands_hz": [2.0, 5.0, 8.0]},
+            "preprocess": {
+                "envelope": "high_gamma",
+                "envelope_bands_hz": [2.0, 5.0, 8.0],
+                "artefact_threshold": 1e6,
+            },
             "options": OPTIONS | {"text": "prose"},
         }
     ],
@@ -173,7 +177,12 @@ EVERY_STEP = {
     ],
     "models": [
         {"name": "planted", "layers": [1]},
-        {"name": "words", "source": "word_vectors", "layers": [0]},
+        {
+            "name": "words",
+            "source": "word_vectors",
+            "layers": [0],
+            "options": {"missing": "zeros"},
+        },
     ],
     "readout": READOUT,
     "deconstruct": {
@@ -206,7 +215,7 @@ def test_every_option_is_read_while_a_study_runs(
 
     monkeypatch.setattr(Section, "__getattribute__", recorded)
     vectors = tmp_path / "vectors.txt"
-    vectors.write_text("".join(f"w{i:03d} {i} 1\n" for i in range(20)), encoding="utf-8")
+    vectors.write_text("".join(f"w{i:03d} {i} 1\n" for i in range(1, 20)), encoding="utf-8")
     for everything in (EVERY_PLUGIN, EVERY_GRID, EVERY_STEP, WITHOUT_GROUPS):
         folders = {"features": str(tmp_path / "features"), "models": {}}
         if "deconstruct" in everything:

@@ -96,7 +96,7 @@ def place(path: tuple[str | int, ...]) -> str:
         ("sed", "did you mean 'seed'?"),
         ("reedout", "did you mean 'readout'?"),
         ("lpac", "did you mean 'lpact'?"),
-        ("zzz", "use one of: controls, datasets, lpact, mechanisms"),
+        ("zzz", "use one of: controls, datasets, deconstruct, lpact"),
         ("gates", "rename the table to [lpact.gates]"),
     ],
 )

@@ -210,11 +210,12 @@ class WidthsJob(DeconstructJob):
         opened = self.open(workspace)
         chunks = chunks_of(opened.rows.prepared[0].grid, opened.events)
         rows = []
-        for sigma in opened.options.oasm_sigmas:
+        for width, sigma in enumerate(opened.options.oasm_sigmas):
             fitted = opened.alone(oasm(chunks, sigma))
             rows += [
                 {
                     **key,
+                    "width": width,
                     "sigma": sigma,
                     **opened.summary(fitted.scores[0], units),
                     "validation": opened.deciding(fitted.validation[0], units, clipped=True),

@@ -76,9 +76,10 @@ LAYERS = _WORDS.table("""
 SIGMAS = _WORDS.table("""
     deconstruct/oasm_widths
     One row per recording, split and width of the filter: how well OASM predicts.
-    key: recording split sigma
+    key: recording split width
 
     stimulus split
+    width       int    Place of the width among `deconstruct.oasm_sigmas`, from 0.
     sigma       float  Width of the Gaussian filter, in events.
     r2 r2_raw
     validation  list[float]  Mean validation R² over the deciding units in each outer fold, units clipped at 0.
