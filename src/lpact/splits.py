@@ -276,13 +276,16 @@ def balanced(groups: npt.ArrayLike, categories: npt.ArrayLike, *, parts: int = 2
     Parameters
     ----------
     groups, categories
-        [n] label of every row. A group has one category.
+        [n] label of every row. A group has one category; a category with fewer groups than others is missing from the
+        last folds.
     parts
         Shares of the categories that are tested separately.
     """
     group, names = _labels(groups, "groups")
     category, topics = _labels(categories, "categories", fewest=1)
     _check_folds("balanced", parts, len(topics), "categories", fewest=1)
+    if len(category) != len(group):
+        raise _error("balanced", "labels of another length", len(category), len(group))
     owner = np.full(len(names), -1)
     owner[group] = category
     if (mixed := owner[group] != category).any():
@@ -292,10 +295,12 @@ def balanced(groups: npt.ArrayLike, categories: npt.ArrayLike, *, parts: int = 2
     part[np.argsort(topics)] = np.arange(len(topics)) * parts // len(topics)
     seen = [int((owner[:g] == owner[g]).sum()) for g in range(len(names))]
     fold = np.array(seen) * parts + part[owner]
-    if (empty := np.setdiff1d(np.arange(int(fold.max()) + 1), fold)).size:
-        got = f"no group for fold {empty[0]} of {fold.max() + 1}"
+    n_folds = int(fold.max()) + 1
+    if (empty := np.setdiff1d(np.arange(n_folds), fold)).size:
+        got = f"no group for fold {empty[0]} of {n_folds}"
         raise _error("balanced", "a fold without rows", got, "as many groups in every category")
-    return Split("balanced", fold[group], _numbers(int(fold.max()) + 1))
+    _check_folds("balanced", n_folds, len(names), "groups")
+    return Split("balanced", fold[group], _numbers(n_folds))
 
 
 def leave_one_out(n_rows: int, *, gap: int = 0) -> Split:

@@ -54,6 +54,7 @@ EVERY = [
     splits.cross_session(STORIES),
     splits.cross_session(np.tile(["one", "two"], 15), np.repeat(["s", "t"], 15)),
     splits.cross_subject(STORIES),
+    splits.balanced(np.repeat(list("abcdef"), 5), np.repeat(list("xyz"), 10)),
 ]
 
 
@@ -267,11 +268,117 @@ def test_a_split_that_is_wrong_does_not_prove_itself(monkeypatch):
         (lambda: splits.leave_one_out(1), "cannot split"),
         (lambda: splits.shuffled(8), "no number of folds"),
         (lambda: splits.cross_session(["1", "2"], ["s"]), "another length"),
+        (lambda: splits.balanced(["1", "2", "3"], ["s", "t"]), "another length"),
+        (lambda: splits.balanced(["1", "2"], ["s", "s"], parts=2), "cannot split 1 categories"),
+        (lambda: splits.balanced(["1", "2"], ["s", "t"], parts=0), "into 0 folds"),
+        (lambda: splits.balanced(["1", "2"], ["s", None]), "1 rows without a label"),
+        (
+            lambda: splits.balanced(["1", "2", "1"], ["s", "t", "t"]),
+            r"more than one category[\s\S]*group '1' has several",
+        ),
+        (
+            lambda: splits.balanced(["1", "2", "3", "4"], ["s", "s", "s", "t"]),
+            r"a fold without rows[\s\S]*no group for fold 3 of 5[\s\S]*as many groups",
+        ),
+        (lambda: splits.balanced(["1", "2"], ["s", "t"], parts=1), "cannot split 2 groups into 1"),
     ],
 )
 def test_impossible_splits_are_errors(make, text):
     with pytest.raises(SplitError, match=text):
         make()
+
+
+# --- passages, sentences and stories: folds of recordings of language -----------------------------------------------
+
+
+def passages(n_per_category, sentences):
+    """Passage, category and sentence of every row: 24 categories, whose passages are scattered over the experiment."""
+    rng = np.random.default_rng(4)
+    order = rng.permutation(np.repeat(np.arange(24), n_per_category))
+    length = rng.permutation(sentences)
+    passage = np.repeat(np.arange(len(order)), length)
+    return passage, np.array([f"category {c}" for c in order])[passage]
+
+
+@pytest.mark.parametrize(
+    ("n_per_category", "sentences", "sizes"),
+    [
+        (4, [4] * 96, [48] * 8),  # 384 rows
+        (3, [3] * 45 + [4] * 27, None),  # 243 rows
+    ],
+)
+def test_balanced_folds_of_passages(n_per_category, sentences, sizes):
+    passage, category = passages(n_per_category, sentences)
+    split = splits.balanced(passage, category)
+    assert split.n_rows == sum(sentences)
+    assert len(split) == 2 * n_per_category
+    assert_disjoint(split)
+    if sizes is not None:
+        assert np.bincount(split.fold).tolist() == sizes
+    halves = [sorted({*category})[:12], sorted({*category})[12:]]
+    seen = {name: [] for name in sorted({*category})}
+    for fold, (train, test) in enumerate(split):
+        assert not {*passage[train]} & {*passage[test]}
+        own = [category[passage == p][0] for p in dict.fromkeys(passage[test])]
+        assert sorted(own) == halves[fold % 2]  # every category of a half once
+        for name in own:
+            seen[name].append(passage[test][category[test] == name][0])
+        inner = list(split.inner(fold))
+        assert len(inner) == 2 * n_per_category - 1
+        validated = np.concatenate([rows for _, rows in inner])
+        np.testing.assert_array_equal(np.sort(validated), train)
+        for inner_train, rows in inner:
+            assert not {*passage[inner_train]} & {*passage[rows], *passage[test]}
+    # Passages of a category are tested in the order in which they appear.
+    assert all(own == sorted(own) and len({*own}) == n_per_category for own in seen.values())
+
+
+def test_balanced_folds_for_the_engine_are_the_same_rows():
+    passage, category = passages(4, [4] * 96)
+    split = splits.balanced(passage, category)
+    order, folds = split.blocks()
+    assert list(folds.test_sizes()) == [48] * 8
+    for fold, (train, test) in enumerate(split):
+        np.testing.assert_array_equal(order[folds.rows(fold)], test)
+        np.testing.assert_array_equal(np.sort(order[folds.train_rows(fold)]), train)
+
+
+def test_categories_with_fewer_groups_are_missing_from_the_last_folds():
+    """Category y has one passage fewer; x and y are one part."""
+    split = splits.balanced(list("abcde"), ["x", "x", "y", "z", "z"], parts=2)
+    assert split.fold.tolist() == [0, 2, 0, 1, 3]
+    assert splits.balanced(list("abcd"), ["x", "y", "x", "y"], parts=1).fold.tolist() == [
+        0,
+        0,
+        1,
+        1,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "n_folds", "sizes"),
+    [
+        ([8] * 52, 13, [32] * 13),  # 416 words: sentences
+        ([190, 120, 201, 160, 155, 170, 181, 140], 8, None),  # 1,317 TRs: stories
+    ],
+)
+def test_grouped_folds_of_sentences_and_stories(lengths, n_folds, sizes):
+    group = np.repeat([f"group {i}" for i in range(len(lengths))], lengths)
+    split = splits.grouped(group, n_folds)
+    assert split.n_rows == sum(lengths)
+    assert len(split) == n_folds
+    assert np.bincount(split.fold).tolist() == (sizes or lengths)
+    assert_disjoint(split)
+    for fold, (train, test) in enumerate(split):
+        assert not {*group[train]} & {*group[test]}
+        assert len({*group[test]}) == len(lengths) // n_folds
+        inner = list(split.inner(fold))
+        assert len(inner) == n_folds - 1
+        np.testing.assert_array_equal(np.sort(np.concatenate([v for _, v in inner])), train)
+        for inner_train, rows in inner:
+            assert not {*group[inner_train]} & {*group[rows], *group[test]}
+            assert len({*group[rows]}) == len(lengths) // n_folds
+    np.testing.assert_array_equal(split.folds.test_sizes(), sizes or lengths)
 
 
 def test_folds_cannot_be_written_to():

@@ -37,6 +37,7 @@ from lpact.math.ridge import (
     nested_banded_ridge,
     nested_ridge,
 )
+from lpact.math.ridge.grid import Metric
 from lpact.math.splits import BlockedFolds
 from lpact.math.types import FloatArray, IntArray
 from lpact.splits import Split, contiguous, grouped
@@ -74,7 +75,7 @@ class BlockedEstimator(MultiOutputMixin, RegressorMixin, BaseEstimator):
     alphas: Sequence[float]
     cv: int | Split
     gap: int
-    metric: Literal["r2", "pearson", "spearman"]
+    metric: Metric
     device: str
     precision: Literal["float64", "float32"]
     memory_bytes: int | None
@@ -191,11 +192,12 @@ class BlockedEstimator(MultiOutputMixin, RegressorMixin, BaseEstimator):
         procedure. Needs at least three blocks. The estimator is not changed, and need not be fitted.
 
         Parameters are those of `fit`; ``y`` may be [n_lags, n, t]. ``metric`` is ``"pearson"``, ``"spearman"`` or
-        ``"r2"``, around the training mean; None for the estimator's ``metric``. Returns [t], or a number where ``y`` is
-        [n]; NaN where the response is constant.
+        ``"r2"``, around the training mean; None for the estimator's ``metric`` (``"r2"`` for ``"pooled_r2"``). Returns
+        [t], or a number where ``y`` is [n]; NaN where the response is constant.
         """
         problem = self._problem(X, y, groups, unpenalised, lags=np.ndim(y) == 3)
-        metric = metric or self.metric
+        if metric is None:  # scores of held-out rows are pooled in any case
+            metric = "r2" if self.metric == "pooled_r2" else self.metric
         readout = self._solve(type(self)._fit_nested, problem, metrics=(metric,))
         scores: FloatArray | float = problem.by_target(readout.scores(metric))
         return scores
@@ -316,7 +318,8 @@ class NestedRidge(BlockedEstimator):
     gap
         Rows left out of training on both sides of every held-out block.
     metric
-        Validation score by which settings are chosen: ``"r2"``, ``"pearson"`` or ``"spearman"``.
+        Validation score by which settings are chosen: ``"r2"``, ``"pearson"``, ``"spearman"`` or ``"pooled_r2"``; see
+        `lpact.math.ridge.RidgeGrid`.
     selection
         Choose settings per ``"target"``, ``"shared"`` by all targets, or by a `lpact.math.ridge.Selection`: groups of
         targets, and a level for each setting.
@@ -373,7 +376,7 @@ class NestedRidge(BlockedEstimator):
         components: Sequence[int] = (0,),
         cv: int | Split = 5,
         gap: int = 0,
-        metric: Literal["r2", "pearson", "spearman"] = "r2",
+        metric: Metric = "r2",
         selection: Literal["target", "shared"] | Selection = "target",
         form: Literal["auto", "primal", "kernel"] = "auto",
         device: str = "cpu",
@@ -486,7 +489,7 @@ class BandedRidge(BlockedEstimator):
         random_state: Any = 0,
         cv: int | Split = 5,
         gap: int = 0,
-        metric: Literal["r2", "pearson", "spearman"] = "r2",
+        metric: Metric = "r2",
         form: Literal["auto", "primal", "kernel"] = "auto",
         device: str = "cpu",
         precision: Literal["float64", "float32"] = "float64",

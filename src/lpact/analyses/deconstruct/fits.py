@@ -158,8 +158,10 @@ def compare(
 ) -> dict[K, Comparison]:
     """Test whether the second choice of each pair has smaller errors than the first; None is the training mean.
 
-    ``signs`` are those of the blocks, [draws, blocks].
+    ``signs`` are those of the blocks, [draws, blocks]. Where both choices make the same fit (the larger one drops what
+    it adds), rounding is no difference.
     """
+    tolerance = fitted.parts[0].engine.compute.tie_tolerance
     rows, n_units = fitted.rows, fitted.rows.responses.shape[1]
     n_blocks = len(rows.block_names)
     sizes = np.bincount(rows.blocks, minlength=n_blocks)
@@ -172,6 +174,7 @@ def compare(
         for key, (without, with_) in choices.items():
             first = around if without is None else _taken(errors, without[fold][:, units])
             gain = first - _taken(errors, with_[fold][:, units])
+            gain[np.abs(gain) <= tolerance * scale] = 0.0
             by_block = np.zeros((n_blocks, gain.shape[1]))
             np.add.at(by_block, rows.blocks, gain)
             by_block /= sizes[:, None]

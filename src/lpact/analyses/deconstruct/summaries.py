@@ -121,8 +121,8 @@ def omega(model: float, simple: float, both: float) -> float:
     100 (1 − (both − simple) / model), between 0 and 100. ``both`` is at least ``model``: what the model can predict
     alone is not lost by adding features. A model that predicts nothing is wholly accounted for.
     """
-    if not model > 0.0:
-        return 100.0 if model == 0.0 else np.nan
+    if model <= 0.0:
+        return 100.0
     return float(100.0 * (1.0 - np.clip((max(both, model) - simple) / model, 0.0, 1.0)))
 
 

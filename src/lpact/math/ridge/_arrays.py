@@ -220,6 +220,15 @@ class Responses:
         self.piece_means: FloatArray = self._sums / sizes[:, None]
         self._blocks: dict[tuple[int, int], tuple[Array, FloatArray, FloatArray]] = {}
         self._held: dict[tuple[int, int], Array] = {}
+        self._constant: dict[Held, BoolArray] = {}
+
+    def constant(self, held: Held) -> BoolArray:
+        """Which columns have a single value on a training set, exactly, [q]."""
+        if held not in self._constant:
+            parts = [self.rows[:, self.pieces.slices[i]] for i in self.pieces.members[held]]
+            low, high = zip(*(self.be.minmax(part, 1) for part in parts), strict=True)
+            self._constant[held] = np.min(low, axis=0) == np.max(high, axis=0)
+        return self._constant[held]
 
     def training_mean(self, held: Held) -> tuple[FloatArray, BoolArray]:
         """Mean over a training set [q], and which columns must be centred row by row."""

@@ -249,6 +249,8 @@ class Engine:
                     spread[outer] += np.nan_to_num(squares) + size * shift**2
         scores = mean_scores(total, count)
         if grid.metric == "pooled_r2":
+            for outer, held in enumerate(self.tests):
+                spread[outer][..., loaded.responses.constant(held)] = 0.0  # but for rounding
             scores = 1.0 - total / np.where(spread > 0.0, spread, np.nan)
         by_lag = scores.reshape(*shape[:3], self.n_lags, loaded.n_targets)
         return by_lag.transpose(0, 3, 1, 2, 4)
