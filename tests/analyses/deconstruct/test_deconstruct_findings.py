@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,12 @@ import polars as pl
 import pytest
 
 import lpact
-from lpact.analyses.deconstruct.spaces import oasm
+from lpact import splits
+from lpact.analyses.deconstruct.spaces import model_features, oasm
 from lpact.datasets.simulated_passages import PassagesOptions, Text
+from lpact.inputs.workspace import Workspace
 from lpact.math.ridge import BandedGrid, BandedSubsets
+from lpact.measures import LinearPredictivity
 from lpact.splits import Split, balanced, shuffled
 
 ALPHAS = tuple(2.0**i for i in range(-5, 20, 2))
@@ -103,7 +107,7 @@ def study(options: dict[str, Any], deconstruct: dict[str, Any], **more: Any) -> 
 
 
 @pytest.mark.slow
-def test_the_ladder_gives_the_planted_shares(tmp_path: Any) -> None:
+def test_the_ladder_gives_the_planted_shares(tmp_path: Path) -> None:
     """Static vectors explain 40 % of the variance, and a contextual part 10 %: the model's own share is a fifth."""
     shares = {"position": 0.1, "length": 0.0, "vectors": 0.4, "contextual": 0.1}
     options = {"n_subjects": 3, "n_units": 20, "n_dims": 3, "n_columns": 6, "untrained_draws": 0}
@@ -123,33 +127,84 @@ def test_the_ladder_gives_the_planted_shares(tmp_path: Any) -> None:
     assert steps == pytest.approx([0.1, 0.5, 0.6], abs=0.05)
 
 
+@pytest.fixture(scope="module")
+def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A GPT-2 with a tokenizer of single characters, so that words have different numbers of tokens."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    folder = tmp_path_factory.mktemp("gpt2")
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {letter: i for i, letter in enumerate([*letters, "<|endoftext|>"])}
+    tokenizer = Tokenizer(models.BPE(vocabulary, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<|endoftext|>", eos_token="<|endoftext|>"
+    ).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(
+        n_embd=96, n_layer=4, n_head=4, n_positions=512, vocab_size=len(vocabulary)
+    )
+    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
+    return folder
+
+
 @pytest.mark.slow
-def test_simple_features_account_for_an_untrained_model(tmp_path: Any) -> None:
-    """Responses to position and length alone: summed states of an untrained model give both away."""
+def test_simple_features_account_for_an_untrained_gpt2(gpt2: Path, tmp_path: Path) -> None:
+    """Responses to position and length alone: summed states of an untrained network give both away."""
     shares = {"position": 0.1, "length": 0.1, "vectors": 0.0, "contextual": 0.0}
-    options = {"n_subjects": 3, "n_units": 40, "untrained_draws": 2}
+    options = {"n_subjects": 2, "n_units": 60, "n_types": 100}
+    model = {
+        "name": "gpt2",
+        "source": "transformers",
+        "layers": [0, 1, 2, 3, 4],
+        "options": {"pooling": "sum", "untrained_seeds": 1},
+    }
+    folders = {"features": str(tmp_path / "features"), "models": {"gpt2": str(gpt2)}}
     made = study(
         options | shares,
-        {"ladder": [["SP", "SL"]], "draws": 10, "oasm": False, "shuffled": False},
-    ).run(tmp_path / "run")
-    scores = made.table("deconstruct/scores").filter(family="untrained", correction="none", draw=0)
-    means = dict(scores.group_by("features").agg(pl.col("r2").mean()).iter_rows())
-    own = {features: value for features, value in means.items() if "simple" not in features}
-    assert len(own) == 7
-    assert own["planted"] > 0.05  # the untrained model predicts
-    assert own["SP+SL"] == max(own.values())  # and adds nothing
-    counts = made.table("deconstruct/test_counts").filter(
-        family="untrained", network="all", test="events", comparison="model_beyond_simple",
-        correction="none",
-    )  # fmt: skip
-    assert counts["n_gaining"].sum() <= 0.05 * counts["n_units"].sum()
-    assert counts["n_after_fdr"].sum() == 0
-    claim = made.claims("deconstruct").row(0, named=True)
-    assert claim["label"] != "adds_to_simple_features"
+        {"ladder": [["SP", "SL"]], "draws": 10, "oasm": False, "shuffled": False, "network": ""},
+        models=[model],
+        run=folders | {"progress": False},
+    )
+    run = made.run(tmp_path / "run")
+
+    # The number of tokens can be read from the states above the input.
+    workspace = Workspace(made.config, made.run_config)
+    (recording, *_) = workspace.dataset("passages").recording_ids()
+    prepared = workspace.prepared("passages", recording)
+    counts = workspace.sources["gpt2"].token_counts("gpt2", prepared.stimulus)
+    n_tokens = np.add.reduceat(counts, prepared.grid.first_word).astype(float)[:, None]
+    passages = splits.grouped(prepared.grid.story.tolist(), 8)
+    measure = LinearPredictivity(metric="r2")
+    for layer in (1, 2, 3, 4):
+        states = model_features(workspace, prepared, "gpt2", layer, "untrained", 0, "sum")
+        assert measure.cross_validate(states, n_tokens, passages).value[0] >= 0.9
+
+    scores = run.table("deconstruct/scores").filter(family="untrained", correction="none", step=-1)
+    steps = run.table("deconstruct/scores").filter(
+        pl.col("step") >= 0, family="untrained", correction="none"
+    )
+    means = dict(
+        pl.concat([scores, steps]).group_by("features").agg(pl.col("r2").mean()).iter_rows()
+    )
+    subsets = {name: value for name, value in means.items() if "simple" not in name}
+    assert len(subsets) == 7
+    assert subsets["gpt2"] > 0.05  # the untrained network predicts
+    assert subsets["SP+SL"] == max(subsets.values())  # and adds nothing
+    gaining = run.table("deconstruct/test_counts").filter(
+        family="untrained", network="all", test="events", comparison="model_beyond_simple"
+    )
+    for correction in ("none", "validation"):
+        own = gaining.filter(correction=correction)
+        assert own["n_units"].sum() == 120
+        assert own["n_gaining"].sum() <= 0.05 * 120
+        assert own["n_after_fdr"].sum() == 0
 
 
 @pytest.mark.slow
-def test_without_signal_no_model_is_said_to_predict(tmp_path: Any) -> None:
+def test_without_signal_no_model_is_said_to_predict(tmp_path: Path) -> None:
     made = study(
         {"n_subjects": 3, "n_units": 10, "untrained_draws": 0} | SILENT,
         {"ladder": [["SP", "SL"]], "draws": 5, "oasm_sigmas": [2.2]},
