@@ -215,7 +215,7 @@ def test_every_option_is_read_while_a_study_runs(
 
     monkeypatch.setattr(Section, "__getattribute__", recorded)
     vectors = tmp_path / "vectors.txt"
-    vectors.write_text("".join(f"w{i:03d} {i} 1\n" for i in range(1, 20)), encoding="utf-8")
+    vectors.write_text("".join(f"w{i} {i} 1\n" for i in range(1, 20)), encoding="utf-8")
     for everything in (EVERY_PLUGIN, EVERY_GRID, EVERY_STEP, WITHOUT_GROUPS):
         folders = {"features": str(tmp_path / "features"), "models": {}}
         if "deconstruct" in everything:

@@ -168,7 +168,7 @@ class Text:
         onset_s = sentence * (SHOWN_S + PAUSE_S) + within * step_s
         return pl.DataFrame(
             {
-                "word": [f"w{kind:03d}" for kind in self.word_type.tolist()],
+                "word": [f"w{kind}" for kind in self.word_type.tolist()],
                 "onset_s": onset_s,
                 "offset_s": onset_s + step_s,
                 "sentence_id": sentence,

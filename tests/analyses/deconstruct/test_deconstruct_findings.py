@@ -16,6 +16,7 @@ from lpact.datasets.simulated_passages import PassagesOptions, Text
 from lpact.inputs.workspace import Workspace
 from lpact.math.ridge import BandedGrid, BandedSubsets
 from lpact.measures import LinearPredictivity
+from lpact.run.progress import Reporter
 from lpact.splits import Split, balanced, shuffled
 
 ALPHAS = tuple(2.0**i for i in range(-5, 20, 2))
@@ -144,7 +145,13 @@ def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ).save_pretrained(folder)
     torch.manual_seed(0)
     config = transformers.GPT2Config(
-        n_embd=96, n_layer=4, n_head=4, n_positions=512, vocab_size=len(vocabulary)
+        n_embd=96,
+        n_layer=4,
+        n_head=4,
+        n_positions=512,
+        vocab_size=len(vocabulary),
+        bos_token_id=len(vocabulary) - 1,
+        eos_token_id=len(vocabulary) - 1,
     )
     transformers.GPT2LMHeadModel(config).save_pretrained(folder)
     return folder
@@ -212,3 +219,42 @@ def test_without_signal_no_model_is_said_to_predict(tmp_path: Path) -> None:
     claim = made.claims("deconstruct").row(0, named=True)
     assert claim["label"] == "predicts_nothing"
     assert claim["oasm_r2"] > 0.2 > claim["shuffled_r2"]
+
+
+@pytest.mark.slow
+def test_the_mean_over_tokens_is_not_the_mean_of_words(gpt2: Path, tmp_path: Path) -> None:
+    """Sums and means of words give the same mean over the tokens of a sentence."""
+    models = [
+        {
+            "name": pooling,
+            "source": "transformers",
+            "layers": [2],
+            "options": {"pooling": pooling, "model": str(gpt2)},
+        }
+        for pooling in ("sum", "mean")
+    ]
+    made = study(
+        {"n_subjects": 1, "n_units": 2, "n_categories": 8, "n_types": 20},
+        {"ladder": [["SL"]], "pooling": "mean", "untrained": False, "oasm": False, "draws": 1},
+        models=models,
+        run={"features": str(tmp_path / "features"), "progress": False},
+    )
+    workspace = Workspace(made.config, made.run_config)
+    words = workspace.dataset("passages").stimulus("passages")
+    for name, source in workspace.sources.items():
+        source.extract(name, words, ("full",), Reporter())
+    (recording,) = workspace.dataset("passages").recording_ids()
+    prepared = workspace.prepared("passages", recording)
+    found = {
+        name: model_features(workspace, prepared, name, 2, "full", 0, "mean")
+        for name in ("sum", "mean")
+    }
+    np.testing.assert_allclose(found["sum"], found["mean"], rtol=1e-3, atol=1e-5)
+    of_words = workspace.model("mean", prepared).words(2)
+    first, stop = prepared.grid.first_word, prepared.grid.stop_word
+    means = [of_words[a:b].mean(0) for a, b in zip(first, stop, strict=True)]
+    assert np.abs(np.array(means) - found["mean"]).max() > 0.01
+    counts = workspace.sources["sum"].token_counts("sum", prepared.stimulus)
+    sums = workspace.model("sum", prepared).words(2)
+    by_hand = [sums[a:b].sum(0) / counts[a:b].sum() for a, b in zip(first, stop, strict=True)]
+    np.testing.assert_allclose(found["sum"], by_hand, rtol=1e-12)
