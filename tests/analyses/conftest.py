@@ -1,0 +1,1 @@
+"""Makes helper modules of this folder importable for tests in its subfolders."""
