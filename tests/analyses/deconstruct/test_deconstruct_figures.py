@@ -203,7 +203,7 @@ def test_layers_under_both_splits(run: Material):
     agree(read(found, r"passages, (\w+), (\w+), layer (\d+): mean R²"), mean(rows, by))
     dots = read(found, r"passages, (\w+), (\w+), layer (\d+), participant (\d+): R²")
     agree(dots, each(rows, by))
-    contrast = run.table(tables.SPLIT_CONTRAST.name).filter(model="planted", context="full")
+    contrast = run.table(tables.SPLIT_CONTRAST.name).filter(model="planted")
     r = f"{contrast['correlation'][0]:.2f}".replace("-", "−")
     titles = {f"passages · planted, r = {r}", "passages · vectors, no correlation over 1 layer"}
     assert titles <= set(shown(run, "layers_by_split"))

@@ -161,7 +161,7 @@ def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_simple_features_account_for_an_untrained_gpt2(gpt2: Path, tmp_path: Path) -> None:
     """Responses to position and length alone: summed states of an untrained network give both away."""
     shares = {"position": 0.1, "length": 0.1, "vectors": 0.0, "contextual": 0.0}
-    options = {"n_subjects": 2, "n_units": 60, "n_types": 100}
+    options = {"n_subjects": 2, "n_units": 300, "n_types": 100}
     model = {
         "name": "gpt2",
         "source": "transformers",
@@ -205,8 +205,8 @@ def test_simple_features_account_for_an_untrained_gpt2(gpt2: Path, tmp_path: Pat
     )
     for correction in ("none", "validation"):
         own = gaining.filter(correction=correction)
-        assert own["n_units"].sum() == 120
-        assert own["n_gaining"].sum() <= 0.05 * 120
+        assert own["n_units"].sum() == 600
+        assert own["n_gaining"].sum() <= 0.05 * 600
         assert own["n_after_fdr"].sum() == 0
 
 
@@ -253,7 +253,7 @@ def test_the_mean_over_tokens_is_not_the_mean_of_words(gpt2: Path, tmp_path: Pat
     of_words = workspace.model("mean", prepared).words(2)
     first, stop = prepared.grid.first_word, prepared.grid.stop_word
     means = [of_words[a:b].mean(0) for a, b in zip(first, stop, strict=True)]
-    assert np.abs(np.array(means) - found["mean"]).max() > 0.01
+    assert np.abs(np.array(means) - found["mean"]).max() > 0.1 * found["mean"].std()
     counts = workspace.sources["sum"].token_counts("sum", prepared.stimulus)
     sums = workspace.model("sum", prepared).words(2)
     by_hand = [sums[a:b].sum(0) / counts[a:b].sum() for a, b in zip(first, stop, strict=True)]

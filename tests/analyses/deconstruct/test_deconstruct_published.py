@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from dataset_writers.assemblies import write_blank2014, write_fedorenko2016, write_pereira2018
 
 import lpact
+from dataset_writers.assemblies import write_blank2014, write_fedorenko2016, write_pereira2018
 
 pytest.importorskip("xarray")
 pytestmark = pytest.mark.slow

@@ -97,7 +97,7 @@ def _warnings(material: Material, options: DeconstructSection) -> list[str]:
         made.append(f"Sub-models are chosen by test scores ({options.correction}): optimistic.")
     if options.layer_choice != "nested":
         made.append("Layers are chosen by test scores: optimistic.")
-    found = material.table(tables.SPLIT_CONTRAST.name).filter(context="full")
+    found = material.table(tables.SPLIT_CONTRAST.name)
     return made + [
         f"{row['dataset']}/{row['stimulus']}, shuffled splits: {row['model']} reaches R² {fixed(row['shuffled_r2'])}, "
         f"and OASM, which knows nothing but time, {fixed(row['oasm_shuffled_r2'])}; contiguous: "

@@ -192,12 +192,12 @@ def _numbers(values: Iterable[float | None]) -> FloatArray:
 
 
 def split_contrast(frames: Tables) -> pl.DataFrame:
-    """Layer scores under both splits, mean over recordings and draws, and how they agree."""
-    layers, widths = frames[tables.LAYERS.name], frames[tables.SCORES.name]
-    by = ["dataset", "stimulus", "model", "context"]
-    made = []
+    """Layer scores under both splits, mean over participants, and how they agree."""
+    layers, scores = frames[tables.LAYERS.name].filter(context="full"), frames[tables.SCORES.name]
+    by, made = ["dataset", "stimulus", "model"], []
     for place, own in layers.group_by(by, maintain_order=True):
-        of_layer = own.group_by("split", "layer").agg(pl.col("r2").mean()).sort("layer")
+        within = own.group_by("split", "layer", "subject").agg(pl.col("r2").mean())
+        of_layer = within.group_by("split", "layer").agg(pl.col("r2").mean())
         both = of_layer.pivot(on="split", index="layer", values="r2").sort("layer")
         found = {
             kind: _numbers(both[kind].to_list()) if kind in both.columns else np.empty(0)
@@ -206,23 +206,13 @@ def split_contrast(frames: Tables) -> pl.DataFrame:
         r = None
         if found[SHUFFLED].size == found[CONTIGUOUS].size:
             r = correlated(found[SHUFFLED], found[CONTIGUOUS])
-        oasm = widths.filter(
-            family=OASM, features="OASM", correction=NONE, dataset=place[0], stimulus=place[1]
-        )
-        best = {kind: number(float(np.nanmax(v))) if np.isfinite(v).any() else None
-                for kind, v in found.items()}  # fmt: skip
-        made.append(
-            {
-                **dict(zip(by, place, strict=True)),
-                "n_layers": both.height,
-                "correlation": r,
-                "shuffled_r2": best[SHUFFLED],
-                "contiguous_r2": best[CONTIGUOUS],
-                "oasm_shuffled_r2": oasm.filter(split=SHUFFLED)["r2"].mean(),
-                "oasm_contiguous_r2": oasm.filter(split=CONTIGUOUS)["r2"].mean(),
-                "reason": _reason(r),
-            }
-        )
+        row: Row = dict(zip(by, place, strict=True))
+        oasm = scores.filter(family=OASM, features="OASM", correction=NONE, **row)
+        for kind, values in found.items():
+            best = float(np.nanmax(values)) if np.isfinite(values).any() else np.nan
+            row[f"{kind}_r2"] = number(best)
+            row[f"oasm_{kind}_r2"] = over_subjects(oasm.filter(split=kind), "r2")
+        made.append({**row, "n_layers": both.height, "correlation": r, "reason": _reason(r)})
     return frame(tables.SPLIT_CONTRAST, made)
 
 

@@ -156,10 +156,10 @@ COUNTS = _WORDS.table("""
 
 SPLIT_CONTRAST = _WORDS.table("""
     deconstruct/split_contrast
-    One row per dataset, stimulus, model and context: layer scores under both splits, and how they agree.
-    key: dataset stimulus model context
+    One row per dataset, stimulus and model: layer scores under both splits, mean over participants, and how they agree.
+    key: dataset stimulus model
 
-    dataset stimulus context
+    dataset stimulus
     n_layers       int     Layers with scores under both splits.
     correlation    float?  Pearson correlation over layers of the mean scores.
     shuffled_r2    float?  Best layer's score under shuffled splits (chosen by test score).

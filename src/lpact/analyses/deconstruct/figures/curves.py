@@ -47,7 +47,7 @@ def layers_by_split(material: Material) -> Drawing | str:
         return NO_SHUFFLED
     if subjects.is_empty():
         return NO_LAYER
-    contrast = material.table(tables.SPLIT_CONTRAST.name).filter(context=FULL)
+    contrast = material.table(tables.SPLIT_CONTRAST.name)
     made, said = [], []
     for name, own in common.by_claim(subjects):
         found = contrast.join(own, on=PLACE, how="semi").row(0, named=True)
