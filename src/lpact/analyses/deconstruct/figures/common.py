@@ -187,6 +187,6 @@ def number_axis(field: str, title: str, numbers: pl.Series) -> Spec:
     """A channel with ticks at up to seven of the numbers that occur."""
     found = numbers.unique().sort().to_list()
     ticks = found[:: -(-len(found) // 7)]
-    axis = panels.axis(field, title, (found[0], found[-1]), ticks=ticks)
+    axis = panels.axis(field, title, (found[0], found[-1]), ticks=ticks, fmt=".3~g")
     axis["scale"]["padding"] = 8
     return axis
