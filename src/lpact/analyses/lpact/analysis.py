@@ -115,8 +115,11 @@ class LPact(Analysis):
         "why": (
             "conventional",
             "layer_scores",
+            "control_winners",
             "relational_profiles",
+            "profile_heatmaps",
             "stripping_matrix",
+            "dissociations",
             "ceilings",
             "unit_maps",
         ),

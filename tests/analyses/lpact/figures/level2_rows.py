@@ -1,4 +1,4 @@
-"""Small tables of level 2: similarities and null draws over a few units."""
+"""Small tables of level 2: similarities, null draws and patterns over a few units."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ SCORES = "relational/profile_similarity_scores"
 DELTAS = "relational/profile_similarity_deltas"
 SUMMARIES = "relational/relational_subject_run_summary"
 NULLS = "relational/relational_null_draws"
+BRAIN = "relational/brain_alignment_patterns"
+MODEL = "relational/model_alignment_patterns"
 INDEX = "relational/brain_unit_index"
 
 Layer = tuple[str, str, int]
@@ -59,3 +61,41 @@ def similarity_tables(
                         ]
     frames = {SCORES: scores, DELTAS: deltas, SUMMARIES: summaries}
     return {name: pl.DataFrame(rows) for name, rows in frames.items()}
+
+
+def pattern_tables(
+    layer: Layer = ("d", "m", 1),
+    regions: Sequence[str] = ("left", "right", "left"),
+    orders: Sequence[str] = (ORDER, ORDER),
+) -> dict[str, pl.DataFrame]:
+    """Patterns of brain and model, one unit order a subject-run; numbers are random, the diagonal is undefined."""
+    rng = np.random.default_rng(4)
+    n = len(regions)
+    brain, model, index = [], [], []
+    for subject, order in enumerate(orders):
+        where = place(layer, subject)
+        run = {name: where[name] for name in ("dataset", "subject", "session", "run")}
+        for unit, region in enumerate(regions):
+            key = {**run, "unit": f"u{unit:03d}", "unit_index": unit, "unit_order_hash": order}
+            index.append({**key, "region": region})
+            pattern: list[float | None] = rng.normal(0.2, 0.1, n).tolist()
+            pattern[unit] = None
+            brain.append({**key, "alignment": "linear", "pattern": pattern, "reason": "ok"})
+        for condition, n_draws in (
+            ("real", 1),
+            ("nuisance", 1),
+            ("circular_shift", 2),
+            ("token_order_shuffle", 2),
+        ):
+            model += [
+                {
+                    **where,
+                    "alignment": "linear",
+                    "condition": condition,
+                    "draw": draw,
+                    "unit_order_hash": order,
+                    "pattern": rng.normal(0.1, 0.1, n).tolist(),
+                }
+                for draw in range(n_draws)
+            ]
+    return {BRAIN: pl.DataFrame(brain), MODEL: pl.DataFrame(model), INDEX: pl.DataFrame(index)}

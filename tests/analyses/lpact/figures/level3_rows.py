@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 import polars as pl
 
 DELTAS = "causal/causal_stripping_deltas"
 SPECIFICITY = "causal/mechanism_specificity_summary"
+DISSOCIATIONS = "causal/double_dissociation_tests"
 DECISIONS = "decisions/lpact_decision_table"
 
 MECHANISMS = ("surprisal", "semantic_transition", "context_update")
@@ -92,3 +94,31 @@ def decisions(
             for profile in ("paper", "calibrated")
         ]
     )
+
+
+def dissociation_table(
+    layers: Sequence[tuple[str, str, int]] = (("d", "m", 1),),
+    n_runs: int = 5,
+    mechanisms: Sequence[str] = MECHANISMS,
+) -> pl.DataFrame:
+    """Four drops of every pair and subject-run; the flag is the rule, spelled out."""
+    rng = np.random.default_rng(11)
+    rows = []
+    for layer in layers:
+        for subject in range(n_runs):
+            for a, b in combinations(mechanisms, 2):
+                aa, ab, ba, bb = (float(x) for x in rng.normal([0.08, 0.04, 0.04, 0.08], 0.03))
+                rows.append(
+                    {
+                        **place(layer, subject),
+                        "mechanism_a": a,
+                        "mechanism_b": b,
+                        "drop_aa": aa,
+                        "drop_ab": ab,
+                        "drop_ba": ba,
+                        "drop_bb": bb,
+                        "reason": "ok",
+                        "double_dissociation": aa > 0 and bb > 0 and min(aa, bb) > max(ab, ba),
+                    }
+                )
+    return pl.DataFrame(rows)

@@ -150,6 +150,14 @@ def best_layers(material: Material, layers: pl.DataFrame, most: int) -> pl.DataF
     return ranked.head(most).select(LAYER).sort(LAYER)
 
 
+def drawn_layers(drawn: pl.DataFrame, rows: pl.DataFrame, table: Table) -> dict[str, bool]:
+    """Part of a caption: how many of the layers of some rows are drawn, unless all are."""
+    n, n_all = drawn.height, rows.select(LAYER).n_unique()
+    first = "of every dataset first those with the best verdicts"
+    text = f"Drawn are {n} of {n_all} layers, {first}; the table {table.name} has all of them."
+    return {text: n < n_all}
+
+
 def mechanism_order(material: Material, found: pl.Series) -> list[str]:
     """Mechanisms in the order of the study file, then others of the tables, by name."""
     known = [name for name in material.config.mechanisms.include if (found == name).any()]

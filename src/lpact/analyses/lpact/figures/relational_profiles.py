@@ -40,8 +40,8 @@ SUMMARY = ["alignment", "profile"]
 _UNIT_ROW = [*LAYER, *SUBJECT_RUN, "unit", *SUMMARY]
 
 
-def similarities(material: Material) -> tuple[pl.DataFrame, int]:
-    """One row per layer, summary and condition, mean over subject-runs; and how many unit rows were left out."""
+def unit_similarities(material: Material) -> tuple[pl.DataFrame, int]:
+    """Similarity and advantage of every unit row and condition; and how many unit rows were left out."""
     scores = material.table(PROFILE_SCORES.name).sort([*_UNIT_ROW, "condition"])
     other = pl.col("model_unit_order_hash") != pl.col("brain_unit_order_hash")
     mixed = common.table(material, PROFILE_DELTAS).filter(other).select(_UNIT_ROW)
@@ -51,11 +51,17 @@ def similarities(material: Material) -> tuple[pl.DataFrame, int]:
     paired = scores.join(real, on=_UNIT_ROW, how="left", maintain_order="left").with_columns(
         advantage=pl.col("own") - pl.col("similarity")
     )
+    return paired, mixed.height
+
+
+def similarities(material: Material) -> tuple[pl.DataFrame, int]:
+    """One row per layer, summary and condition, mean over subject-runs; and how many unit rows were left out."""
+    paired, n_left_out = unit_similarities(material)
     # A control is counted everywhere or nowhere.
     keys = [*LAYER, *SUMMARY, "condition", "counted"]
     paired = paired.sort([*keys, *SUBJECT_RUN], maintain_order=True)
     rows = mean_over_subject_runs(paired, keys, ["similarity", "advantage"])
-    return rows, mixed.height
+    return rows, n_left_out
 
 
 def nearest_rivals(rows: pl.DataFrame) -> pl.DataFrame:
@@ -127,8 +133,7 @@ def make(material: Material) -> Drawing | str:
         f"units, then over subject-runs ({span(rows['n_subject_runs'])} per layer).": True,
         f"Cells: real features minus the nearest of {counted(rivals, 'rival')} (nuisance and every control) for every "
         "alignment measure and profile similarity; on the right, which rival is nearest most often.": True,
-        f"Drawn are {shown.height} of {layers.height} layers, of every dataset first those with the best verdicts; the "
-        f"table {PROFILE_SCORES.name} has all of them.": shown.height < layers.height,
+        **common.drawn_layers(shown, layers, PROFILE_SCORES),
         f"{counted(n_left_out, 'unit row')} left out: the unit orders of model and brain "
         "differ.": n_left_out,
     }

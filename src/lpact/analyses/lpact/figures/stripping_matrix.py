@@ -9,6 +9,7 @@ so that drop(k → k) is the ``typical_drop`` of the gate evidence.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import altair as alt
@@ -88,17 +89,14 @@ def make(material: Material) -> Drawing | str:
     classes = panels.diverging(drawn["drop"])
     decimals = 3 if classes.bounds[-1] < 0.5 else 2
     matching = pl.when("matching").then(pl.lit("matching")).otherwise(pl.lit("other target"))
-    numbers = [str(i + 1) for i in range(len(order))]
-    drawn = drawn.with_columns(
-        row=pl.col("stripped").replace_strict(order, _lanes(order)),
-        column=pl.col("target").replace_strict(order, numbers),
+    drawn = mechanism_lanes(drawn, "stripped", "target", order).with_columns(
         kind=matching,
         shown=pl.Series([signed(value, decimals) for value in drawn["drop"]], dtype=pl.String),
     )
     cells = classes.paint(marked(drawn, _tooltip, "drop"), "drop")
     gates = _passed(material, cells)
-    n, n_all = layers.height, rows.select(LAYER).n_unique()
-    grid = _grid(layers, cells, order, gates)
+    titles = ("stripped mechanism", "target units of mechanism")
+    grid = panel_grid(layers, cells, order, titles, _subtitle, gates)
     title = f"drop in held-out {common.metric_name(material)}, real − stripped"
     entries = [panels.class_entry(title, classes), *common.profile_entries(gate="M")]
     if missing.height:
@@ -109,42 +107,60 @@ def make(material: Material) -> Drawing | str:
         "methods.": True,
         "Outlined: the matching target. Gate M requires that this cell is above zero, above the others of its row, "
         "and above strips of something else.": True,
-        f"Drawn are {n} of {n_all} layers, of every dataset first those with the best verdicts; the table "
-        f"{STRIPPING_DELTAS.name} has all of them.": n < n_all,
+        **common.drawn_layers(layers, rows, STRIPPING_DELTAS),
         f"A dash: {counted(missing.height, 'cell')} not computed or not used by the gate ({why}).": missing.height,
     }
     chart = panels.stacked(panels.key(*entries), grid)
     return chart, caption, _summary(cells, gates)
 
 
-def _lanes(order: list[str]) -> list[str]:
-    return [f"{i} {name}" for i, name in enumerate(order, 1)]
+def mechanism_lanes(rows: pl.DataFrame, down: str, across: str, order: list[str]) -> pl.DataFrame:
+    """The rows with their places in a panel: ``row`` by number and name, ``column`` by number."""
+    lanes, numbers = _lanes(order)
+    return rows.with_columns(
+        row=pl.col(down).replace_strict(order, lanes),
+        column=pl.col(across).replace_strict(order, numbers),
+    )
 
 
-def _grid(
-    layers: pl.DataFrame, cells: pl.DataFrame, order: list[str], gates: pl.DataFrame
+def _lanes(order: list[str]) -> tuple[list[str], list[str]]:
+    numbers = [str(i + 1) for i in range(len(order))]
+    return [f"{i} {name}" for i, name in zip(numbers, order, strict=True)], numbers
+
+
+def panel_grid(
+    layers: pl.DataFrame,
+    cells: pl.DataFrame,
+    order: list[str],
+    titles: tuple[str, str],
+    subtitle: Callable[[pl.DataFrame], str],
+    gates: pl.DataFrame | None = None,
 ) -> alt.ConcatChart:
-    """One panel per layer, mechanism by mechanism; the first of a line names them, and gate passes are symbols."""
+    """One panel per layer, mechanism by mechanism; the first of a line names them.
+
+    With ``gates``, matching cells are outlined, and gate passes are symbols.
+    """
     n, drawn = layers.height, []
     columns = n if n < 4 else 2 if n == 4 else 3
-    numbers = [str(i + 1) for i in range(len(order))]
-    x = panels.lanes("column", numbers, title="target units of mechanism")
+    lanes, numbers = _lanes(order)
+    x = panels.lanes("column", numbers, title=titles[1])
     for i, layer in enumerate(layers.iter_rows(named=True)):
         same, first = common.of_layer(layer), i % columns == 0
-        own, y = cells.filter(same), panels.lanes("row", _lanes(order), limit=150)
+        own, y = cells.filter(same), panels.lanes("row", lanes, limit=150)
         if not first:
             y["axis"]["labelExpr"] = "split(datum.label, ' ')[0]"
         parts = panels.cells(own, x, y, label="shown")
-        outline = {"filled": False, "stroke": "ink", "strokeWidth": 2}
-        matching = own.filter("matching").drop("mark")
-        parts.append(panels.layer(matching, "rect", outline, x=x, y=y))
-        for name, shift in ((PAPER, -14), (CALIBRATED, 14)):
-            passed = gates.filter(*same, gate_profile=name)
-            parts.append(panels.points(passed, x, y, PROFILE_LOOKS[name], shift=(shift, 9)))
-        parts.append(panels.heading("stripped mechanism" if first else " ", -8, align="right"))
+        if gates is not None:
+            outline = {"filled": False, "stroke": "ink", "strokeWidth": 2}
+            matching = own.filter("matching").drop("mark")
+            parts.append(panels.layer(matching, "rect", outline, x=x, y=y))
+            for name, shift in ((PAPER, -14), (CALIBRATED, 14)):
+                passed = gates.filter(*same, gate_profile=name)
+                parts.append(panels.points(passed, x, y, PROFILE_LOOKS[name], shift=(shift, 9)))
+        parts.append(panels.heading(titles[0] if first else " ", -8, align="right"))
         model = f"{layer['model']} · layer {layer['layer']}"
         named = [short(layer["dataset"], 38), short(model, 38)]
-        title = panels.panel_title(named, 250, offset=6, subtitle=_subtitle(own))
+        title = panels.panel_title(named, 250, offset=6, subtitle=subtitle(own))
         size = {"width": _CELL[0] * len(order), "height": _CELL[1] * len(order)}
         drawn.append(panels.overlay(*parts, **size, title=title))
     return panels.grid(drawn, columns)
