@@ -8,6 +8,7 @@ import re
 import pytest
 
 from lpact.analyses.lpact import methods
+from lpact.analyses.deconstruct import explain
 from lpact.analyses.lpact.methods import levels
 from lpact.errors import LPactError
 from lpact.report import references
@@ -113,7 +114,7 @@ def test_every_key_of_the_rules_has_an_entry_and_every_entry_a_rule():
     for value in [*vars(references).values(), levels.MEASURE_KEYS]:
         groups = value.values() if isinstance(value, dict) else [value]
         used.update(key for group in groups if isinstance(group, tuple) for key in group)
-    source = inspect.getsource(methods) + inspect.getsource(levels)
+    source = "".join(map(inspect.getsource, (methods, levels, explain)))
     for cited in re.findall(r"cite\(([^)*]*)\)", source):
         used.update(re.findall(r"[\"']([^\"']+)[\"']", cited))
     assert used == set(entries())
