@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from lpact.analyses.lpact import methods
 from lpact.analyses.deconstruct import explain
+from lpact.analyses.lpact import methods
 from lpact.analyses.lpact.methods import levels
 from lpact.errors import LPactError
 from lpact.report import references
