@@ -490,6 +490,7 @@ class BandedSubsets:
                 (block,) = held
                 if not self.outer[block]:
                     continue
+                engine.keep_fits()
                 for own, search in zip(predicted, self._searches, strict=True):
                     for fitted in search.fits(loaded, block, held):
                         deviation = engine.deviations(fitted, rows)
@@ -661,6 +662,10 @@ class SpacesEngine(Engine):
         make = partial(self.train_weighted, held, rows, gamma)
         axes: Axes = self._fitted.made((held, gamma.tobytes()), make)
         return axes
+
+    def keep_fits(self) -> None:
+        """Keep the fitted training sets from now on, and none from before."""
+        self._fitted = Kept(self.compute.memory_bytes // 6)
 
     def _search_bytes(self) -> int:
         return 16 * _MAX_AT_ONCE * self.folds.n_blocks
