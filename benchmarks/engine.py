@@ -20,12 +20,14 @@ from benchmarks.machine import machine, versions
 from benchmarks.memory import memory
 from benchmarks.report import Result, header, row, write
 from benchmarks.small import small
+from benchmarks.subsets import subsets
 
 CASES: dict[str, Callable[[Settings], Iterator[Result]]] = {
     "single": single_shot,
     "grid": full_grid,
     "draws": draws,
     "small": small,
+    "subsets": subsets,
     "bound": bounds,
     "memory": memory,
     "contention": contention,

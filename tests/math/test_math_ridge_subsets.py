@@ -152,6 +152,20 @@ def test_candidates_that_drop_spaces_are_scored_once(monkeypatch):
     assert len(calls) == (7 + 3 * 2 + 2) * 6
 
 
+def test_few_columns_are_decomposed_by_columns(monkeypatch):
+    """24 training rows; spaces of 3, 5, and 40 columns."""
+    spaces, responses = simulate(5, 48, (3, 5, 40), 3)
+    real, sizes = Backend.eigh, []
+    monkeypatch.setattr(
+        Backend, "eigh", lambda self, gram: sizes.append(len(gram)) or real(self, gram)
+    )
+    grid = BandedGrid(ALPHAS, draws=0)
+    folds = contiguous_folds(48, 4)
+    chosen = BandedSubsets(spaces, responses[None], folds, grid, [(0, 1), (2,)])
+    assert chosen.engine.form == "kernel"
+    assert sorted(sizes) == [3] * 6 + [5] * 6 + [8] * 6 + [24] * 6
+
+
 def test_a_subset_equals_the_closed_form_target_by_target():
     """Search, choice and prediction of one subset written out with NumPy; (ZᵀZ + a / γ) w = Zᵀy."""
     n, subset = 40, (0, 2)

@@ -362,16 +362,45 @@ class StandardRows:
         train = self.be.take(values, self.rows, 0)
         cross = {(part.start, part.stop): values[part] @ train.T for part in validation}
         del values
-        size = max(train.shape)
-        return KernelAxes(self, train @ train.T, cross, self.inverse, most, size)
+        parts = kernel_parts(self.be, train @ train.T, cross, most, max(train.shape))
+        return KernelAxes(self, *parts, self.inverse)
+
+
+Parts: TypeAlias = dict[tuple[int, int], Array]
+"""An array for every run of held-out rows, by its first row and one past its last."""
+
+
+def kernel_parts(
+    be: Backend,
+    kernel: Array,
+    cross: Mapping[tuple[int, int], Array],
+    most: int,
+    size: int,
+    largest: float = 1.0,
+) -> tuple[FloatArray, Array, Parts]:
+    """Eigenvalues, loadings and principal scores from a kernel [n, n] and those of held-out rows [r, n].
+
+    See `_leading` for ``largest`` and ``size``.
+    """
+    eigenvalues, kept = _leading(be, kernel, len(kernel), largest, size, most)
+    root = be.wide(np.sqrt(eigenvalues))
+    return eigenvalues, kept * root, {part: (own @ kept) / root for part, own in cross.items()}
+
+
+def narrow_parts(
+    be: Backend, train: Array, held: Mapping[tuple[int, int], Array], most: int, largest: float
+) -> tuple[FloatArray, Array, Parts]:
+    """The same for few columns: training rows [n, p] and held-out rows [r, p]."""
+    n = len(train)
+    eigenvalues, axes = _leading(be, train.T @ train, n, largest, n, most)
+    return eigenvalues, train @ axes, {part: own @ axes for part, own in held.items()}
 
 
 class KernelAxes(TrainingAxes):
-    """Axes in the space of training rows, from their kernel [n_train, n_train].
+    """Axes in the space of training rows.
 
-    ``cross`` are the kernels [r, n_train] of held-out rows with them: principal scores are made at once, and features
-    dropped. ``inverse`` [P] maps centred columns to those of the kernel, weights included; see `_leading` for the rest.
-    ``loadings`` [n_train, k] = U √s, so that b = (y − μ) U √s.
+    ``loadings`` [n_train, k] = U √s, so that b = (y − μ) U √s; ``scores`` are the principal scores of held-out rows.
+    ``inverse`` [P] maps centred columns to those of the kernel, weights included.
     """
 
     form = "kernel"
@@ -379,19 +408,15 @@ class KernelAxes(TrainingAxes):
     def __init__(
         self,
         standard: StandardRows,
-        kernel: Array,
-        cross: Mapping[tuple[int, int], Array],
+        eigenvalues: FloatArray,
+        loadings: Array,
+        scores: Parts,
         inverse: FloatArray,
-        most: int,
-        size: int,
-        largest: float = 1.0,
     ) -> None:
-        be, n = standard.be, len(standard.rows)
-        eigenvalues, kept = _leading(be, kernel, n, largest, size, most)
-        super().__init__(be, standard.columns, eigenvalues, n)
-        root = be.wide(np.sqrt(eigenvalues))
-        self._ready = {part: be.narrow((product @ kept) / root) for part, product in cross.items()}
-        self.loadings = be.narrow(kept * root)
+        be = standard.be
+        super().__init__(be, standard.columns, eigenvalues, len(standard.rows))
+        self._ready = {part: be.narrow(own) for part, own in scores.items()}
+        self.loadings = be.narrow(loadings)
         self.standard, self.inverse = standard, inverse
         self.n_unpenalised = 0 if standard.nuisance is None else standard.nuisance[0].shape[1]
         self.own_columns = False

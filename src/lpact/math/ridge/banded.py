@@ -28,7 +28,15 @@ import numpy as np
 import numpy.typing as npt
 
 from lpact.math.ridge._arrays import Held, Kept, n_rows
-from lpact.math.ridge._axes import Axes, KernelAxes, Moments, StandardRows
+from lpact.math.ridge._axes import (
+    Axes,
+    KernelAxes,
+    Moments,
+    Parts,
+    StandardRows,
+    kernel_parts,
+    narrow_parts,
+)
 from lpact.math.ridge._design import Form
 from lpact.math.ridge._engine import Engine, Fitted, HeldOutResults, Loaded, fit_all_rows
 from lpact.math.ridge.compute import Array, Backend, Compute
@@ -461,6 +469,7 @@ class BandedSubsets:
             _Search(self.engine, grid, _within(subset, len(spaces), grid), scored, self.outer)
             for subset in subsets
         ]
+        scored.clear()
         self.validation = np.stack([search.validation for search in self._searches])
         self.tried = np.stack([search.tried for search in self._searches])
 
@@ -481,6 +490,7 @@ class BandedSubsets:
                 (block,) = held
                 if not self.outer[block]:
                     continue
+                engine.keep_fits()
                 for own, search in zip(predicted, self._searches, strict=True):
                     for fitted in search.fits(loaded, block, held):
                         deviation = engine.deviations(fitted, rows)
@@ -510,36 +520,50 @@ class SpaceKernels:
     """A training set in row space: one kernel [n_train, n_train] per feature space.
 
     ``cross`` holds the kernels [r, n_train] of runs of held-out rows with the training rows, ``sizes`` the columns of
-    every space.
+    every space. ``narrow`` holds the rows themselves of spaces with at most half as many columns as training rows: of
+    the training set, and of the runs.
     """
 
     standard: StandardRows
     kernels: tuple[Array, ...]
     cross: Mapping[tuple[int, int], tuple[Array, ...]]
     sizes: tuple[int, ...]
+    narrow: Mapping[int, tuple[Array, Parts]]
 
     def axes(
         self, gamma: FloatArray, inverse: FloatArray, most: int, validation: Sequence[slice]
     ) -> KernelAxes:
         """Decomposed with weights γ; ``inverse`` includes √γ."""
-        used = [int(g) for g in np.flatnonzero(gamma)]
-
-        def weighted_sum(kernels: Sequence[Array]) -> Array:
-            total = kernels[used[0]] * float(gamma[used[0]])
-            for g in used[1:]:
-                total += kernels[g] * float(gamma[g])
-            return total
-
+        be, used = self.standard.be, [int(g) for g in np.flatnonzero(gamma)]
         keys = [(part.start, part.stop) for part in validation]
-        cross = {key: weighted_sum(self.cross[key]) for key in keys}
-        kernel = weighted_sum(self.kernels)
-        size = max(kernel.shape[0], sum(self.sizes[g] for g in used))
-        return KernelAxes(self.standard, kernel, cross, inverse, most, size, float(np.max(gamma)))
+        n, size, largest = len(self.kernels[0]), sum(self.sizes[g] for g in used), np.max(gamma)
+        if 2 * size <= n:
+
+            def columns(spaces: Sequence[Array]) -> Array:
+                roots = [float(np.sqrt(gamma[g])) for g in used]
+                return be.concatenate([x * r for x, r in zip(spaces, roots, strict=True)], 1)
+
+            train = columns([self.narrow[g][0] for g in used])
+            held = {key: columns([self.narrow[g][1][key] for g in used]) for key in keys}
+            found = narrow_parts(be, train, held, most, float(largest))
+        else:
+
+            def weighted_sum(kernels: Sequence[Array]) -> Array:
+                total = kernels[used[0]] * float(gamma[used[0]])
+                for g in used[1:]:
+                    total += kernels[g] * float(gamma[g])
+                return total
+
+            cross = {key: weighted_sum(self.cross[key]) for key in keys}
+            kernel = weighted_sum(self.kernels)
+            found = kernel_parts(be, kernel, cross, most, max(n, size), float(largest))
+        return KernelAxes(self.standard, *found, inverse)
 
     @property
     def nbytes(self) -> int:
         """Memory of the kernels."""
         parts = [*self.kernels, *(k for kernels in self.cross.values() for k in kernels)]
+        parts += [x for train, held in self.narrow.values() for x in (train, *held.values())]
         return sum(8 * part.shape[0] * part.shape[1] for part in parts)
 
 
@@ -593,7 +617,13 @@ class SpacesEngine(Engine):
             )
             for part in validation
         }
-        return SpaceKernels(standard, tuple(z @ z.T for z in train), cross, self.sizes)
+        narrow = {
+            g: (train[g], {key: by_space[g][slice(*key)] + 0.0 for key in cross})
+            for g, size in enumerate(self.sizes)
+            if 2 * size <= len(standard.rows)
+        }
+        kernels = tuple(z @ z.T for z in train)
+        return SpaceKernels(standard, kernels, cross, self.sizes, narrow)
 
     def weighted(self, gamma: FloatArray, live: BoolArray, keep_bytes: int) -> Engine:
         """The engine of weights γ [m], sharing all that does not depend on them, for the outer blocks in ``live``."""
@@ -632,6 +662,10 @@ class SpacesEngine(Engine):
         make = partial(self.train_weighted, held, rows, gamma)
         axes: Axes = self._fitted.made((held, gamma.tobytes()), make)
         return axes
+
+    def keep_fits(self) -> None:
+        """Keep the fitted training sets from now on, and none from before."""
+        self._fitted = Kept(self.compute.memory_bytes // 6)
 
     def _search_bytes(self) -> int:
         return 16 * _MAX_AT_ONCE * self.folds.n_blocks
