@@ -41,7 +41,7 @@ from lpact.math.ridge import (
     nested_ridge,
 )
 from lpact.math.ridge._design import SharedDesign
-from lpact.math.ridge.banded import SpacesEngine
+from lpact.math.ridge._spaces import SpacesEngine
 from lpact.math.ridge.compute import Backend
 from lpact.math.splits import BlockedFolds, contiguous_folds
 
