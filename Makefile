@@ -24,10 +24,10 @@ help:
 	@echo "make browser      Chromium from the system's packages (Debian, Ubuntu; needs root), for the tests of pages"
 	@echo "make test         all tests except the next two targets, slow ones included"
 	@echo "make test-stress  killed runs, full disks, clusters, null studies, browsers, long pages of the docs: some minutes"
-	@echo "make chain        a whole study on real recordings with a real model (the data lie beside the project)"
+	@echo "make chain        a whole study on real recordings with a real model (the data are next to the project)"
 	@echo "make check        lint, format, types, layering"
 	@echo "make docs         write the reference pages from the code"
-	@echo "make bench        time the engine beside other libraries, in .venv-bench (BENCH_ARGS=--quick: seconds)"
+	@echo "make bench        compare the engine's speed with other libraries, in .venv-bench (BENCH_ARGS=--quick: seconds)"
 	@echo "make build        the wheel, into dist/"
 	@echo "make clean        remove both environments, builds and caches (runs and demo/ stay)"
 

@@ -28,7 +28,7 @@ from lpact.config import (
     study_from_values,
     with_paths,
 )
-from lpact.config.study import DEFAULT
+from lpact.analyses import DEFAULT
 from lpact.errors import (
     ConfigError,
     LPactError,

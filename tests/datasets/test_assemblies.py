@@ -297,7 +297,7 @@ def test_ids_and_coordinates_that_disagree_are_said_and_chosen(tmp_path: Path) -
     wanted = truth.values[first.subject, "stories"]
     assert np.array_equal(right.recording(first).signal.values, wanted)
     finding = next(
-        f for f in right.stimulus("stories").findings if f.reason is Reason.SOURCE_ROWS_MENDED
+        f for f in right.stimulus("stories").findings if f.reason is Reason.SOURCE_VALUES_CORRECTED
     )
     assert f"{len(wanted)} presentations" in finding.found
     assert "option 'trust'" in finding.remedy

@@ -300,7 +300,7 @@ def test_words_keep_every_column(written: tuple[Path, BrainTreebankTruth]) -> No
     assert left_out.severity == "excluded"
     assert "2 of 64 rows" in left_out.found
     assert "line 8 'bigger'" in left_out.found
-    (corrected,) = [f for f in stimulus.findings if f.reason is Reason.SOURCE_ROWS_MENDED]
+    (corrected,) = [f for f in stimulus.findings if f.reason is Reason.SOURCE_VALUES_CORRECTED]
     assert "line 42" in corrected.found
     assert stimulus.mechanisms == {}
 
@@ -441,7 +441,7 @@ def test_jitter_of_triggers_never_turns_words_around(broken: Path) -> None:
     assert recording.word_onsets_s is not None
     told = recording.word_onsets_s[np.isfinite(recording.word_onsets_s)]
     assert (np.diff(told) >= 0).all()
-    (note,) = [f for f in recording.findings if f.reason is Reason.SOURCE_ROWS_MENDED]
+    (note,) = [f for f in recording.findings if f.reason is Reason.SOURCE_VALUES_CORRECTED]
     assert "jitter" in note.found
 
 

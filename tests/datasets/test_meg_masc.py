@@ -160,7 +160,10 @@ def test_recordings_of_a_story_share_their_words(
 
 def test_what_was_left_out_or_noticed_is_told(dataset: Dataset) -> None:
     stimulus = dataset.stimulus("the_black_willow")
-    assert reasons(stimulus.findings) == [Reason.SOURCE_ROWS_LEFT_OUT, Reason.SOURCE_ROWS_MENDED]
+    assert reasons(stimulus.findings) == [
+        Reason.SOURCE_ROWS_LEFT_OUT,
+        Reason.SOURCE_VALUES_CORRECTED,
+    ]
     assert "6 word(s) in 'pseudo_words', 6 word(s) in 'word_list'" in stimulus.findings[0].found
     assert "'The_Black_Willow'" in stimulus.findings[1].found
     recording = dataset.recording(SECOND)

@@ -116,7 +116,7 @@ def test_words_and_parses_are_as_written(written: Written) -> None:
 def test_rows_without_a_word_and_capitalised_ones_are_told(written: Written) -> None:
     assert written.truth.n_blank == 1
     findings = opened(written.folder).stimulus("lppEN-section1").findings
-    told = [f.found for f in findings if f.reason == Reason.SOURCE_ROWS_MENDED]
+    told = [f.found for f in findings if f.reason == Reason.SOURCE_VALUES_CORRECTED]
     assert "1 row(s) without a word" in told[0]
     assert "after 'didnt'" in told[0]
     assert "2 word(s) that a spreadsheet capitalised; first: row 10" in told[1]

@@ -1,5 +1,8 @@
 """Analyses: each asks one question of a study. `lpact.analyses.base` is what they share."""
 
+DEFAULT = "lpact"
+"""The analysis of a study that names none."""
+
 BUILT_IN = {
     "lpact": "lpact.analysis:LPact",
     "deconstruct": "deconstruct.analysis:Deconstruct",

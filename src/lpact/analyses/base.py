@@ -253,7 +253,7 @@ class Analysis(Plugin, ABC):
         return {}
 
     def list_bytes(self, study: StudyConfig, audit: Audit) -> int:
-        """Bytes of list columns in the tables of a run, which the number of rows does not tell."""
+        """Bytes of list columns in the tables of a run, which the number of rows does not count."""
         return 0
 
     def derive(

@@ -28,7 +28,7 @@ from lpact.cli._results import show_places, show_results
 from lpact.cli._terminal import heading, say, show_blocks, show_table
 from lpact.cli.datasets import source_lines
 from lpact.cli.read import add_report
-from lpact.config.study import DEFAULT
+from lpact.analyses import DEFAULT
 from lpact.wording import MISSING, about, counted, duration, size
 
 if TYPE_CHECKING:

@@ -133,7 +133,9 @@ class PreprocessConfig(Section):
             )
         low, high = self.highpass_hz, self.lowpass_hz
         if low is not None and high is not None and low >= high:
-            raise ValueError("highpass_hz is not below lowpass_hz, which leaves nothing; swap them")
+            raise ValueError(
+                "highpass_hz is not below lowpass_hz, which removes all frequencies; swap them"
+            )
         if self.envelope == "high_gamma" and (low is not None or high is not None):
             raise ValueError(
                 'envelope = "high_gamma" cuts its own bands; unset highpass_hz and lowpass_hz, '
@@ -149,7 +151,7 @@ class PreprocessConfig(Section):
             )
         if new_hz is not None and low is not None and self.envelope == "none" and 2 * low >= new_hz:
             raise ValueError(
-                "highpass_hz is not below half of resample_hz, which leaves nothing; raise resample_hz"
+                "highpass_hz is not below half of resample_hz, which removes all frequencies; raise resample_hz"
             )
         return self
 

@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from lpact.analyses import DEFAULT
 from lpact.config.sections import (
     ControlsConfig,
     DatasetConfig,
@@ -158,9 +159,6 @@ class SharedConfig(Section):
 
 
 C = TypeVar("C", bound=SharedConfig)
-
-DEFAULT = "lpact"
-"""The analysis of a study that names none."""
 
 MOVED = {name: f"lpact.{name}" for name in ("audit", "relational", "stripping", "gates", "assay")}
 """Tables of study files before version 0.2, and where they are now."""

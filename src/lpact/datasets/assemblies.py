@@ -288,7 +288,7 @@ class Blank2014(AssemblyDataset[Blank2014Options]):
         by_id, row = trust == "stimulus_id", wrong[0]
         self._findings.note(
             STIMULUS_ID,
-            Reason.SOURCE_ROWS_MENDED if by_id else Reason.SIDECAR_DISAGREES,
+            Reason.SOURCE_VALUES_CORRECTED if by_id else Reason.SIDECAR_DISAGREES,
             f"{len(wrong)} presentations; first: row {row} is '{ids[row]}' by its id, '{names[row]}' by its "
             "coordinates",
             "the same place in both",

@@ -201,7 +201,7 @@ class Annotation:
         expected = "one word per row, as it is spoken"
         for found, repair in repairs.items():
             remedy = f"nothing to do: {repair}"
-            findings.note("word", Reason.SOURCE_ROWS_MENDED, found, expected, remedy)
+            findings.note("word", Reason.SOURCE_VALUES_CORRECTED, found, expected, remedy)
         if broken:
             found = "; ".join(f"row {one.row} ({one.word!r}): {one.why}" for one in broken)
             remedy = "the rows are left out; words below them in the parse go to their heads"
@@ -224,7 +224,7 @@ class Annotation:
             found = f"{n_several} word(s) with several heads, {n_split} that the parser joined to the one before"
             remedy = "nothing to do: a conjunct keeps its 'conj' head, others their first; joined words are 'dep' of "
             remedy += "the first"
-            reason = Reason.SOURCE_ROWS_MENDED
+            reason = Reason.SOURCE_VALUES_CORRECTED
             findings.note("head", reason, found, "one head per word", remedy)
         return [token.head for token in kept], [token.relation for token in kept]
 

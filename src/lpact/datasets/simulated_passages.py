@@ -12,7 +12,7 @@ passages. Units of the region ``visual`` have a quarter of the shares.
 Feature sets, one row per word: ``vectors`` are the v(w), ``planted`` a model of ``n_layers`` + 1 layers. Layer 0 knows
 v(w) alone, and the last layer also c(w), weaker in the layers between. Its context ``untrained`` holds random vectors
 of the word's type, plus a constant and a vector of the sentence's position: summed over words, they give away length
-and position.
+and position, and in part which words there were.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def changed(owner: Owner, file: Seen, found: str) -> InputError:
 def keeps_changing(where: str) -> InputError:
     """The error about sources that are rewritten all the time."""
     return InputError(
-        "sources are rewritten again and again while the study runs",
+        "sources keep changing while the study runs",
         where=where,
         got="files whose times changed during every attempt, with the same content in the end",
         expected="files that do not change while a task reads them",

@@ -155,7 +155,10 @@ def test_shares_are_those_of_claims_and_participants(run: Material):
     found, claims = drawn(run, "accounted_for"), run.table(tables.CLAIMS.name)
     shares = {(row["model"],): row["accounted_for"] for row in claims.iter_rows(named=True)}
     text = r"passages, (\w+): [\d.]+ % "
-    agree(read(found, text + "accounted for by simple features, mean over 2 participants"), shares)
+    agree(
+        read(found, text + "accounted for by simple features, from means over 2 participants"),
+        shares,
+    )
     agree(read(found, text + "the model's own"), {key: 100 - own for key, own in shares.items()})
     accounted = run.table(tables.ACCOUNTED.name).filter(network="all", correction="validation")
     dots = read(found, r"passages, (\w+), participant (\d+): .* accounted for")

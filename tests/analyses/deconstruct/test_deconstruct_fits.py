@@ -18,7 +18,6 @@ from lpact.analyses.deconstruct.fits import (
     CORRECTIONS,
     NONE,
     VALIDATION,
-    block_signs,
     compare,
     correlated,
     fit,
@@ -27,7 +26,9 @@ from lpact.analyses.deconstruct.fits import (
     q_values,
     sign_p_values,
 )
-from lpact.analyses.deconstruct.rows import Rows, mean_of_finite
+from lpact.analyses.deconstruct.rows import Rows
+from lpact.math.columns import mean_of_finite
+from lpact.stats import random_signs
 from lpact.analyses.deconstruct.summaries import omega
 from lpact.math.ridge import BandedGrid, Compute
 from lpact.splits import grouped, shuffled
@@ -233,7 +234,7 @@ def test_means_over_a_network(study):
     raw = np.mean([scores[0], np.mean(scores[[4, 5]])])
     np.testing.assert_allclose(study.rows.mean(scores, clipped=False), raw)
     np.testing.assert_array_equal(
-        mean_of_finite(np.array([[1.0, np.nan, 3.0], [np.nan] * 3])), [2.0, np.nan]
+        mean_of_finite(np.array([[1.0, np.nan, 3.0], [np.nan] * 3]), -1), [2.0, np.nan]
     )
 
 
@@ -285,7 +286,7 @@ def test_fits_that_are_the_same_but_for_rounding_do_not_differ():
     grid = BandedGrid((1.0, 10.0, 100.0, 1000.0), draws=5, patience=5, metric="pooled_r2")
     fitted = fit(rows, lambda _: spaces, [None] * 8, [(0,), (0, 1), (0, 2)], grid, Compute())
     one, two, three = (np.full((8, n_units), i) for i in range(3))
-    signs = block_signs(np.random.default_rng(0), 99, 24)
+    signs = random_signs(np.random.default_rng(0), (99, 24))
     found = compare(fitted, {"second": (one, two), "third": (one, three)}, signs)
     ((_, _, errors),) = fitted.errors()
     for place, got in enumerate(found.values(), 1):
@@ -335,7 +336,7 @@ def test_sign_p_values_by_enumeration():
 
 
 def test_signs_are_repeatable_and_even():
-    one, two = (block_signs(np.random.default_rng(3), 4000, 5) for _ in range(2))
+    one, two = (random_signs(np.random.default_rng(3), (4000, 5)) for _ in range(2))
     np.testing.assert_array_equal(one, two)
     assert {*one.ravel()} == {-1.0, 1.0}
     assert np.abs(one.mean(axis=0)).max() < 0.06

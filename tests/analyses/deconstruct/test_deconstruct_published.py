@@ -84,7 +84,9 @@ def test_blank_holds_out_stories_and_compares_the_model_with_the_training_mean(
 ) -> None:
     folder = written(tmp_path, write_blank2014, n_stories=4, n_sentences=16)
     grid = {"events": "trs", "lags_ms": [4000.0]}
-    run = deconstructed(folder, "blank2014", grid, {"n_folds": 4, "untrained": False})
+    run = deconstructed(
+        folder, "blank2014", grid, {"n_folds": 4, "split_by": "story", "untrained": False}
+    )
     splits = run.table("deconstruct/splits").filter(split="contiguous")
     assert set(splits["n_folds"]) == set(splits["n_groups"]) == {4}
     tests = run.table("deconstruct/tests").filter(comparison="model_beyond_nothing")

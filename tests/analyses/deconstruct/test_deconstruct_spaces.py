@@ -28,7 +28,7 @@ def workspace():
 
 
 def simple(name, first, words=WORDS):
-    return space_of(name, prepared(first, words), workspace(), "sum")
+    return space_of(name, prepared(first, words), workspace())
 
 
 def gaussian_row(n, place, sigma):

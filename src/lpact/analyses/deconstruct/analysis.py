@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import polars as pl
@@ -37,7 +38,6 @@ class Deconstruct(Analysis):
         score="model_r2",
         details=("accounted_for", "own", "layer"),
     )
-    uses = frozenset({"readout"})
     registered: ClassVar[Mapping[str, tuple[str, ...]]] = {
         own.SPLITS.name: ("dataset", "subject", "session", "run", "split", "stimulus", "n_folds"),
         own.UNAVAILABLE.name: own.UNAVAILABLE.column_names,
@@ -117,7 +117,8 @@ class Deconstruct(Analysis):
         from lpact.analyses.deconstruct import summaries
         from lpact.analyses.deconstruct.explain import simple_words
 
-        made = summaries.claims(tables, options_of(study), study.seed, simple_words(study))
+        words = partial(simple_words, study)
+        made = summaries.claims(tables, options_of(study), study.seed, words)
         return {own.CLAIMS.name: made}
 
     def conclude(self, material: Material) -> Conclusion:

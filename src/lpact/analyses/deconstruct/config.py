@@ -44,15 +44,11 @@ class DeconstructSection(Section):
     """Number of steps that count as simple: what they cannot account for is the model's own. 0: all."""
     scored_models: tuple[str, ...] = ()
     """Models to deconstruct. Empty: all that are not in `ladder`."""
-    pooling: Literal["sum", "mean", "last"] = "sum"
-    """How the tokens of an event become one row of a language model's features. The model must read words in the same
-    way (`pooling` of its options; `mean` also works with `sum`). Other feature spaces follow `grid.pooling`.
-    """
     network: str = ""
     """Region whose units decide on layers, sub-models and verdicts. Empty: all units. All regions have scores."""
     split_by: Literal["auto", "story", "sentence", "rows"] = "auto"
     """What a test set never shares with its training set. `auto`: sentences for words, else stories (passages); `rows`
-    where there are fewer than 3 of them. `rows`: contiguous blocks with the gap of `readout.gap_events`.
+    where there are fewer than 5 of them. `rows`: contiguous blocks with the gap of `readout.gap_events`.
     """
     category: str = ""
     """Column of the words table with the category of every story. A fold then tests one story of each category, for
@@ -81,7 +77,7 @@ class DeconstructSection(Section):
     layer_choice: Choice = "nested"
     """How a model's layer is chosen; see `oasm_choice`."""
     correction: Literal["validation", "best_of_network", "best_of_unit", "none"] = "validation"
-    """How the sub-model is chosen that stands for a step, where adding features can hurt. `validation`: per unit and
+    """How the sub-model of a step is chosen, where adding features can hurt. `validation`: per unit and
     outer fold, by validation score. `best_of_network`, `best_of_unit`: by test score, over units or for each of them,
     as in the literature; optimistic. `none`: all features of the step and those before. All four are stored; verdicts
     rest on this one.

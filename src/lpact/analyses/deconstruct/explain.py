@@ -46,7 +46,9 @@ MEANINGS = {
 CAVEATS = (
     "Fitting large feature spaces to few noisy responses makes the model's own share uncertain, and the search grows "
     "with the number of spaces.",
-    "Adding features can lower a held-out score; which sub-model stands for a step is a choice "
+    "A model's own share is what it adds to these features as they are given: a restatement of them that is easier to "
+    "fit, such as fewer columns, adds too.",
+    "Adding features can lower a held-out score; the sub-model used for a step is a choice "
     "(deconstruct.correction), and all choices are stored.",
     "Cross-validated blocks share training data, so that p-values over blocks are approximate.",
 )
@@ -58,10 +60,10 @@ def in_words(spaces: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def simple_words(study: StudyConfig) -> str:
-    """The simple features of the study's first dataset, in words."""
+def simple_words(study: StudyConfig, dataset: str) -> str:
+    """The simple features of a dataset, in words."""
     options = options_of(study)
-    steps = ladder_of(options, events_of(study, study.datasets[0].name))
+    steps = ladder_of(options, events_of(study, dataset))
     steps = steps[: options.simple_steps or len(steps)]
     return in_words([space for step in steps for space in step])
 
@@ -82,8 +84,8 @@ def conclusion(material: Material) -> Conclusion:
     else:
         n = {own: labels.count(own) for own in LABELS}
         headline = (
-            f"Of {counted(len(labels), 'claim')}, {n[ADDS]} add to simple features, {n[ACCOUNTED_FOR]} are accounted "
-            f"for by them, {n[NOTHING]} predict nothing."
+            f"{counted(len(labels), 'claim')}: {n[ADDS]} where the model adds to simple features, {n[ACCOUNTED_FOR]} "
+            f"accounted for by them, {n[NOTHING]} where it predicts nothing."
         )
     why = [f"{claim}: {reason}" for claim, reason in said.items()] if len(said) > 1 else []
     why += _warnings(material, options_of(material.config))
@@ -97,12 +99,14 @@ def _warnings(material: Material, options: DeconstructSection) -> list[str]:
         made.append(f"Sub-models are chosen by test scores ({options.correction}): optimistic.")
     if options.layer_choice != "nested":
         made.append("Layers are chosen by test scores: optimistic.")
-    found = material.table(tables.SPLIT_CONTRAST.name)
+    if options.oasm and options.oasm_choice != "nested":
+        made.append("The widths of OASM are chosen by test scores: optimistic.")
+    found = material.table(tables.CLAIMS.name).drop_nulls(["shuffled_r2", "oasm_r2", "model_r2"])
     return made + [
-        f"{row['dataset']}/{row['stimulus']}, shuffled splits: {row['model']} reaches R² {fixed(row['shuffled_r2'])}, "
-        f"and OASM, which knows nothing but time, {fixed(row['oasm_shuffled_r2'])}; contiguous: "
-        f"{fixed(row['contiguous_r2'])} and {fixed(row['oasm_contiguous_r2'])}."
-        for row in found.drop_nulls(["oasm_shuffled_r2", "shuffled_r2"]).iter_rows(named=True)
+        f"{row['dataset']}/{row['stimulus']}, shuffled splits: {row['model']} reaches R² {fixed(row['shuffled_r2'])} "
+        f"({fixed(row['model_r2'])} under contiguous ones), and OASM, which knows only time, "
+        f"{fixed(row['oasm_r2'])}."
+        for row in found.iter_rows(named=True)
     ]
 
 
@@ -114,10 +118,10 @@ def result_blocks(material: Material) -> list[Block]:
         network=network, correction=options.correction
     )
     by = ["dataset", "stimulus", "model", "step", "step_name"]
-    within = found.group_by([*by, "subject"]).agg(
-        pl.col("r2").mean(), pl.col("share_of_model").mean()
+    r2, share = (
+        summaries.mean_of_subjects(found, column, *by) for column in ("r2", "share_of_model")
     )
-    means = within.group_by(by).agg(pl.col("r2").mean(), pl.col("share_of_model").mean()).sort(by)
+    means = r2.join(share, on=by).sort(by)
     rows = tuple(
         (row["dataset"], row["stimulus"], row["model"], row["step_name"], fixed(row["r2"]),
          "" if row["share_of_model"] is None else f"{row['share_of_model']:.0f} %")
@@ -143,6 +147,7 @@ def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> 
         "accounted for by simple features (%)": row["accounted_for"],
         "the model's own (%)": row["own"],
         "layers chosen": row["layer"],
+        "chosen by test scores (optimistic)": row["optimistic"],
         "participants": row["n_subjects"],
         "units": row["n_units"],
         "score of the model, shuffled splits": row["shuffled_r2"],
@@ -157,7 +162,7 @@ def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> 
         nothing, simple = summaries.gains(
             rows(tables.TESTS.name, **claim), {}, options.correction, config.seed
         )
-        words = simple_words(config)
+        words = simple_words(config, str(claim["dataset"]))
         gates = (
             _gate("predicts", "P", "The model predicts held-out responses.", nothing, options,
                   "the training mean", row["predicts"]),
@@ -206,12 +211,14 @@ def _gate(
     few = "" if several else f"; not decisive with {counted(len(gain.subjects), 'participant')}"
     criteria = (
         Criterion(
-            "gain_over_blocks", f"Gain over {against} in held-out blocks (sign flips).",
+            "p_over_blocks", f"Mean gain in R² {gain.of_blocks.mean():.3g} over {against} in held-out blocks; p-value of "
+            "sign flips.",
             gain.p_blocks, "<=", alpha, gain.p_blocks <= alpha, len(gain.of_blocks), against,
             distributions=(blocks,),
         ),
         Criterion(
-            "gain_over_participants", f"Gain over {against} in participants (t-test){few}.",
+            "p_over_participants", f"Mean gain in R² {gain.of_subjects.mean():.3g} over {against} in participants; p-value "
+            f"of a t-test{few}.",
             gain.p_subjects, "<=", alpha, gain.p_subjects <= alpha, len(gain.subjects), against,
             decisive=several, distributions=(subjects,),
         ),
@@ -239,63 +246,86 @@ def _what_would_change(row: Mapping[str, Any], options: DeconstructSection) -> t
 def methods_parts(study: StudyConfig) -> list[MethodsPart]:
     """Splits, feature spaces, banded ridge, corrections and tests."""
     options = options_of(study)
-    events = events_of(study, study.datasets[0].name)
-    ladder = ladder_of(options, events)
-    steps = "; ".join(in_words(list(step)) for step in ladder)
     oasm = options.oasm_sigmas
-    score = (
-        "of all validation rows together"
-        if options.selection_score == "pooled"
-        else "averaged over folds"
-    )
-    nested = "the validation score within each outer fold"
-    by = {"nested": nested, "best_on_test": "the test score, which is optimistic"}
+    pooled = options.selection_score == "pooled"
+    score = "of all validation rows together" if pooled else "averaged over folds"
+    by = {
+        "nested": "the validation score within each outer fold",
+        "best_on_test": "the test score, which is optimistic",
+    }
     how = {
-        "none": "all features of a step",
-        "validation": "for each unit and outer fold the sub-model with the best validation score",
-        "best_of_network": "the sub-model with the best mean test score over units, which is optimistic",
-        "best_of_unit": "for each unit the sub-model with the best test score, which is optimistic",
+        "none": "Each step has all of its features.",
+        "validation": "For each unit and outer fold, the sub-model with the best validation score represents a step.",
+        "best_of_network": "The sub-model with the best mean test score over units represents a step, which is "
+        "optimistic.",
+        "best_of_unit": "For each unit, the sub-model with the best test score represents a step, which is optimistic.",
     }[options.correction]
-    groups = (
-        f"one group of each category ({options.category})"
-        if options.category
-        else "whole groups of events"
+    events = {d.name: events_of(study, d.name) for d in study.datasets}
+    ladders = [
+        f"{name}: {'; '.join(in_words(list(step)) for step in ladder_of(options, kind))}; then the model."
+        for name, kind in events.items()
+    ]
+    widths = counted(len(oasm), "width")
+    widths += (
+        f" from {min(oasm):g} to {max(oasm):g} events"
+        if len(oasm) > 1
+        else f" ({oasm[0]:g} events)"
     )
     parts = [
         (
             "Splits",
-            f"Every outer fold tests {groups} that its training rows do not contain; all other folds served as "
-            "validation folds in turn."
-            + (" Shuffled splits of the same sizes were computed as a diagnostic." if options.shuffled else ""),
-            f"Scores are out-of-sample R², 1 − MSE / MSE of the training mean, from predictions pooled over outer folds"
-            f"{cite('hawinkel2024')}; units below 0 count as 0 in means, and unclipped scores are kept.",
+            _folds(study, options),
+            "All other folds served as validation folds in turn."
+            + (" Shuffled splits of the same sizes were a diagnostic." if options.shuffled else ""),
+            "Responses were taken at the reference lag. Scores are out-of-sample R², 1 − MSE / MSE of the training "
+            f"mean, from predictions pooled over outer folds{cite('hawinkel2024')}; units below 0 count as 0 in means.",
         ),
         (
             "Feature spaces",
-            f"From simple to complex: {steps}; then the model."
-            + (f" Orthogonal autocorrelated sequences were identity matrices, smoothed within groups by Gaussians of "
-               f"{counted(len(oasm), 'width')} from {min(oasm):g} to {max(oasm):g} events; the width was chosen by "
-               f"{by[options.oasm_choice]}." if options.oasm else ""),
-            f"Tokens of an event were pooled by {options.pooling}. The layer was chosen by {by[options.layer_choice]}.",
+            "Steps from simple to complex: " + " ".join(ladders),
+            f"Layers were chosen by {by[options.layer_choice]}."
+            + (
+                " Orthogonal autocorrelated sequences were identity matrices, smoothed within groups by Gaussians of "
+                f"{widths}; the width was chosen by {by[options.oasm_choice]}."
+                if options.oasm
+                else ""
+            ),
         ),
         (
             "Banded ridge",
             f"Each feature space had a penalty of its own{cite('nunezelizalde2019', 'duprelatour2022')}. All ways of "
             f"dropping spaces were tried first, then up to {counted(options.draws, 'draw')} of Dirichlet weights, "
-            f"until {options.patience} in a row raised the mean score by less than {options.min_gain:g}. Weights and "
-            f"penalty ({counted(len(options.alphas), 'value')} from {min(options.alphas):g} to "
+            f"until {options.patience} in a row raised the mean score by less than {options.min_gain:g}.",
+            f"Weights and penalty ({counted(len(options.alphas), 'value')} from {min(options.alphas):g} to "
             f"{max(options.alphas):g}) were chosen for each unit by the validation R² {score}.",
-            f"A step was represented by {how}.",
+            how,
         ),
         (
             "Tests",
-            f"Gains of the model were tested by flipping signs of held-out blocks and, from "
-            f"{summaries.FEWEST_SUBJECTS} participants on, also by a t-test over participants, at {options.alpha:g}. "
+            "Gains of the model were tested by flipping signs of held-out blocks and, from "
+            f"{summaries.FEWEST_SUBJECTS} participants on, also by a t-test over participants, at {options.alpha:g}.",
             "Units were tested by one-sided paired t-tests of squared errors over events and over blocks, and by "
-            f"{counted(options.permutations, 'random sign flip')} of blocks, corrected within participant and network"
+            f"{counted(options.permutations, 'random sign flip')} of blocks, corrected within recording and network"
             f"{cite('benjamini1995')}.",
             "Ω, the share of the model's score that simple features account for, is 1 − (R² of both − R² of simple "
-            "features) / R² of the model, limited to 0–100 %, per participant.",
+            "features) / R² of the model, limited to 0–100 %, from means over participants.",
         ),
-    ]  # fmt: skip
+    ]
     return [MethodsPart(title, tuple(said)) for title, *said in parts]
+
+
+def _folds(study: StudyConfig, options: DeconstructSection) -> str:
+    """How folds were made, in one sentence."""
+    if options.split_by == "rows":
+        return (
+            f"Outer folds were {options.n_folds} contiguous blocks of events, with "
+            f"{counted(study.readout.gap_events, 'event')} left out of training on either side."
+        )
+    if options.category:
+        return f"Every outer fold tested one story of each category ({options.category}), for half of the categories."
+    groups = {
+        "auto": "sentences (of words) or stories",
+        "story": "stories",
+        "sentence": "sentences",
+    }[options.split_by]
+    return f"Outer folds held out whole {groups}, at most {options.n_folds} folds."

@@ -18,10 +18,11 @@ from typing import TypeVar
 import numpy as np
 from scipy import special
 
-from lpact.analyses.deconstruct.rows import Rows, mean_of_finite
+from lpact.analyses.deconstruct.rows import Rows
+from lpact.math.columns import mean_of_finite
 from lpact.math.ridge import BandedGrid, BandedSubsets, Compute
 from lpact.math.types import BoolArray, FloatArray, IntArray
-from lpact.stats import benjamini_hochberg, random_signs
+from lpact.stats import benjamini_hochberg
 
 NONE, VALIDATION, BEST_OF_NETWORK, BEST_OF_UNIT = CORRECTIONS = (
     "none",
@@ -184,7 +185,7 @@ def compare(
             gains[key][:, units] = by_block / scale
     own = [np.flatnonzero(rows.deciding[u]) + u.start for u in rows.units]
     return {
-        key: Comparison(p[key], np.stack([mean_of_finite(gains[key][:, u]) for u in own]))
+        key: Comparison(p[key], np.stack([mean_of_finite(gains[key][:, u], -1) for u in own]))
         for key in choices
     }
 
@@ -209,11 +210,6 @@ def sign_p_values(gain: FloatArray, signs: FloatArray) -> FloatArray:
     reaching = (signs @ gain >= observed - slack).sum(axis=0)
     p: FloatArray = (1.0 + reaching) / (1.0 + len(signs))
     return p
-
-
-def block_signs(rng: np.random.Generator, n_draws: int, n_blocks: int) -> FloatArray:
-    """Random signs of blocks, [draws, blocks]."""
-    return random_signs(rng, (n_draws, n_blocks))
 
 
 def q_values(p: FloatArray, regions: Sequence[str]) -> FloatArray:

@@ -14,7 +14,7 @@ from lpact.analyses.base import Frames, Scope
 from lpact.analyses.deconstruct import fits, tables
 from lpact.analyses.deconstruct.config import DeconstructSection, options_of
 from lpact.analyses.deconstruct.fits import Fit, Subset, nonempty_subsets
-from lpact.analyses.deconstruct.rows import Rows, events_of, mean_of_finite, rows_of
+from lpact.analyses.deconstruct.rows import Rows, events_of, rows_of
 from lpact.analyses.deconstruct.spaces import (
     chunks_of,
     model_features,
@@ -27,8 +27,10 @@ from lpact.datasets.base import RecordingId
 from lpact.features.models import FULL
 from lpact.inputs.prepare import compute_settings
 from lpact.inputs.workspace import Workspace
+from lpact.math.columns import mean_of_finite
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray, IntArray
+from lpact.stats import random_signs
 from lpact.store import Results, frame
 
 Row = dict[str, object]
@@ -43,7 +45,9 @@ UNRELATED = (
 )  # fmt: skip
 """Parts of the configuration that no task depends on: they choose tasks, or judge results."""
 
-LADDER, OASM, UNTRAINED = FAMILIES = ("ladder", "oasm", "untrained")
+LADDER, OASM, UNTRAINED = "ladder", "oasm", "untrained"
+"""Families of comparisons."""
+
 SIMPLE, BOTH = "simple", "simple+model"
 """Pools of all simple features, and of these with the model."""
 BEYOND_SIMPLE, BEYOND_NOTHING = "model_beyond_simple", "model_beyond_nothing"
@@ -58,7 +62,7 @@ class Place:
 
     @property
     def name(self) -> str:
-        """The first recording stands for all."""
+        """The first recording, and how many share its events."""
         more = len(self.recordings) - 1
         return f"{self.dataset}/{self.recordings[0]}" + (f"+{more}" if more else "")
 
@@ -134,8 +138,7 @@ class Opened:
 
     def model(self, model: str, layer: int, context: str = FULL, draw: int = 0) -> FloatArray:
         """Features of a model on the events."""
-        first, pooling = self.rows.prepared[0], self.options.pooling
-        return model_features(self.workspace, first, model, layer, context, draw, pooling)
+        return model_features(self.workspace, self.rows.prepared[0], model, layer, context, draw)
 
     def each(self) -> Iterator[tuple[Row, slice]]:
         """Key and columns of every recording."""
@@ -146,7 +149,7 @@ class Opened:
     def deciding(self, values: FloatArray, units: slice, *, clipped: bool) -> FloatArray:
         """Mean of [..., t] over the deciding units of a recording."""
         own = values[..., units][..., self.rows.deciding[units]]
-        return mean_of_finite(np.maximum(own, 0.0) if clipped else own)
+        return mean_of_finite(np.maximum(own, 0.0) if clipped else own, -1)
 
     def summary(self, scores: FloatArray, units: slice) -> Row:
         """Mean scores of a recording's deciding units, and why there are none."""
@@ -255,7 +258,7 @@ class SubsetsJob(DeconstructJob):
     @property
     def context(self) -> str:
         """Context of the model's features."""
-        return "untrained" if self.family == UNTRAINED else FULL
+        return UNTRAINED if self.family == UNTRAINED else FULL
 
     def run(self, workspace: Workspace, results: Results) -> Frames:
         """Fit, choose and test."""
@@ -271,9 +274,7 @@ class SubsetsJob(DeconstructJob):
             )
         first = opened.rows.prepared[0]
         steady = {
-            space: space_of(space, first, workspace, options.pooling)
-            for step in self.ladder
-            for space in step
+            space: space_of(space, first, workspace) for step in self.ladder for space in step
         }
         chunks = chunks_of(first.grid, opened.events)
 
@@ -334,7 +335,7 @@ class SubsetsJob(DeconstructJob):
             else:
                 tested = own["r2"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
                 by_fold = np.repeat(tested[:, None], n_folds, axis=1)
-            scores[:, i] = np.nan_to_num(mean_of_finite(by_fold.T), nan=-np.inf)
+            scores[:, i] = np.nan_to_num(mean_of_finite(by_fold), nan=-np.inf)
         return [candidates[i] for i in scores.argmax(axis=1)]
 
 
@@ -424,7 +425,7 @@ class _Report:
             pairs[BEYOND_SIMPLE, own] = simple, both
         rng = keyed_rng(config.seed, "deconstruct signs", self.job.place.dataset, self.job.split)
         n_blocks = len(rows.block_names)
-        signs = fits.block_signs(rng, self.opened.options.permutations, n_blocks)
+        signs = random_signs(rng, (self.opened.options.permutations, n_blocks))
         made: list[Row] = []
         for (comparison, correction), found in fits.compare(self.fitted, pairs, signs).items():
             for i, (key, units) in enumerate(self.opened.each()):

@@ -34,11 +34,12 @@ from lpact.analyses.deconstruct.spaces import ladder_of, why_not
 from lpact.codes import Reason
 from lpact.config import StudyConfig
 from lpact.datasets.base import RecordingId
-from lpact.errors import InputError
+from lpact.errors import ConfigError, InputError, did_you_mean
 from lpact.features.models import FULL
 from lpact.inputs.prepare import Inspection, Prepared
 from lpact.inputs.workspace import Workspace
 from lpact.store import frame
+from lpact.wording import listed
 
 Row = dict[str, object]
 
@@ -93,6 +94,7 @@ def audit_study(
                     rows[tables.UNITS.name] += _unit_rows(prepared)
                     rows[tables.UNAVAILABLE.name] += missing
                     if key not in found:
+                        _check_features(workspace, prepared, missing)
                         found[key] = _plan(workspace, prepared, missing)
             except InputError as error:
                 if str(error) not in map(str, problems):
@@ -103,6 +105,7 @@ def audit_study(
                 place = Place(entry.name, tuple(recording for recording, _ in own))
                 n_units = sum(n for _, n in own)
                 plans.append(replace(found[key], place=place, n_units=n_units))
+    _check_network(study, [str(row["region"]) for row in rows[tables.UNITS.name]])
     made = {
         table.name: frame(table, rows[table.name])
         for table in (tables.SPLITS, tables.UNITS, tables.UNAVAILABLE)
@@ -174,9 +177,30 @@ def _missing(workspace: Workspace, prepared: Prepared) -> list[Row]:
                 Reason.CONTEXT_NOT_OFFERED,
                 f"model '{model}' offers no untrained features of stimulus '{prepared.stimulus.id}' ({where})",
             )
-        else:
-            _check_pooling(workspace, model)
     return found
+
+
+def _check_features(workspace: Workspace, prepared: Prepared, missing: Sequence[Row]) -> None:
+    """Raise `FeatureError` for features that exist and would not load."""
+    ladder = ladder_of(options_of(workspace.config), events_of(workspace.config, prepared.dataset))
+    lacking = {str(row["item"]) for row in missing}
+    for name in dict.fromkeys([*models_of(workspace.config), *also_read(ladder, workspace)]):
+        model = workspace.model(name, prepared)
+        if name not in lacking and model.ready((FULL,)):
+            model.check()
+
+
+def _check_network(study: StudyConfig, regions: Sequence[str]) -> None:
+    """Raise `ConfigError` where no unit is in the deciding network."""
+    network = options_of(study).network
+    if network and regions and network not in regions:
+        raise ConfigError(
+            f"no unit is in the network '{network}'",
+            where="option 'deconstruct.network'",
+            got=network,
+            expected=f"a region of the units: {listed(sorted({*regions}))}",
+            remedy=did_you_mean(network, {*regions}),
+        )
 
 
 def _excluded(dataset: str, inspection: Inspection) -> Row:
@@ -185,20 +209,6 @@ def _excluded(dataset: str, inspection: Inspection) -> Row:
     detail = "; ".join(f"found {f.found}, expected {f.expected}" for f in why[-1:])
     key = inspection.id.key(dataset)
     return {**key, "item": "recording", "detail": detail, "reason": inspection.reason.value}
-
-
-def _check_pooling(workspace: Workspace, model: str) -> None:
-    """Raise `InputError` where a model's words cannot be pooled over tokens as asked."""
-    pooling, read_as = options_of(workspace.config).pooling, workspace.sources[model].token_pooling
-    allowed = {"sum": ("sum",), "mean": ("mean", "sum"), "last": ("last",)}[pooling]
-    if read_as is not None and read_as not in allowed:
-        raise InputError(
-            f"the words of model '{model}' are not read as deconstruct pools them",
-            where=f"[[models]] '{model}', option 'options.pooling'",
-            got=read_as,
-            expected=" or ".join(allowed) + f", as deconstruct.pooling is '{pooling}'",
-            remedy=f'set options = {{ pooling = "{allowed[0]}" }} for the model, or change deconstruct.pooling',
-        )
 
 
 def _split_rows(study: StudyConfig, prepared: Prepared) -> list[Row]:
@@ -362,5 +372,7 @@ def work(study: StudyConfig, audit: Audit) -> dict[str, StageWork]:
             own = one * (2**spaces - 1 + (2**n_elements - 1 - n_elements) * searched)
             operations[SUBSETS] += own * times
             longest[SUBSETS] = max(longest[SUBSETS], own)
-        peak = max(peak, int(study.readout.memory_gib * 2**30))
+        n_sets, n_bands = n_pairs + plan.n_folds, sum(map(len, plan.ladder)) + 1
+        arrays = 8.0 * n * (n_sets * n_bands * n + 8 * plan.n_units)
+        peak = max(peak, int(min(arrays, study.readout.memory_gib * 2**30)))
     return {name: StageWork(operations[name], longest[name], peak) for name in (LAYERS, SUBSETS)}

@@ -14,6 +14,7 @@ from lpact.datasets.base import RecordingId
 from lpact.errors import InputError, did_you_mean
 from lpact.inputs.prepare import Prepared
 from lpact.inputs.workspace import Workspace
+from lpact.math.columns import mean_of_finite
 from lpact.math.splits import BlockedFolds
 from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.splits import Split, balanced, contiguous, grouped, shuffled
@@ -21,6 +22,8 @@ from lpact.splits import Split, balanced, contiguous, grouped, shuffled
 CONTIGUOUS, SHUFFLED = "contiguous", "shuffled"
 
 ALL_UNITS = "all"
+FEWEST_GROUPS = 5
+"""Groups from which on folds keep them together by default: signs of 4 blocks give p = 1/16 at the least."""
 
 
 def events_of(study: StudyConfig, dataset: str) -> str:
@@ -39,7 +42,7 @@ def groups_of(prepared: Prepared, options: DeconstructSection, events: str) -> l
         groups = [f"{a}/{b}" for a, b in zip(stories, sentences, strict=True)]
     else:
         groups = [str(story) for story in stories]
-    return None if how == "auto" and len({*groups}) < 3 else groups
+    return None if how == "auto" and len({*groups}) < FEWEST_GROUPS else groups
 
 
 def contiguous_split(prepared: Prepared, study: StudyConfig, events: str) -> Split:
@@ -78,8 +81,10 @@ def blocks_of(prepared: Prepared, options: DeconstructSection, events: str) -> l
 
 def same_rows(prepared: Prepared) -> tuple[object, ...]:
     """Equal for recordings whose events are the same rows of the same stimulus."""
-    grid = prepared.grid
-    return prepared.stimulus.id, grid.first_word.tobytes(), grid.stop_word.tobytes()
+    grid, weights = prepared.grid, prepared.grid.weights
+    own = () if weights is None else (weights.data, weights.indices, weights.indptr)
+    arrays = (grid.first_word, grid.stop_word, *own)
+    return prepared.stimulus.id, grid.fir_delays, *(values.tobytes() for values in arrays)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,16 +127,8 @@ class Rows:
         Undefined values are left out; ``clipped``: values below 0 count as 0.
         """
         values = np.maximum(values, 0.0) if clipped else values
-        own = [mean_of_finite(values[..., u][..., self.deciding[u]]) for u in self.units]
-        return mean_of_finite(np.stack(own, axis=-1))
-
-
-def mean_of_finite(values: FloatArray) -> FloatArray:
-    """Mean of the finite values along the last axis; NaN without any."""
-    finite = np.isfinite(values)
-    total = np.where(finite, values, 0.0).sum(axis=-1)
-    count = finite.sum(axis=-1)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+        own = [mean_of_finite(values[..., u][..., self.deciding[u]], -1) for u in self.units]
+        return mean_of_finite(np.stack(own, axis=-1), -1)
 
 
 def rows_of(

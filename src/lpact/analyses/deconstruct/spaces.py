@@ -1,7 +1,7 @@
 """Feature spaces: position and length, autocorrelated sequences, and what models give, on the events of a recording.
 
 ``SP`` is one-hot in the position of the sentence within its story (passage), ``SL`` the number of words in the
-sentence, ``WP`` the position of the word in its sentence (a linear ramp beside a one-hot position that is smoothed by a
+sentence, ``WP`` the position of the word in its sentence (a linear ramp, and a one-hot position that is smoothed by a
 Gaussian of one word).
 
 OASM (orthogonal autocorrelated sequences) is the identity matrix over events, smoothed along its rows within each chunk
@@ -109,11 +109,11 @@ def model_of(name: str, models: Sequence[LanguageModelConfig]) -> tuple[str, str
     return (model, FULL, layers[model]) if model == name else (model, STATIC, 0)
 
 
-def space_of(name: str, prepared: Prepared, workspace: Workspace, pooling: str) -> FloatArray:
+def space_of(name: str, prepared: Prepared, workspace: Workspace) -> FloatArray:
     """A feature space on the events, [n_events, p]."""
     model, context, layer = model_of(name, workspace.config.models)
     if model:
-        return model_features(workspace, prepared, model, layer, context, 0, pooling)
+        return model_features(workspace, prepared, model, layer, context)
     if name in SIMPLE:
         return _simple(name, prepared)
     values = NUISANCE[name](prepared.stimulus, workspace.config.nuisance)
@@ -128,12 +128,12 @@ def model_features(
     model: str,
     layer: int,
     context: str,
-    draw: int,
-    pooling: str,
+    draw: int = 0,
 ) -> FloatArray:
     """A model's features on the events, [n_events, p].
 
-    Tokens are pooled over each event; features that were not read from tokens follow the grid of the dataset.
+    The tokens of an event are pooled as the model reads those of a word; features that were not read from tokens
+    follow the grid of the dataset.
     """
     on_grid, source = workspace.model(model, prepared), workspace.sources[model]
     grid, read_as = prepared.grid, source.token_pooling
@@ -144,13 +144,12 @@ def model_features(
     if read_as is None:
         return on_grid.load(layer, context, draw)
     values = on_grid.words(layer, context, draw)
-    if pooling != "mean" or (grid.stop_word - grid.first_word == 1).all():
-        return replace(grid, pooling=pooling).pool(values)  # type: ignore[arg-type]
+    if read_as != "mean" or (grid.stop_word - grid.first_word == 1).all():
+        return replace(grid, pooling=read_as).pool(values)  # type: ignore[arg-type]
     # Over tokens, not over the means of words.
-    counts = source.token_counts(model, prepared.stimulus).astype(np.float64)
-    totals = values if read_as == "sum" else values * counts[:, None]
+    counts = source.token_counts(model, prepared.stimulus).astype(np.float64)[:, None]
     of_events = replace(grid, pooling="sum")
-    return np.asarray(of_events.pool(totals) / of_events.pool(counts[:, None]))
+    return np.asarray(of_events.pool(values * counts) / of_events.pool(counts))
 
 
 def _simple(name: str, prepared: Prepared) -> FloatArray:

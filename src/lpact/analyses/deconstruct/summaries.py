@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,8 +26,10 @@ from lpact.analyses.deconstruct.jobs import (
     SIMPLE,
     number,
 )
-from lpact.analyses.deconstruct.rows import ALL_UNITS, CONTIGUOUS, SHUFFLED, mean_of_finite
+from lpact.analyses.deconstruct.rows import ALL_UNITS, CONTIGUOUS, SHUFFLED
 from lpact.codes import Reason
+from lpact.features.models import FULL
+from lpact.math.columns import mean_of_finite
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import BoolArray, FloatArray
 from lpact.stats import one_sample_p_value, sign_flip_p_value
@@ -51,7 +53,7 @@ class Means(NamedTuple):
 
 def means(scores: Sequence[float | None], members: BoolArray) -> Means:
     """Mean R² over some units."""
-    values = np.array([np.nan if own is None else own for own in scores])[members]
+    values = _numbers(scores)[members]
     clipped = mean_of_finite(np.maximum(values, 0.0))
     return Means(float(clipped), float(mean_of_finite(values)), int(members.sum()))
 
@@ -193,11 +195,10 @@ def _numbers(values: Iterable[float | None]) -> FloatArray:
 
 def split_contrast(frames: Tables) -> pl.DataFrame:
     """Layer scores under both splits, mean over participants, and how they agree."""
-    layers, scores = frames[tables.LAYERS.name].filter(context="full"), frames[tables.SCORES.name]
+    layers, scores = frames[tables.LAYERS.name].filter(context=FULL), frames[tables.SCORES.name]
     by, made = ["dataset", "stimulus", "model"], []
     for place, own in layers.group_by(by, maintain_order=True):
-        within = own.group_by("split", "layer", "subject").agg(pl.col("r2").mean())
-        of_layer = within.group_by("split", "layer").agg(pl.col("r2").mean())
+        of_layer = mean_of_subjects(own, "r2", "split", "layer")
         both = of_layer.pivot(on="split", index="layer", values="r2").sort("layer")
         found = {
             kind: _numbers(both[kind].to_list()) if kind in both.columns else np.empty(0)
@@ -239,9 +240,11 @@ class Gain(NamedTuple):
 def gain_of(tests: pl.DataFrame, seed: int) -> Gain:
     """The gain of one comparison: rows are recordings of one dataset, stimulus and model."""
     long = tests.select("subject", "block", "gain").explode("block", "gain").drop_nulls("gain")
-    within = long.group_by("subject", "block").agg(pl.col("gain").mean())
-    of_blocks = within.group_by("block").agg(pl.col("gain").mean()).sort("block")["gain"].to_numpy()
-    of_subjects = within.group_by("subject").agg(pl.col("gain").mean()).sort("subject")
+    blocks = mean_of_subjects(long, "gain", "block").sort("block")
+    of_blocks = blocks["gain"].to_numpy()
+    within = long.group_by("subject", "block", maintain_order=True).agg(pl.col("gain").mean())
+    of_subjects = within.group_by("subject", maintain_order=True).agg(pl.col("gain").mean())
+    of_subjects = of_subjects.sort("subject")
     values = of_subjects["gain"].to_numpy()
     return Gain(
         tuple(of_subjects["subject"]),
@@ -262,42 +265,48 @@ def gains(
     return gain_of(nothing, seed), gain_of(simple, seed)
 
 
+def mean_of_subjects(found: pl.DataFrame, column: str, *by: str) -> pl.DataFrame:
+    """Mean over participants of the mean over their rows; sums are always in the order of the rows."""
+    within = found.group_by(*by, "subject", maintain_order=True).agg(pl.col(column).mean())
+    return within.group_by(*by, maintain_order=True).agg(pl.col(column).mean())
+
+
 def over_subjects(found: pl.DataFrame, column: str) -> float | None:
     """Mean over participants of the mean over their recordings."""
-    by_subject = found.group_by("subject").agg(pl.col(column).mean())
-    value = by_subject[column].mean()
+    value = mean_of_subjects(found.with_columns(all=pl.lit(0)), column, "all")[column].mean()
     return None if value is None else float(value)  # type: ignore[arg-type]
 
 
-def claims(frames: Tables, options: DeconstructSection, seed: int, words: str) -> pl.DataFrame:
-    """One verdict per dataset, stimulus and model; ``words`` names the simple features."""
+def claims(
+    frames: Tables, options: DeconstructSection, seed: int, words: Callable[[str], str]
+) -> pl.DataFrame:
+    """One verdict per dataset, stimulus and model; ``words`` names the simple features of a dataset."""
     network, accounted = deciding_network(options), frames[tables.ACCOUNTED.name]
     scores, tests = frames[tables.SCORES.name], frames[tables.TESTS.name]
-    layers = frames[tables.LAYERS.name].filter(context="full")
+    layers = frames[tables.LAYERS.name].filter(context=FULL)
     made = []
     by = ["dataset", "stimulus", "model"]
     for values in layers.select(by).unique(maintain_order=True).iter_rows():
         place = dict(zip(by, values, strict=True))
         own = accounted.filter(network=network, correction=options.correction, **place)
-        row: Row = {**place, "correction": options.correction}
-        row |= {
-            name: over_subjects(own, name)
-            for name in ("model_r2", "simple_r2", "both_r2", "accounted_for", "own")
+        row: Row = {
+            **place,
+            "correction": options.correction,
+            "optimistic": bool(own["optimistic"].any()),
         }
-        plain = scores.filter(correction=NONE, **place)
-        chosen = plain.filter(family=LADDER, split=CONTIGUOUS)["chosen"].explode()
+        row |= {name: over_subjects(own, name) for name in ("model_r2", "simple_r2", "both_r2")}
+        alone = scores.filter(correction=NONE, features=place["model"], **place)
+        chosen = alone.filter(family=LADDER, split=CONTIGUOUS)["chosen"].explode().drop_nulls()
+        counted = sorted(chosen.unique().to_list(), key=lambda c: (-(chosen == c).sum(), c))
+        oasm = scores.filter(correction=NONE, features="OASM", **place)
         row |= {
-            "layer": ", ".join(chosen.value_counts(sort=True)[:, 0].cast(pl.String)[:3]),
+            "layer": ", ".join(counted[:3]),
             "n_subjects": own["subject"].n_unique(),
-            "n_units": int(own["n_units"].sum()),
-            "shuffled_r2": over_subjects(
-                plain.filter(family=OASM, split=SHUFFLED, features=place["model"]), "r2"
-            ),
-            "oasm_r2": over_subjects(
-                plain.filter(family=OASM, split=SHUFFLED, features="OASM"), "r2"
-            ),
+            "n_units": int(own.group_by("subject").agg(pl.col("n_units").max())["n_units"].sum()),
+            "shuffled_r2": over_subjects(alone.filter(family=OASM, split=SHUFFLED), "r2"),
+            "oasm_r2": over_subjects(oasm.filter(family=OASM, split=SHUFFLED), "r2"),
         }
-        made.append(row | _verdict(row, tests, place, options, seed, words))
+        made.append(row | _verdict(row, tests, place, options, seed, words(place["dataset"])))
     return frame(tables.CLAIMS, made)
 
 
@@ -309,22 +318,32 @@ def _verdict(
     seed: int,
     words: str,
 ) -> Row:
-    """P-values, gates, label and reason of a claim."""
-    if row["accounted_for"] is None:
+    """Share, p-values, gates, label and reason of a claim; a model that predicts nothing has no share."""
+    found: Row = dict.fromkeys(("accounted_for", "own", "p_predicts", "p_own"))
+    found |= {"predicts": False, "adds": False, "label": UNKNOWN}
+    if row["model_r2"] is None:
         said = "Simple features or scores are missing; the table deconstruct/unavailable says why."
-        gates = {"p_predicts": None, "p_own": None, "predicts": False, "adds": False}
-        return {**gates, "label": UNKNOWN, "reason": said}
+        return {**found, "reason": said}
     nothing, simple = gains(tests, place, options.correction, seed)
+    least = 0.5 ** len(nothing.of_blocks)
+    if least > options.alpha:
+        n = len(nothing.of_blocks)
+        said = (
+            f"With {n} held-out blocks no p-value can be below {least:.3g}: too few for a verdict."
+        )
+        return {**found, "reason": said}
     predicts, adds = (own.p_value <= options.alpha for own in (nothing, simple))
-    label = NOTHING if not predicts else ADDS if adds else ACCOUNTED_FOR
-    return {
+    found |= {
         "p_predicts": number(nothing.p_value),
         "p_own": number(simple.p_value),
         "predicts": predicts,
         "adds": adds,
-        "label": label,
-        "reason": sentence(row, label, words),
+        "label": NOTHING if not predicts else ADDS if adds else ACCOUNTED_FOR,
     }
+    if predicts:
+        share = omega(row["model_r2"], row["simple_r2"], row["both_r2"])
+        found |= {"accounted_for": share, "own": 100.0 - share}
+    return {**found, "reason": sentence({**row, **found}, found["label"], words)}
 
 
 def sentence(row: Mapping[str, Any], label: str, words: str) -> str:
@@ -338,4 +357,4 @@ def sentence(row: Mapping[str, Any], label: str, words: str) -> str:
         f"{row['accounted_for']:.0f} % of this model's score is accounted for by {words}; "
         f"{row['own']:.0f} % is its own, under contiguous splits"
     )
-    return said + ("." if label == ADDS else ", which may be chance.")
+    return f"{said}." if label == ADDS else f"{said}, and that may be chance."

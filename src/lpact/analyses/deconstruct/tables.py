@@ -92,7 +92,7 @@ SCORES = _WORDS.table("""
     key: recording split family model draw correction features
 
     stimulus split family draw correction features
-    step    int  Place of the step on the ladder that the row stands for, from 0; −1 for a plain subset.
+    step    int  Index of the ladder step, from 0; −1 for a plain subset.
     r2 r2_raw optimistic scores
     chosen  list[str]  Layer (and width of the OASM filter) used in each outer fold.
     reason
@@ -179,10 +179,11 @@ CLAIMS = _WORDS.table("""
     layer          str     Layers that were chosen, most frequent first.
     n_subjects     int     Participants.
     n_units        int     Deciding units of all participants.
+    optimistic     bool    Whether a layer or sub-model was chosen by test scores.
     model_r2       float?  Score of the model alone, mean over participants.
     simple_r2      float?  Score of the simple features.
     both_r2        float?  Score of simple features and model together.
-    accounted_for  float?  Share of the model's score that simple features account for, in percent.
+    accounted_for  float?  Ω of these scores, in percent; null where the model predicts nothing.
     own            float?  100 − accounted_for.
     p_predicts     float?  That the model predicts nothing beyond the training mean.
     p_own          float?  That the model adds nothing to the simple features.

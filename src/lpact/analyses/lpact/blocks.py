@@ -156,7 +156,7 @@ def _ingredients(audit: Audit) -> Block:
 
 
 def _correlations(audit: Audit) -> Block:
-    """Pairs of mechanisms that go together: stripping cannot tell nearly collinear ones apart."""
+    """Nearly collinear pairs of mechanisms, which stripping cannot separate."""
     notable = [
         r
         for r in _rows(audit, audit_tables.MECHANISM_CORRELATIONS)
@@ -310,7 +310,7 @@ def _claims(config: LPactConfig) -> Block:
 
 
 def result_blocks(material: Material) -> list[Block]:
-    """Whether the assay could have said yes: one row per positive control."""
+    """Whether the assay could have detected an effect: one row per positive control."""
     from lpact.analyses.lpact.assays.lines import findings
 
     title = "Can the assay detect anything? Positive controls"

@@ -316,9 +316,9 @@ def _planted(tables: Tables, snr: float | None) -> str:
         return f"A small simulated study without any signal passes every gate {where}: these gates cannot be trusted."
     asked, found = profiles(whole, IMPLANTED), profiles(passing, IMPLANTED)
     if not asked:
-        return "No planted signal could be judged, so that it is not known what the assay could have seen."
+        return "No planted signal could be tested, so the sensitivity of the assay is unknown."
     ratio = "" if snr is None else f" (signal-to-noise ratio {snr:g})"
-    planted = f"In a small simulated study that is not this one{ratio}, a planted signal"
+    planted = f"In a separate small simulated study{ratio}, a planted signal"
     missed = [words for words in asked if words not in found]
     if not missed:
         return (
@@ -326,7 +326,5 @@ def _planted(tables: Tables, snr: float | None) -> str:
             "say yes, which says nothing of how often they would on these recordings."
         )
     if found:
-        return f"{planted} passes every gate {found[0]}, but not {missed[0]}: there, a negative verdict says little."
-    return (
-        f"{planted} does not pass every gate with these settings: a negative verdict says little."
-    )
+        return f"{planted} passes every gate {found[0]}, but not {missed[0]}: a negative verdict is weak evidence there."
+    return f"{planted} does not pass every gate with these settings: a negative verdict is weak evidence."

@@ -403,7 +403,7 @@ class Bids(FolderDataset[BidsOptions, BidsFiles]):
         if unknown := int(np.isnan(length_s).sum()):
             findings.note(
                 "duration",
-                Reason.SOURCE_ROWS_MENDED,
+                Reason.SOURCE_VALUES_CORRECTED,
                 f"{unknown} word(s) without a duration",
                 "a duration for every word",
                 "nothing to do: such a word ends where it begins",

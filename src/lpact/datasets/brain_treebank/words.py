@@ -64,7 +64,7 @@ def read_words(path: Path, movie: str, findings: Findings) -> pl.DataFrame:
     if wrong.size:
         found = f"{wrong.size} words without an end, or with one before the start; first: line {wrong[0] + 2}"
         remedy = "nothing to do: these words end where they begin"
-        findings.note("end", Reason.SOURCE_ROWS_MENDED, found, "end ≥ start", remedy)
+        findings.note("end", Reason.SOURCE_VALUES_CORRECTED, found, "end ≥ start", remedy)
     order = kept[np.argsort(onset_s[kept], kind="stable")]
     falling = np.flatnonzero(np.diff(onset_s[kept]) < 0)
     if falling.size:
@@ -79,7 +79,7 @@ def read_words(path: Path, movie: str, findings: Findings) -> pl.DataFrame:
         found = f"overlapping speakers interrupt sentences {n_interrupted} times"
         remedy = "nothing to do: each part is a sentence"
         expected = "one sentence after the other"
-        findings.note("sentence", Reason.SOURCE_ROWS_MENDED, found, expected, remedy)
+        findings.note("sentence", Reason.SOURCE_VALUES_CORRECTED, found, expected, remedy)
     columns: dict[str, Any] = {
         "source_row": order,
         "space_after": ["no" if glued else "yes" for glued in _glued(table, sentence, order)],
@@ -290,7 +290,7 @@ def _note_moved(path: Path, moved_s: FloatArray, findings: Findings) -> None:
         )
     findings.note(
         "words",
-        Reason.SOURCE_ROWS_MENDED,
+        Reason.SOURCE_VALUES_CORRECTED,
         f"{np.count_nonzero(moved_s)} words before the previous one by jitter of the triggers, "
         f"by {1000 * most_s:.2f} ms at most",
         "words in the order of the film",

@@ -262,7 +262,9 @@ class MegMasc(FolderDataset[MegMascOptions, str]):
         if spellings:
             found = f"the story is written {', '.join(map(repr, spellings))}"
             remedy = "nothing to do: names of stories are compared in lower case"
-            words.findings.note("story", Reason.SOURCE_ROWS_MENDED, found, f"'{story}'", remedy)
+            words.findings.note(
+                "story", Reason.SOURCE_VALUES_CORRECTED, found, f"'{story}'", remedy
+            )
         for recording_id, problem in problems.items():
             words.findings.note(
                 str(recording_id),

@@ -15,7 +15,7 @@ from lpact.datasets._finding import Finding
 from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
 from lpact.errors import FeatureError, did_you_mean
 from lpact.features.language.folder import Checksums
-from lpact.features.models import FULL, ModelSource
+from lpact.features.models import FULL, ModelSource, check_features
 from lpact.math.types import FloatArray
 from lpact.registry import PluginOptions
 
@@ -25,6 +25,10 @@ MATRIX_ENDINGS = (".npy", ".csv", ".tsv", ".parquet")
 
 class UserFiles(ModelSource):
     """A source that reads the file or folder named in ``[run.models]``."""
+
+    def check(self, key: FeatureKey, stimulus: Stimulus) -> None:
+        """Read the features, and compare them with the words."""
+        check_features(self.load(key, stimulus), key, stimulus, where=str(self.path(key.model)))
 
     def path(self, model: str) -> Path:
         """The file or folder; raises `FeatureError` where there is none."""
@@ -58,6 +62,12 @@ class UserFiles(ModelSource):
         return [SourceFile(p.name, p.stat().st_size, sums[p], str(p.name)) for p in found]
 
 
+def _state(path: Path) -> tuple[Path, int, int]:
+    """A file as it is now: what was read of it before is not used again after a change."""
+    now = path.stat()
+    return path, now.st_mtime_ns, now.st_size
+
+
 class WordVectorsOptions(PluginOptions):
     """How words find their vectors."""
 
@@ -83,7 +93,7 @@ class WordVectors(UserFiles):
     def load(self, key: FeatureKey, stimulus: Stimulus) -> FloatArray:
         """Return the vector of every word, [n_words, columns]."""
         path, words = self.path(key.model), stimulus.words["word"].to_list()
-        vectors, missing = _looked_up(path, tuple(words))
+        vectors, missing = _looked_up(_state(path), tuple(words))
         if missing and cast(WordVectorsOptions, self.options).missing == "error":
             raise FeatureError(
                 f"{len(missing)} words of {len({*words})} have no vector",
@@ -99,10 +109,11 @@ class WordVectors(UserFiles):
         if not stimulus.has_text or self.absent(model):
             return []
         path, words = self.path(model), stimulus.words["word"].to_list()
-        _, missing = _looked_up(path, tuple(words))
+        _, missing = _looked_up(_state(path), tuple(words))
         if not missing:
             return []
-        n_rows = sum(word in missing for word in words)
+        lacking = {*missing}
+        n_rows = sum(word in lacking for word in words)
         shown = ", ".join(repr(word) for word in missing[:SHOWN])
         return [
             Finding(
@@ -125,8 +136,24 @@ def _spellings(word: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4)
-def _looked_up(path: Path, words: tuple[str, ...]) -> tuple[FloatArray, tuple[str, ...]]:
+def _looked_up(
+    state: tuple[Path, int, int], words: tuple[str, ...]
+) -> tuple[FloatArray, tuple[str, ...]]:
     """Vectors of the words [n, d], and the words without one. The file is read line by line."""
+    path = state[0]
+    try:
+        return _vectors(path, words)
+    except (OSError, UnicodeDecodeError) as error:
+        raise FeatureError(
+            "the word vectors cannot be read",
+            where=str(path),
+            got=f"{type(error).__name__}: {error}",
+            expected="a text file in UTF-8, with a word and its numbers on each line",
+            remedy="name the text file, not a folder or a binary table",
+        ) from error
+
+
+def _vectors(path: Path, words: tuple[str, ...]) -> tuple[FloatArray, tuple[str, ...]]:
     spellings = {word: _spellings(word) for word in dict.fromkeys(words)}
     wanted = {own for several in spellings.values() for own in several}
     found: dict[str, FloatArray] = {}
@@ -200,7 +227,7 @@ class Matrix(UserFiles):
     def _read(self, model: str, stimulus: Stimulus) -> tuple[FloatArray, bool]:
         path = self._file(model, stimulus)
         assert path is not None, "`offers` named no features"
-        values = _matrix(path)
+        values = _matrix(_state(path))
         n_words, n_sentences = stimulus.words.height, len(stimulus.words["sentence_id"].rle())
         if len(values) not in (n_words, n_sentences):
             raise FeatureError(
@@ -214,8 +241,9 @@ class Matrix(UserFiles):
 
 
 @lru_cache(maxsize=8)
-def _matrix(path: Path) -> FloatArray:
+def _matrix(state: tuple[Path, int, int]) -> FloatArray:
     """A matrix of numbers from a file."""
+    path = state[0]
     if path.suffix not in MATRIX_ENDINGS:
         raise FeatureError(
             "the file of a matrix has an unknown ending",
@@ -233,6 +261,8 @@ def _matrix(path: Path) -> FloatArray:
             separator = "\t" if path.suffix == ".tsv" else ","
             values = pl.read_csv(path, separator=separator, glob=False).to_numpy()
         made = np.asarray(values, dtype=np.float64)
+        if made.ndim != 2:
+            raise ValueError(f"shape {made.shape}")
     except (OSError, ValueError, TypeError, pl.exceptions.PolarsError) as error:
         raise FeatureError(
             "the matrix cannot be read",

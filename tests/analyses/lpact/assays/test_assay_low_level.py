@@ -350,7 +350,11 @@ def test_word_rate_is_seen_on_words_and_on_sentences() -> None:
     assert rows["word_rate", "100-300 ms"]["gate_pass"]
     for window in ("0-100 ms", "250-500 ms"):
         row = rows["word_rate", window]
-        assert (row["reason"], row["value"], row["gate_pass"]) == ("window_not_held", None, False)
+        assert (row["reason"], row["value"], row["gate_pass"]) == (
+            "no_samples_in_window",
+            None,
+            False,
+        )
 
 
 def test_what_cannot_be_shifted_or_is_too_short_says_so() -> None:
@@ -367,7 +371,7 @@ def test_what_cannot_be_shifted_or_is_too_short_says_so() -> None:
         assert onset["p"].is_null().to_list() == [reason != "ok"]
     slow = study(assay={"onset_windows_ms": ((0.0, 30.0), (0.0, 40.0))})
     found = assay(recording, stimulus, slow)[LOW].filter(target="word_onset")
-    assert found["reason"].to_list() == ["window_not_held", "ok"]  # 1.5 and 2 samples at 50 Hz
+    assert found["reason"].to_list() == ["no_samples_in_window", "ok"]  # 1.5 and 2 samples at 50 Hz
 
 
 SEEDS = 100
@@ -490,7 +494,7 @@ def test_every_recording_has_its_rows_and_reasons(built_in) -> None:
     assert rows.height == 3 * 6
     assert set(rows["reason"]) == set(unused["reason"]) == {"too_few_events"}
     scanner = tables[LOW_LEVEL.name].filter(dataset="scanner", target="word_onset")
-    assert set(scanner["reason"]) == {"window_not_held"}
+    assert set(scanner["reason"]) == {"no_samples_in_window"}
     assert set(scanner["kind"]) == {"trs"}
 
 

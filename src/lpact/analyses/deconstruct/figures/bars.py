@@ -50,7 +50,9 @@ def accounted_for(material: Material) -> Drawing | str:
     dots = common.of_subjects(shares, *PLACE, value="accounted_for")
     dots = dots.join(claims.select(*PLACE, "lane"), on=PLACE, maintain_order="left")
     text = "{dataset}, {model}: {accounted_for:1} % accounted for by simple features"
-    simple = with_marks(known, f"{text}, mean over {{n_subjects:participant}}", "accounted_for")
+    simple = with_marks(
+        known, f"{text}, from means over {{n_subjects:participant}}", "accounted_for"
+    )
     own = with_marks(known, "{dataset}, {model}: {own:1} % the model's own", "own")
     text = "{dataset}, {model}, participant {subject}: {value:1} % accounted for"
     dots = with_marks(dots, text, "value")

@@ -212,11 +212,11 @@ def _sentence(arm: str, quantity: str, value: float | None, decision: Mapping[st
         return f"{_MEANING[quantity]}: {number(value)}."
     failed = words(str(decision["first_failed_gate"]))
     if decision["integrated"] and arm == IMPLANTED:
-        return "all gates pass where signal is planted: the assay can say yes."
+        return "the planted signal passes all gates."
     if decision["integrated"]:
         return "all gates pass although nothing is planted: these gates cannot be trusted."
     if arm == SHAM:
-        return f"nothing is planted and the {failed} gate says so: the assay can say no."
+        return f"without a signal, the {failed} gate fails, as it should."
     if decision["gate_profile"] == CALIBRATED:
         return (
             f"the {failed} test does not reject although signal is planted: this study is kept small, and tests need "

@@ -126,7 +126,7 @@ class WordWindows:
         It has no sign, since a unit may go down, and treats the real onsets like any others.
         """
         if self.too_short[window]:
-            return Reason.WINDOW_NOT_HELD
+            return Reason.NO_SAMPLES_IN_WINDOW
         if self.words.size < FEWEST_EVENTS:
             return Reason.TOO_FEW_EVENTS
         if not self.shiftable:
@@ -199,7 +199,7 @@ def series_rate_scores(
 ) -> Scores | Reason:
     """Word rate and the response in a window after each word; see `rate_scores`."""
     if windows.too_short[window]:
-        return Reason.WINDOW_NOT_HELD
+        return Reason.NO_SAMPLES_IN_WINDOW
     words, responses = windows.responses(window)
     if words.size < FEWEST_EVENTS:
         return Reason.TOO_FEW_EVENTS

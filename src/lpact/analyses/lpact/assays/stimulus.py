@@ -138,7 +138,7 @@ def _grid_scores(place: Place, prepared: Prepared) -> _LowLevel:
     """Word rate on the event grid; onsets cannot be shifted there."""
     config, grid = place.config, prepared.grid
     epochs = place.kind == EPOCHS
-    why = Reason.NOT_CONTINUOUS if epochs else Reason.WINDOW_NOT_HELD
+    why = Reason.NOT_CONTINUOUS if epochs else Reason.NO_SAMPLES_IN_WINDOW
     scores: dict[tuple[str, str], Scores | Reason] = {
         (ONSET, name): why for name in place.windows[ONSET]
     }
@@ -147,7 +147,7 @@ def _grid_scores(place: Place, prepared: Prepared) -> _LowLevel:
         if epochs:
             first_ms, stop_ms = config.assay.onset_windows_ms[number]
             lags = [i for i, lag_ms in enumerate(grid.lags_ms) if first_ms <= lag_ms < stop_ms]
-        scores[RATE, name] = Reason.WINDOW_NOT_HELD
+        scores[RATE, name] = Reason.NO_SAMPLES_IN_WINDOW
         if lags:
             responses = grid.responses[lags].mean(axis=0)
             response_s = MIN_SHIFT_S if epochs else HAEMODYNAMIC_S

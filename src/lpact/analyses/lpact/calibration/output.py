@@ -184,7 +184,7 @@ def _rates(truth_name: str, trials: pl.DataFrame) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Promise:
-    """One thing that the calibrated profile promises, and whether the reference bears it out."""
+    """One thing that the calibrated profile promises, and whether the reference confirms it."""
 
     kept: bool
     sentence: str

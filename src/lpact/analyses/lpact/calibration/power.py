@@ -374,7 +374,7 @@ def check_same_study(run: StoredRun, config: Mapping[str, Any]) -> None:
     for what, own in named(config).items():
         if own != made[what]:
             raise RunError(
-                "the run is one of another study",
+                "the run belongs to another study",
                 where=str(run.root),
                 got=f"{what}: {made[what]}",
                 expected=f"{what}: {own}",

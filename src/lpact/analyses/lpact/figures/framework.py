@@ -26,7 +26,7 @@ _ABOUT: dict[str, tuple[str, str]] = {
     "S": (GATE_NAMES["S"], "each control on its own, at both levels"),
     "R": (GATE_NAMES["R"], "pattern over units as in the brain"),
     "M": (GATE_NAMES["M"], "stripping costs the right units most"),
-    "T": (GATE_NAMES["T"], "a fair part of what brains share"),
+    "T": (GATE_NAMES["T"], "a minimum fraction of the ceiling"),
     "Rep": (GATE_NAMES["Rep"], "holds in enough subject-runs"),
     INTEGRATED: ("integrated", "all six; tests: corrected over claims"),
 }

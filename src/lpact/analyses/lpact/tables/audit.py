@@ -207,7 +207,7 @@ ACOUSTIC_PROXIES = _VOCABULARY.table("""
     diagnostic       bool  Whether it can serve as a diagnostic only.
     reason
     label            str   What it must be called wherever it is shown.
-    recommended_use  str   What it is good for, and what not.
+    recommended_use  str   Recommended use, and its limits.
     detail           str   What it would be made from, or why it cannot be.
 """)
 
