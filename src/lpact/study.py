@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
+from lpact.analyses import DEFAULT
 from lpact.analyses.base import Analysis, Material, analyses_of, decided
 from lpact.analyses.explanation import Claim, Conclusion, Value
 from lpact.config import (
@@ -28,7 +29,6 @@ from lpact.config import (
     study_from_values,
     with_paths,
 )
-from lpact.analyses import DEFAULT
 from lpact.errors import (
     ConfigError,
     LPactError,

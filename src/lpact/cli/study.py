@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lpact.analyses import DEFAULT
 from lpact.cli._options import (
     MOST_WORKERS,
     Models,
@@ -28,7 +29,6 @@ from lpact.cli._results import show_places, show_results
 from lpact.cli._terminal import heading, say, show_blocks, show_table
 from lpact.cli.datasets import source_lines
 from lpact.cli.read import add_report
-from lpact.analyses import DEFAULT
 from lpact.wording import MISSING, about, counted, duration, size
 
 if TYPE_CHECKING:

@@ -27,11 +27,11 @@ from lpact.analyses.deconstruct.fits import (
     sign_p_values,
 )
 from lpact.analyses.deconstruct.rows import Rows
-from lpact.math.columns import mean_of_finite
-from lpact.stats import random_signs
 from lpact.analyses.deconstruct.summaries import omega
+from lpact.math.columns import mean_of_finite
 from lpact.math.ridge import BandedGrid, Compute
 from lpact.splits import grouped, shuffled
+from lpact.stats import random_signs
 
 ALPHAS = (0.3, 5.0, 80.0, 2000.0)
 N_BLOCKS, PER_BLOCK = 12, 4

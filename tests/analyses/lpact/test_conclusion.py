@@ -351,9 +351,7 @@ def test_nothing_to_explain():
     assert failures == "No claim fails a gate under the point rules and as tests."
 
 
-ELSEWHERE = (
-    "In a small simulated study that is not this one (signal-to-noise ratio 1.5), a planted signal "
-)
+ELSEWHERE = "In a separate small simulated study (signal-to-noise ratio 1.5), a planted signal "
 
 
 @pytest.mark.parametrize(

@@ -211,14 +211,14 @@ def _gate(
     few = "" if several else f"; not decisive with {counted(len(gain.subjects), 'participant')}"
     criteria = (
         Criterion(
-            "p_over_blocks", f"Mean gain in R² {gain.of_blocks.mean():.3g} over {against} in held-out blocks; p-value of "
-            "sign flips.",
+            "p_over_blocks", f"Mean gain in R² {gain.of_blocks.mean():.3g} over {against} in held-out blocks; "
+            "p-value of sign flips.",
             gain.p_blocks, "<=", alpha, gain.p_blocks <= alpha, len(gain.of_blocks), against,
             distributions=(blocks,),
         ),
         Criterion(
-            "p_over_participants", f"Mean gain in R² {gain.of_subjects.mean():.3g} over {against} in participants; p-value "
-            f"of a t-test{few}.",
+            "p_over_participants", f"Mean gain in R² {gain.of_subjects.mean():.3g} over {against} in "
+            f"participants; p-value of a t-test{few}.",
             gain.p_subjects, "<=", alpha, gain.p_subjects <= alpha, len(gain.subjects), against,
             decisive=several, distributions=(subjects,),
         ),

@@ -326,5 +326,5 @@ def _planted(tables: Tables, snr: float | None) -> str:
             "say yes, which says nothing of how often they would on these recordings."
         )
     if found:
-        return f"{planted} passes every gate {found[0]}, but not {missed[0]}: a negative verdict is weak evidence there."
+        return f"{planted} passes every gate {found[0]}, but not {missed[0]}: there, a negative verdict is weak."
     return f"{planted} does not pass every gate with these settings: a negative verdict is weak evidence."

@@ -216,7 +216,7 @@ def test_a_run_of_another_study_is_refused(run_folder, tmp_path):
     other = write_study(tmp_path / "other.toml", models=("integrated",))
     result = power(other, "--quick", "--no-progress", "--run", run_folder)
     assert result.exit_code == 2
-    assert "the run is one of another study" in result.stderr
+    assert "the run belongs to another study" in result.stderr
     assert "models: drift, integrated" in result.stderr
     named = write_study(tmp_path / "named.toml", models=MODELS, name="renamed")
     assert power(named, "--quick", "--no-progress", "--run", run_folder).exit_code == 2

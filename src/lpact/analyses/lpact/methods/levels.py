@@ -285,7 +285,7 @@ def point_rules(config: LPactConfig, tables: Tables) -> list[str]:
     methods = config.stripping.methods
     if "layer_ablation" in methods:
         never_agrees = (
-            " (layer_ablation removes the same features for every mechanism, so that it can never agree; it counts among "
+            " (layer_ablation removes the same features for every mechanism, so it can never agree; it counts among "
             f"the methods all the same: where all are possible, at most {len(methods) - 1} of {len(methods)} can)"
         )
     return [
@@ -319,8 +319,8 @@ def tests(config: LPactConfig) -> list[str]:
         "Student's t; the larger p-value counts.",
         f"Relational patterns were compared with {counted(config.relational.permutations, 'shuffled unit order')} and "
         "as many random exchanges of units with a rival's pattern. Drops were tested against those of other targets "
-        "and of random directions, and again with nuisance features in addition to the stripped ones. The fraction of the "
-        f"ceiling was tested with a bootstrap over subject-runs and units, widened for few "
+        "and of random directions, and again with nuisance features in addition to the stripped ones. The fraction of "
+        f"the ceiling was tested with a bootstrap over subject-runs and units, widened for few "
         f"subject-runs{cite('hesterberg2015')}. Replication is the partial conjunction of the subject-runs' own "
         f"p-values{cite('benjamini2008')}.",
         f"Labels were corrected one by one at a false discovery rate of {number(gates.fdr)}{cite('benjamini1995')}: "
