@@ -14,7 +14,8 @@ from lpact.analyses.lpact.figures.common import LAYER, REAL, SUBJECT_RUN, place,
 from lpact.analyses.lpact.tables.levels import BRAIN_UNIT_INDEX, CONTROL_DELTAS, UNIT_SCORES
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
-from lpact.report.layout import Layout, View, glass_brain, layout_of, views_of
+from lpact.report.layout import Layout, layout_of
+from lpact.report.maps import FORMS, PLACE_MM, PLACED, Form, notes_on, unit_map
 from lpact.report.panels import DASH, Classes, Look
 from lpact.report.values import short
 from lpact.tables import CONTEXT_KEY, RECORDING_KEY
@@ -23,43 +24,10 @@ from lpact.wording import counted, fixed
 MOST_VIEWS = 96
 MOST_MARKS, FEWEST_MARKS = 5000, 60
 """Views and units that are drawn; of more units in a view, evenly spaced ones."""
-_THINNEST = 24
-"""Pixels that a view has at least, where all units lie in one plane."""
-_PLACE = ("x_mm", "y_mm", "z_mm")
-_PLACED = pl.all_horizontal(pl.col(_PLACE).is_finite()).fill_null(value=False)
 _NEAR = ("x_near", "y_near", "z_near")
 """Coordinates rounded to 0.1 mm: units of one name that agree in these are at the same place."""
 _SITE = ("coordinate_frame", "unit", *_NEAR)
 _PANEL = ["dataset", "coordinate_frame", "model", "layer", "panel"]
-
-
-class _Form(NamedTuple):
-    """How a kind of frame is drawn: side of a view in pixels, panels per row, views of a panel, views per row."""
-
-    side: int
-    columns: int
-    n_views: int
-    across: int
-    seen: str
-    note: str
-
-
-_FORMS = {
-    Layout.SENSORS: _Form(
-        140, 6, 1, 1, "from above",
-        "Sensor frames are seen from above, the nose on top (azimuthal equidistant); the circle is level with the "
-        "origin, so units below it lie outside.",
-    ),
-    Layout.BRAIN: _Form(
-        102, 4, 4, 2, "glass brain",
-        "Brain frames are seen through the brain; left and right show the units of their own side.",
-    ),
-    Layout.NATIVE: _Form(
-        96, 2, 3, 3, "projections in mm",
-        "Where the frame is not known or is a subject's own, units are projected along the three axes, in mm; these "
-        "places cannot be compared between subjects.",
-    ),
-}  # fmt: skip
 
 
 @figure(
@@ -75,13 +43,13 @@ def make(material: Material) -> Drawing | str:
         return "level 1 has no contrast with a severe control"
     sites, index = rows_of(material), material.table(BRAIN_UNIT_INDEX.name)
     known = sites.drop_nulls("value")
-    if index.filter(_PLACED).is_empty():
+    if index.filter(PLACED).is_empty():
         return f"none of {counted(index.height, 'unit')} has coordinates"
     if known.is_empty():
         return "no unit with coordinates has a held-out score"
     ordered = sites.sort("dataset", "coordinate_frame", "model", maintain_order=True)
     found = ordered.partition_by(_PANEL, maintain_order=True)
-    n_views = np.cumsum([_FORMS[layout_of(own["coordinate_frame"][0])].n_views for own in found])
+    n_views = np.cumsum([FORMS[layout_of(own["coordinate_frame"][0])].n_views for own in found])
     kept = [own for own, n in zip(found, n_views, strict=True) if n <= MOST_VIEWS]
     most = max(FEWEST_MARKS, MOST_MARKS // int(n_views[len(kept) - 1]))
     classes, metric = panels.diverging(known["value"]), common.metric_name(material)
@@ -128,13 +96,13 @@ def rows_of(material: Material) -> pl.DataFrame:
     same name at the same place (to 0.1 mm); a random control's score is its mean over draws. ``real`` is the mean over
     the same recordings, those that have a contrast.
     """
-    units = _contrasts(material, material.table(BRAIN_UNIT_INDEX.name).filter(_PLACED))
+    units = _contrasts(material, material.table(BRAIN_UNIT_INDEX.name).filter(PLACED))
     by = ["dataset", "model", "layer", "panel", *_SITE]
     keep = pl.col("value").is_not_null()
     # Adding zero makes a negative zero a positive one.
-    near = (pl.col(place).round(1) + 0.0 for place in _PLACE)
+    near = (pl.col(place).round(1) + 0.0 for place in PLACE_MM)
     units = units.with_columns(own.alias(name) for own, name in zip(near, _NEAR, strict=True))
-    means = pl.col("value").mean(), pl.col("real").filter(keep).mean(), pl.col(_PLACE).first()
+    means = pl.col("value").mean(), pl.col("real").filter(keep).mean(), pl.col(PLACE_MM).first()
     units = _with_panels(units).sort([*by, *SUBJECT_RUN])
     within = units.group_by([*by, "subject"], maintain_order=True)
     subjects = within.agg(*means, n_recordings=keep.sum())
@@ -206,7 +174,7 @@ class _Scale(NamedTuple):
 def _dataset(sites: pl.DataFrame, scale: _Scale) -> alt.ConcatChart:
     """All panels of a dataset and coordinate frame."""
     dataset, frame = sites["dataset"][0], sites["coordinate_frame"][0]
-    form = _FORMS[layout_of(frame)]
+    form = FORMS[layout_of(frame)]
     made = sites.partition_by("model", "layer", "panel", maintain_order=True)
     subjects = int(sites["n_subjects"].max())  # type: ignore[arg-type]
     n = sites.filter(model=sites["model"][0]).height
@@ -217,63 +185,26 @@ def _dataset(sites: pl.DataFrame, scale: _Scale) -> alt.ConcatChart:
     return panels.grid(charts, form.columns, title=title, spacing=14)
 
 
-def _panel(sites: pl.DataFrame, form: _Form, scale: _Scale) -> alt.ConcatChart:
-    """One model, in all views of its frame."""
+def _panel(sites: pl.DataFrame, form: Form, scale: _Scale) -> alt.ConcatChart:
+    """One model, in all views of its frame; large differences are drawn last."""
     first, room = sites.row(0, named=True), form.across * form.side
-    places = sites.select(_PLACE).to_numpy().astype(np.float64)
-    views = views_of(first["coordinate_frame"], places)
-    pixels = form.side / max(float((view.high - view.low).max()) for view in views)
     subject = f" · subject {first['panel']}" if first["panel"] else ""
     name = f"{first['model']} · layer {first['layer']}"
     name = short(name, max(8, int(room / 5.9) - len(subject))) + subject
-    made = [_view(sites, view, pixels, scale, named=len(views) > 1) for view in views]
-    title = panels.title(name, fontSize=10, limit=room + 14, offset=6)
-    gaps = {"row": 18, "column": 12}
-    return panels.grid(made, form.across, title=title, spacing=gaps, center=True)
 
+    def triangles(units: pl.DataFrame, x: Spec, y: Spec) -> alt.Chart:
+        units = units.sort(pl.col("value").abs(), maintain_order=True, nulls_last=False)
+        units = common.marked(units, lambda row: _tooltip(row, scale.metric), "value")
+        looks = [_look(value, scale.classes) for value in units["value"]]
+        return panels.points(units, x, y, looks, thick=0.8)
 
-def _view(
-    sites: pl.DataFrame, view: View, pixels: float, scale: _Scale, *, named: bool
-) -> alt.LayerChart:
-    """One plane, at so many pixels per mm."""
-    thin = np.maximum(0.0, _THINNEST / pixels - (view.high - view.low)) / 2
-    low, high = view.low - thin, view.high + thin
-    width, height = ((high - low) * pixels).tolist()
-    small: Spec = {"labelFontSize": 9, "titleFontSize": 9, "labelFlush": False, "grid": False}
-    x, y = (
-        panels.bare(name, ends)
-        if view.axes is None
-        else panels.axis(name, f"{view.axes[i]} (mm)", ends, ticks=ends, fmt=".0f", **small)
-        for i, name in enumerate("xy")
-        for ends in [(float(low[i]), float(high[i]))]
-    )
-    layers = []
-    if view.outline:
-        # A symbol of area (2 s)² draws its path s times as large.
-        look = {"shape": view.outline, "size": (2 * pixels) ** 2, "strokeWidth": 0.8}
-        look |= {"filled": False, "stroke": "missing"}
-        layers.append(panels.layer([{"x": 0.0, "y": 0.0}], "point", look, x=x, y=y))
-    units = _units(sites, view, scale)
-    looks = [_look(value, scale.classes) for value in units["value"]]
-    layers.append(panels.points(units, x, y, looks, thick=0.8))
-    if named and view.axes is None:
-        layers.append(panels.heading(view.name, width / 2, y=-6, align="center", fontSize=9))
-    return panels.overlay(*layers, width=width, height=height)
-
-
-def _units(sites: pl.DataFrame, view: View, scale: _Scale) -> pl.DataFrame:
-    """Units of a view; large differences are drawn last."""
-    x, y = view.places.T
-    own = sites.with_columns(pl.Series("x", x), pl.Series("y", y)).filter(pl.Series(view.shown))
-    own = own.gather_every(max(1, -(-own.height // scale.most)))
-    own = own.sort(pl.col("value").abs(), maintain_order=True, nulls_last=False)
-    return common.marked(own, lambda row: _tooltip(row, scale.metric), "value")
+    return unit_map(sites, triangles, scale.most, name)
 
 
 def _tooltip(row: dict[str, Any], metric: str) -> str:
     contrast = f"real minus best control {fixed(row['value'])} ({metric})"
     subject = f", subject {row['panel']}" if row["panel"] else ""
-    at = ", ".join(f"{row[name]:.0f}" for name in _PLACE)
+    at = ", ".join(f"{row[name]:.0f}" for name in PLACE_MM)
     text = f"{row['at']}, unit {row['unit']}{subject} ({at} mm)"
     if row["value"] is None:
         return f"{text}: no finite difference"
@@ -282,8 +213,7 @@ def _tooltip(row: dict[str, Any], metric: str) -> str:
 
 
 def _caption(sites: pl.DataFrame, index: pl.DataFrame, metric: str, n_left_out: int) -> list[str]:
-    kinds = {layout_of(frame) for frame in sites["coordinate_frame"].unique()}
-    lost = index.filter(~_PLACED).height
+    lost = index.filter(~PLACED).height
     counts = {
         f"of {counted(index.height, 'unit')} of all recordings have no coordinates": lost,
         "units have no finite difference and are drawn as dashes": sites["value"].null_count(),
@@ -295,10 +225,7 @@ def _caption(sites: pl.DataFrame, index: pl.DataFrame, metric: str, n_left_out: 
         "and place (to 0.1 mm).",
         "Triangles point up where the real features are ahead and down where they are not; size and shade show the "
         "difference. Each map shows the layer with the largest mean difference of its dataset and model.",
-        *(form.note for layout, form in _FORMS.items() if layout in kinds),
-        "Outlines of the brain need nilearn: pip install 'lpact[fmri]' adds it."
-        if Layout.BRAIN in kinds and not glass_brain("top")
-        else "",
+        *notes_on(sites["coordinate_frame"].unique()),
         *(f"{n:,} {words}." for words, n in counts.items() if n),
         "Where a view has too many units, evenly spaced ones are drawn.",
     ]
