@@ -246,7 +246,7 @@ def _plugin(entry: Entry[Any]) -> str:
     names = entry.plugin.Options.model_fields
     if names:
         facts.append(f"- [options](study-file.md#{entry.name}): {listing(list(names))}")
-    summary = entry.summary[0].upper() + entry.summary[1:] + "."
+    summary = entry.summary[0].upper() + entry.summary[1:] + "." * (not entry.summary.endswith("?"))
     text = prose(entry.plugin.__doc__)
     parts = (text if text.startswith(summary[:-1]) else f"{summary}\n\n{text}", "\n".join(facts))
     return "\n\n".join(part for part in parts if part)
@@ -297,6 +297,12 @@ def codes() -> str:
     for family in ALL_CODES:
         rows = [[f"`{member.value}`", member.explanation] for member in family]
         parts += [f"## {family.__name__}", prose(family.__doc__), table(("code", "meaning"), rows)]
+    for entry in built_in(ANALYSES):
+        claims = entry.plugin.claims
+        if not {*claims.labels} <= {member.value for family in ALL_CODES for member in family}:
+            said = {**claims.labels, **claims.gate_meanings}
+            rows = [[f"`{code}`", meaning] for code, meaning in said.items()]
+            parts += [f"## Labels and gates of {entry.name}", table(("code", "meaning"), rows)]
     return page("Codes", *parts)
 
 

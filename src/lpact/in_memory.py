@@ -34,7 +34,7 @@ MODEL, DATASET = "model", "data"
 _NEAR = 0.75
 """Similarity (`difflib`) from which a column counts as misspelt: ``onset`` and ``story`` do, ``word_id`` does not."""
 
-FEATURES = "lpact.audit, argument 'features'"
+FEATURES = "argument 'features'"
 
 Options = Mapping[str, Any] | BaseModel
 Names = tuple[str, ...]
@@ -221,7 +221,7 @@ def _subjects(
     if not values:
         raise InputError(
             "there are no responses",
-            where="lpact.audit, argument 'responses'",
+            where="argument 'responses'",
             got=f"an empty {type(responses).__name__}",
             expected="responses of at least one subject",
             remedy="give an array, Responses, or a list or mapping of these",
@@ -292,7 +292,7 @@ def _check_rows(plain: Sequence[Responses], first: Responses, words: pl.DataFram
     if any(own.n_stimuli != expected for own in plain):
         raise InputError(
             "arrays do not have one row per stimulus",
-            where="lpact.audit, argument 'responses'",
+            where="argument 'responses'",
             got=", ".join(f"subject '{own.subject}': {own.n_stimuli} rows" for own in plain),
             expected=f"{expected} rows for every subject, {source}",
             remedy="mark missing rows with NaN, or name the rows: Responses.from_numpy(values, stimulus_ids=…)",
@@ -324,7 +324,7 @@ def _check_columns(words: pl.DataFrame | None) -> None:
         if name not in known and near:
             raise InputError(
                 f"the words have an unknown column '{name}'",
-                where="lpact.audit, argument 'words'",
+                where="argument 'words'",
                 got="columns " + ", ".join(columns),
                 expected="names of columns that lpact reads, or names unlike these",
                 remedy=f"did you mean '{near[0]}'? If not, rename or drop the column",
