@@ -195,7 +195,7 @@ def test_what_was_put_back_meanwhile_is_read_again(folder: Path) -> None:
     times.extend([1] * 10)
     ended = perform(Task(Reading(file, disturb), "l"), workspace, results)
     assert isinstance(ended, TaskFailure)
-    assert "again and again" in ended.what
+    assert "keep changing" in ended.what
     assert results.fault("l") is not None
 
 

@@ -136,7 +136,7 @@ def test_a_study_of_lpacts_own_plugins_has_no_such_field() -> None:
     values = copy.deepcopy(STUDY)
     values["controls"]["include"] = ["circular_shift"]
     study = lpact.load_study(values)
-    content = register(study.config, study.audit()).content
+    content = register(study.config, study.audit()).registered
     assert plugin_code(study.config) == ()
     assert "plugin_code" not in json.loads(content.model_dump_json())
 

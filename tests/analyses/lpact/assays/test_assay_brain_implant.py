@@ -67,7 +67,7 @@ def test_the_sham_passes_neither_profile(measured):
     assert whole["value"].to_list() == [0.0, 0.0]
     # Point rules of a single gate can pass by chance; its tests do not.
     assert not table.filter(gate="predictive", gate_profile=CALIBRATED)["gate_pass"].any()
-    assert "nothing is planted" in whole["interpretation"][0]
+    assert "without a signal" in whole["interpretation"][0]
 
 
 def test_only_the_signal_differs_between_the_arms():
