@@ -161,3 +161,17 @@ def test_starter_can_be_planned_as_it_is(lpact: Lpact, tmp_path: Path) -> None:
     result = lpact("plan", path)
     assert result.exit_code == 0, result.output
     assert api.load_study(path).plan().n_claims > 0
+
+
+@pytest.mark.slow
+def test_an_analysis_may_bring_a_starter_study_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = starter_text(("deconstruct",))
+    assert "simulated_passages" in text
+    assert "[controls]" not in text
+    path = tmp_path / "study.toml"
+    path.write_text(text, encoding="utf-8")
+    run = api.load_study(path).run(tmp_path / "run", progress=False)
+    assert run.claims()["label"].to_list() == ["adds_to_simple_features"]

@@ -218,6 +218,8 @@ class Analysis(Plugin, ABC):
     """Modules that its tasks need; worker processes import them while the main process audits the sources."""
     starter: ClassVar[Mapping[str, Any]] = {}
     """Values of options in the file that `lpact init` writes, where the defaults would take minutes."""
+    starter_study: ClassVar[Mapping[str, Sequence[Mapping[str, Any]]]] = {}
+    """``datasets`` and ``models`` of that file, where simulated speech does not suit the analysis."""
 
     def plugins(self, study: StudyConfig) -> Iterable[tuple[Registry[Any], str]]:
         """Plug-ins that it uses besides the shared ones: their code enters keys and manifest."""

@@ -70,9 +70,14 @@ def starter_text(analyses: Sequence[str] = ("lpact",)) -> str:
     ]
     fields = dict(SharedConfig.model_fields)
     lines += _options({n: fields.pop(n) for n in ("name", "seed")}, {"name": "first-study"})
-    lines += _datasets(fields.pop("datasets"))
-    lines += _models(fields.pop("models"))
+    chosen = [ANALYSES.get(name, where="lpact init") for name in analyses]
+    study = chosen[0].starter_study or {"datasets": EXAMPLES, "models": MODELS}
+    lines += _datasets(fields.pop("datasets"), study["datasets"])
+    lines += _models(fields.pop("models"), study["models"])
+    used = frozenset[str]().union(*(analysis.uses for analysis in chosen))
     for name, field in fields.items():
+        if name in ("controls", "mechanisms") and chosen[0].starter_study and name not in used:
+            continue
         lines += _section(name, _model_of(field), SHARED.get(name, {}))
         lines += _plugin_options(f"{name}.options", CONTROLS) if name == "controls" else []
     for name in analyses:
@@ -93,12 +98,12 @@ def _analysis(name: str) -> list[str]:
     return lines
 
 
-def _datasets(field: FieldInfo) -> list[str]:
+def _datasets(field: FieldInfo, examples: Sequence[Mapping[str, Any]]) -> list[str]:
     """The first dataset with every option explained, the others with theirs alone."""
     lines = ["", *_prose(_explained(field))]
     tables = ("preprocess", "grid", "options")
     own = {n: f for n, f in DatasetConfig.model_fields.items() if n not in tables}
-    for i, values in enumerate(EXAMPLES):
+    for i, values in enumerate(examples):
         first = i == 0
         lines += ["", "[[datasets]]", *_options(own, values, explain=first)]
         for table, fields in (
@@ -114,9 +119,9 @@ def _datasets(field: FieldInfo) -> list[str]:
     return lines
 
 
-def _models(field: FieldInfo) -> list[str]:
+def _models(field: FieldInfo, examples: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = ["", *_prose(_explained(field))]
-    for i, values in enumerate(MODELS):
+    for i, values in enumerate(examples):
         lines += ["", "[[models]]"]
         lines += _options(LanguageModelConfig.model_fields, values, explain=i == 0)
     return lines

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -56,7 +56,27 @@ class Deconstruct(Analysis):
     }
     size_options = ("deconstruct.draws", "deconstruct.oasm_sigmas")
     task_modules = ("lpact.analyses.deconstruct.jobs",)
-    starter: ClassVar[Mapping[str, Any]] = {"draws": 20}
+    starter: ClassVar[Mapping[str, Any]] = {
+        "ladder": (("SP", "SL"), ("vectors",)),
+        "category": "category",
+        "oasm_sigmas": (0.6, 1.4, 2.2, 3.0),
+        "draws": 10,
+    }
+    starter_study: ClassVar[Mapping[str, Sequence[Mapping[str, Any]]]] = {
+        "datasets": (
+            {
+                "name": "passages",
+                "reader": "simulated_passages",
+                "role": "primary",
+                "grid": {"events": "sentences", "lags_ms": (0.0,), "pooling": "sum"},
+                "options": {"n_subjects": 3, "n_units": 10, "n_categories": 12},
+            },
+        ),
+        "models": (
+            {"name": "planted", "layers": (0, 4)},
+            {"name": "vectors", "layers": (0,)},
+        ),
+    }
 
     def resolve(self, study: StudyConfig) -> Section:
         """The options; raises `ConfigError` for feature spaces and models that do not exist."""
