@@ -80,6 +80,9 @@ def test_items_come_back_as_they_went_in() -> None:
     np.testing.assert_array_equal(back.coordinates_mm, np.eye(3))  # type: ignore[arg-type]
     assert back.onset_s is None
     assert back.words is None
+    keep = DatasetConfig(name="d", reader="memory", preprocess=PreprocessConfig(missing="keep"))
+    same = read_responses(memory_dataset([made]), keep, subject="s1")
+    np.testing.assert_array_equal(same.values, made.values)
     unusable = read_responses(memory_dataset([made]), subject="s1")
     assert np.isnan(unusable.values[:, 1, 0]).all(), "a unit with a gap is unusable in that run"
     assert unusable.n_missing == 5
@@ -105,3 +108,13 @@ def test_what_is_not_there_is_named() -> None:
     with pytest.raises(InputError, match="no response at a lag of 50 ms") as error:
         read_responses(dataset, subject="01", lag_ms=50.0)
     assert error.value.expected == "one of 0, 100, 200, 300"
+
+
+def test_regions_are_means_of_their_usable_units() -> None:
+    values = np.random.default_rng(0).normal(size=(4, 3))
+    values[1, 0] = np.nan
+    made = Responses.from_numpy(values, regions=["x", "x", "y"])
+    entry = DatasetConfig(name="d", reader="memory", grid=GridConfig(units="regions"))
+    read = read_responses(memory_dataset([made]), entry, subject="01")
+    assert read.unit_ids == ("x", "y")
+    np.testing.assert_array_equal(read.values[:, 0], values[:, 1:])

@@ -119,9 +119,10 @@ class PreprocessConfig(Section):
     """
     artefact_units: Fraction = 0.1
     """An event is left out when more than this share of units has an artefact in its windows."""
-    missing: Literal["drop_units", "drop_events"] = "drop_units"
+    missing: Literal["drop_units", "drop_events", "keep"] = "drop_units"
     """What to drop where samples are not finite. `drop_units`: the unit that has them. `drop_events`: the events whose
-    windows touch them; filters then work between them.
+    windows touch them; filters then work between them. `keep`: nothing; only analyses that count trials can use such
+    recordings (`turing`, which reads all recordings this way).
     """
 
     @model_validator(mode="after")

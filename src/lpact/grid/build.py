@@ -68,11 +68,11 @@ def read_grid(
     check_stimulus(stimulus)
     check_word_onsets(recording, stimulus)
     rules = rules or PreprocessConfig()
-    gaps_allowed = rules.missing == "drop_events"
+    gaps_allowed = rules.missing != "drop_units"
     if isinstance(recording.signal, Epochs):
         usable, findings = unit_findings(recording, gaps_allowed=gaps_allowed)
         grid = _epoch_grid(recording, recording.signal, stimulus, config)
-        if gaps_allowed:
+        if rules.missing == "drop_events":
             grid = _without_gaps(grid, usable)
         return ReadGrid(grid, usable, tuple(findings))
     if lacking := stimulus.lacks("onset_s"):
@@ -125,7 +125,7 @@ def _read_responses(
 
     A response is the mean over an event's window, [n_lags, n_events, n_units].
     """
-    gaps_allowed, threshold = rules.missing == "drop_events", rules.artefact_threshold
+    gaps_allowed, threshold = rules.missing != "drop_units", rules.artefact_threshold
     scan = UnitScan(recording, gaps_allowed=gaps_allowed)
     n_lags, n_events = events.first_sample.shape
     values = np.empty((n_lags, n_events, signal.values.shape[1]))
@@ -141,7 +141,7 @@ def _read_responses(
         kept = np.asarray((beyond <= rules.artefact_units * len(usable)).all(axis=0))
         detail = f"more than {rules.artefact_units:.0%} of the units beyond {threshold:g}"
         events, values = events.without(kept, Reason.BAD_SPAN, detail), values[:, kept]
-    if gaps_allowed:
+    if rules.missing == "drop_events":
         kept = np.asarray(np.isfinite(values[..., usable]).all(axis=(0, 2)))
         detail = "values that are not finite"
         events, values = events.without(kept, Reason.MISSING_SAMPLES, detail), values[:, kept]

@@ -14,7 +14,7 @@ from lpact.config import ReadoutConfig, SharedConfig
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import Dataset, FeatureKey, RecordingId, Stimulus, Units
 from lpact.datasets.validate import check_stimulus, overlap_findings
-from lpact.errors import FeatureError
+from lpact.errors import FeatureError, RecordingError
 from lpact.features.mechanisms import (
     MECHANISMS,
     NO_LANGUAGE,
@@ -36,8 +36,18 @@ from lpact.splits import contiguous, grouped
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """One usable recording on its event grid.
+class Placed:
+    """A recording on its event grid, with what was presented."""
+
+    dataset: str
+    id: RecordingId
+    grid: EventGrid
+    stimulus: Stimulus
+
+
+@dataclass(frozen=True)
+class Prepared(Placed):
+    """One usable recording on its event grid, with predictors and folds.
 
     ``nuisance`` is [n_events, q]; ``mechanisms`` holds [n_events] for each available mechanism, in the order of the
     study file; ``folds`` are the outer blocks over the events. ``pending`` names mechanisms that a language model will
@@ -45,10 +55,6 @@ class Prepared:
     first delay, and ``delayed`` holds [n_events, n_delays] for each; without, it is empty.
     """
 
-    dataset: str
-    id: RecordingId
-    grid: EventGrid
-    stimulus: Stimulus
     nuisance: FloatArray
     mechanisms: dict[str, FloatArray]
     folds: BlockedFolds
@@ -185,8 +191,16 @@ def inspect(
     if len(usable) < len(grid.units.ids):
         responses = np.ascontiguousarray(grid.responses[..., usable])
         grid = replace(grid, responses=responses, units=grid.units.take(usable))
+    if entry.preprocess.missing == "keep" and not np.isfinite(grid.responses).all():
+        raise RecordingError(
+            "a readout cannot use missing responses",
+            where=f"{placed.where}; option 'preprocess.missing' of dataset '{name}'",
+            got=f"{int((~np.isfinite(grid.responses)).sum())} missing responses, which are kept",
+            expected="finite responses",
+            remedy='set it to "drop_events" or "drop_units"',
+        )
     if entry.grid.units == "regions":
-        grid = _average_regions(grid)
+        grid = average_regions(grid)
     seen = replace(
         seen,
         findings=(*seen.findings, *(_left_out(e, placed.where) for e in grid.exclusions)),
@@ -341,7 +355,7 @@ def _mechanism_inputs(
     return MechanismInputs(stimulus, read or NO_LANGUAGE, parse or NO_PARSE)
 
 
-def _average_regions(grid: EventGrid) -> EventGrid:
+def average_regions(grid: EventGrid) -> EventGrid:
     """Replace units by the means of their regions, in the order in which regions first appear."""
     regions = list(dict.fromkeys(grid.units.regions))
     members = [np.flatnonzero(np.array(grid.units.regions) == region) for region in regions]
@@ -361,7 +375,7 @@ KEPT_FEATURE_SETS = 8
 class ModelOnGrid:
     """A model's feature sets for one recording, pooled onto its events; the last few are kept."""
 
-    def __init__(self, model: str, source: ModelSource, prepared: Prepared) -> None:
+    def __init__(self, model: str, source: ModelSource, prepared: Placed) -> None:
         self.model = model
         self._source = source
         self._prepared = prepared

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -12,8 +13,9 @@ from lpact.datasets.base import ITEM, Dataset, RecordingId, Stimulus, Units
 from lpact.errors import InputError, did_you_mean
 from lpact.grid import EventGrid
 from lpact.grid.words import times_s
-from lpact.inputs.grid_cache import OnGrid, put_on_grid
-from lpact.math.types import FloatArray, IntArray
+from lpact.inputs.grid_cache import Place, put_on_grid
+from lpact.inputs.prepare import Placed, average_regions
+from lpact.math.types import IntArray
 from lpact.responses import Responses
 from lpact.responses.read import STIMULUS, stack_presentations
 
@@ -49,9 +51,38 @@ def read_responses(
         and a unit that is unusable in a run, are NaN there. Regions, coordinates, words and stories are kept.
     """
     entry = config or DatasetConfig(name="data", reader="memory")
+    recordings = place_recordings(dataset, entry, subject=subject, session=session)
+    return stack_recordings(recordings, entry, lag_ms)
+
+
+def place_recordings(
+    dataset: Dataset,
+    entry: DatasetConfig,
+    *,
+    subject: str,
+    session: str | None = None,
+    place: Place = put_on_grid,
+) -> list[Placed]:
+    """Read a subject's recordings on their event grids, with NaN for units that are unusable; empty ones are left out.
+
+    ``place`` puts a recording on its grid, or reads a cached one.
+    """
     ids = _recordings(dataset, subject, session)
-    read = [_read(dataset, recording_id, entry, lag_ms) for recording_id in ids]
-    found = [part for part in read if part is not None]
+    found = []
+    for recording_id in ids:
+        stimulus = dataset.stimulus(recording_id.stimulus)
+        placed = place(dataset, recording_id, stimulus, entry)
+        if placed.grid is None:
+            continue
+        grid, usable = placed.grid, list(placed.usable)
+        if entry.grid.units == "regions":
+            own = np.ascontiguousarray(grid.responses[..., usable])
+            grid = average_regions(replace(grid, responses=own, units=grid.units.take(usable)))
+        elif len(usable) < len(grid.units.ids):
+            responses = np.full_like(grid.responses, np.nan)
+            responses[..., usable] = grid.responses[..., usable]
+            grid = replace(grid, responses=responses)
+        found.append(Placed(entry.name, recording_id, grid, stimulus))
     if not found:
         raise InputError(
             "no recording has samples, units and words",
@@ -60,22 +91,34 @@ def read_responses(
             expected="at least one of each",
             remedy="check the recordings with `lpact datasets check`",
         )
-    units = _all_units([grid.units for _, grid, _ in found])
-    runs = [pl.DataFrame(values, schema=list(grid.units.ids)) for _, grid, values in found]
+    return found
+
+
+def stack_recordings(
+    recordings: Sequence[Placed], entry: DatasetConfig, lag_ms: float | None = None
+) -> Responses:
+    """Responses of one subject at a lag: events of the same stimulus in several recordings are repetitions."""
+    subject = recordings[0].id.subject
+    units = _all_units([own.grid.units for own in recordings])
+    runs = [
+        pl.DataFrame(own.grid.responses[_lag(own, lag_ms)], schema=list(own.grid.units.ids))
+        for own in recordings
+    ]
     rows = pl.concat(runs, how="diagonal").to_numpy()
     events = pl.concat(
         pl.DataFrame(
             {
-                STIMULUS: _event_ids(stimulus, grid, entry.grid),
-                "onset_s": grid.onset_s,
-                "group": stimulus.words["story_id"].gather(grid.first_word),
+                STIMULUS: event_ids(own, entry.grid),
+                "onset_s": own.grid.onset_s,
+                "group": own.stimulus.words["story_id"].gather(own.grid.first_word),
             }
         )
-        for stimulus, grid, _ in found
+        for own in recordings
     )
     values, first = stack_presentations(rows, list(events[STIMULUS]), where=f"subject '{subject}'")
     kept = events[first]
-    sessions = sorted({recording_id.session for recording_id in ids})
+    sessions = sorted({own.id.session for own in recordings})
+    timed = not any(own.stimulus.lacks("onset_s") for own in recordings)
     return Responses(
         values,
         tuple(kept[STIMULUS]),
@@ -86,13 +129,10 @@ def read_responses(
         coordinates_mm=units.coordinates_mm,
         coordinate_frame=units.coordinate_frame,
         comparable_units=units.comparable,
-        onset_s=None if any(s.lacks("onset_s") for s, *_ in found) else kept["onset_s"].to_numpy(),
+        onset_s=kept["onset_s"].to_numpy() if timed else None,
         groups=tuple(kept["group"]),
-        words=_words(found, entry.grid),
+        words=_words(recordings, entry.grid),
     )
-
-
-_Part = tuple[Stimulus, EventGrid, FloatArray]
 
 
 def _recordings(dataset: Dataset, subject: str, session: str | None) -> list[RecordingId]:
@@ -109,29 +149,20 @@ def _recordings(dataset: Dataset, subject: str, session: str | None) -> list[Rec
     return ids
 
 
-def _read(
-    dataset: Dataset, recording_id: RecordingId, entry: DatasetConfig, lag_ms: float | None
-) -> _Part | None:
-    """A recording's grid and its responses [n_events, n_units] at a lag; None for an empty recording."""
-    stimulus = dataset.stimulus(recording_id.stimulus)
-    placed: OnGrid = put_on_grid(dataset, recording_id, stimulus, entry)
-    grid = placed.grid
-    if grid is None:
-        return None
-    lag = grid.reference_lag
-    if lag_ms is not None:
-        if lag_ms not in grid.lags_ms:
-            raise InputError(
-                f"there is no response at a lag of {lag_ms:g} ms",
-                where=placed.where,
-                got=f"lag_ms={lag_ms:g}",
-                expected=f"one of {', '.join(f'{known:g}' for known in grid.lags_ms)}",
-                remedy="choose one of these, or add it to the grid's lags_ms",
-            )
-        lag = grid.lags_ms.index(lag_ms)
-    values = grid.responses[lag].copy()
-    values[:, np.setdiff1d(np.arange(values.shape[1]), placed.usable)] = np.nan
-    return stimulus, grid, values
+def _lag(own: Placed, lag_ms: float | None) -> int:
+    """Index of a lag of the grid; without one, of its reference lag."""
+    grid = own.grid
+    if lag_ms is None:
+        return grid.reference_lag
+    if lag_ms not in grid.lags_ms:
+        raise InputError(
+            f"there is no response at a lag of {lag_ms:g} ms",
+            where=f"recording {own.id} of subject '{own.id.subject}'",
+            got=f"lag_ms={lag_ms:g}",
+            expected=f"one of {', '.join(f'{known:g}' for known in grid.lags_ms)}",
+            remedy="choose one of these, or add it to the grid's lags_ms",
+        )
+    return grid.lags_ms.index(lag_ms)
 
 
 def _all_units(each: Sequence[Units]) -> Units:
@@ -155,8 +186,9 @@ def _all_units(each: Sequence[Units]) -> Units:
     )
 
 
-def _event_ids(stimulus: Stimulus, grid: EventGrid, config: GridConfig) -> list[str]:
+def event_ids(own: Placed, config: GridConfig) -> list[str]:
     """Names that the same event has in every run: item ids if there are, else positions in the stimulus."""
+    stimulus, grid = own.stimulus, own.grid
     if config.events == "trs":
         return [f"{stimulus.id}/{onset_s:.3f}s" for onset_s in grid.onset_s]
     if config.events == "sentences":
@@ -175,13 +207,14 @@ def _rows(stimulus: Stimulus, grid: EventGrid, event: int) -> IntArray:
     return np.arange(*np.searchsorted(onset_s, edges, side="left"))
 
 
-def _words(found: Sequence[_Part], config: GridConfig) -> pl.DataFrame | None:
+def _words(found: Sequence[Placed], config: GridConfig) -> pl.DataFrame | None:
     """Words of all events, each event's from the first run that has it; None for items that are not words."""
-    if any(stimulus.lacks("word") for stimulus, *_ in found):
+    if any(own.stimulus.lacks("word") for own in found):
         return None
     tables, seen = [], set[str]()
-    for stimulus, grid, _ in found:
-        ids = _event_ids(stimulus, grid, config)
+    for own in found:
+        stimulus, grid = own.stimulus, own.grid
+        ids = event_ids(own, config)
         new = [i for i, name in enumerate(ids) if name not in seen]
         seen.update(ids)
         slices = [_rows(stimulus, grid, i) for i in new]

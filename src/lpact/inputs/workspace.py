@@ -14,7 +14,7 @@ from lpact.errors import ConfigError, LPactError
 from lpact.features.mechanisms import NO_LANGUAGE, Missing, WordValues
 from lpact.features.models import MODELS, ModelPlace, ModelSource
 from lpact.inputs.grid_cache import GridCache, fingerprint, put_on_grid
-from lpact.inputs.prepare import Inspection, ModelOnGrid, Prepared, inspect
+from lpact.inputs.prepare import Inspection, ModelOnGrid, Placed, Prepared, inspect
 from lpact.inputs.sources import Owner, Seen, SourceWatch
 
 KEPT_RECORDINGS = 2
@@ -178,7 +178,7 @@ class Workspace:
             return NO_LANGUAGE
         return self.sources[chosen].words(chosen, stimulus)
 
-    def model(self, name: str, prepared: Prepared) -> ModelOnGrid:
+    def model(self, name: str, prepared: Placed) -> ModelOnGrid:
         """A model's features for one recording."""
         return ModelOnGrid(name, self.sources[name], prepared)
 

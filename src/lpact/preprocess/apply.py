@@ -113,7 +113,7 @@ def preprocess(recording: Recording, config: PreprocessConfig) -> Recording:
         )
     cleaning = _cleaning(recording, signal, config, chain)
     if config.reference != "none":
-        gaps_allowed = config.missing == "drop_events"
+        gaps_allowed = config.missing != "drop_units"
         recording = rereference(recording, config.reference, gaps_allowed=gaps_allowed)
     if chain.idle and cleaning is None and not config.zscore:
         return recording

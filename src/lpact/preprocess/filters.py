@@ -128,7 +128,7 @@ class Chain:
             ratio=Fraction(1)
             if config.resample_hz is None
             else ratio_of_rates(config.resample_hz, rate_hz),
-            gaps=config.missing == "drop_events",
+            gaps=config.missing != "drop_units",
         )
 
     @property

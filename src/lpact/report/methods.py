@@ -190,8 +190,12 @@ def _preprocessing(steps: PreprocessConfig) -> str:
     }
     done = "; ".join(step for step, used in parts.items() if used)
     text = done or "recordings were taken as they are, without further preprocessing"
-    lost = "the unit" if steps.missing == "drop_units" else "the events whose windows touched them"
-    text += f". Samples that are not finite cost {lost}."
+    lost = {
+        "drop_units": "cost the unit",
+        "drop_events": "cost the events whose windows touched them",
+        "keep": "stayed missing",
+    }
+    text += f". Samples that are not finite {lost[steps.missing]}."
     if steps.artefact_threshold is not None:
         text += (
             f" Values beyond {number(steps.artefact_threshold)} (in units of the signal) counted as artefacts; "

@@ -69,7 +69,7 @@ def kind_of(rate_hz: float | None, entry: DatasetConfig) -> str:
 def usable_columns(opened: OpenRecording) -> Iterator[tuple[IntArray, FloatArray]]:
     """Yield indices and values [n_samples, n] of usable units, block by block; NaN marks missing samples."""
     config, series = opened.preprocess, opened.series
-    scan = UnitScan(opened.recording, gaps_allowed=config.missing == "drop_events")
+    scan = UnitScan(opened.recording, gaps_allowed=config.missing != "drop_units")
     bad = bad_samples(opened)
     for indices, block in series.blocks():
         scan.add(indices, block)
