@@ -18,5 +18,6 @@ BUILT_IN = {
     "podcast_ecog": "podcast_ecog:PodcastEcog",
     "sentence_table": "sentence_table:SentenceTable",
     "simulated": "simulated.dataset:Simulated",
+    "simulated_brains": "simulated_brains:SimulatedBrains",
     "simulated_passages": "simulated_passages:SimulatedPassages",
 }

@@ -1,0 +1,209 @@
+r"""Simulated brains that share latent variables, and models that share more, as many or fewer of them.
+
+Stimuli have latent variables z_k, independent and normal. Brain i sees a random subset S_i of them, and latents v_i of
+its own. With weights w that are random for every unit j, the response in trial r at lag l is ::
+
+    y_ij(s, r) = g_l (√(1 − o) Σ_{k ∈ S_i} w_jk z_k(s) / √|S_i| + √o Σ_m u_jm v_im(s) / √m) + e
+
+with o the share of variance of the brain's own latents, g_l the gain at the lag, and e normal noise of every trial. The
+region ``frontal`` (second half of the units) has twice the share o.
+
+Models are the noise-free activity of further brains: ``sixth_brain`` is one of the same kind, ``half_brain`` sees half
+as many shared latents, ``mean_brain`` sees all of them and has none of its own. The last layer of a model has the
+activity of all units, earlier layers have that of the first units alone.
+"""
+
+from __future__ import annotations
+
+import json
+from copy import copy
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+from pydantic import Field, model_validator
+
+from lpact.datasets.base import (
+    ITEM,
+    Dataset,
+    DatasetInfo,
+    DatasetReader,
+    Epochs,
+    FeatureKey,
+    OfferedFeatures,
+    Recording,
+    RecordingId,
+    SourceFile,
+    Stimulus,
+    Units,
+    items_table,
+)
+from lpact.errors import RecordingError, StimulusError, require_known
+from lpact.math.seeding import keyed_rng
+from lpact.math.types import FloatArray
+from lpact.registry import PluginOptions
+from lpact.validation import config_digest
+
+Count = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0.0, le=0.5)]
+
+FULL = "full"
+STIMULI = "stimuli"
+TEMPORAL, FRONTAL = "temporal", "frontal"
+VERSION, LICENCE = "1", "CC0-1.0"
+MODELS = {"half_brain": 0.5, "mean_brain": None, "sixth_brain": 1.0}
+"""Latents that a model sees, relative to a brain; None: all of them, and none of its own."""
+
+
+class BrainsOptions(PluginOptions):
+    """How many brains, stimuli, trials and units, and how much the brains share."""
+
+    n_subjects: Annotated[int, Field(ge=2)] = 5
+    """Number of brains."""
+    n_stimuli: Annotated[int, Field(ge=20)] = 240
+    """Number of stimuli."""
+    n_repetitions: Count = 4
+    """Trials of every stimulus."""
+    n_units: Annotated[int, Field(ge=2)] = 80
+    """Units per brain; the second half is in the region `frontal`."""
+    n_latents: Annotated[int, Field(ge=4)] = 30
+    """Latent variables of the stimuli."""
+    n_seen: Annotated[int, Field(ge=2)] = 24
+    """Latent variables that each brain sees."""
+    own: Share = 0.15
+    """Share of variance of latents that only one brain has; twice as much in the region `frontal`."""
+    noise: Annotated[float, Field(ge=0.0)] = 1.0
+    """Standard deviation of the noise of a trial, relative to that of the signal."""
+    lags_ms: tuple[float, ...] = Field((0.0, 100.0, 200.0), min_length=1)
+    """Lags at which responses are taken."""
+    gains: tuple[float, ...] = Field((0.3, 1.0, 0.6), min_length=1)
+    """Gain of the signal at every lag."""
+    n_layers: Count = 2
+    """Layers of every model."""
+
+    @model_validator(mode="after")
+    def _check(self) -> BrainsOptions:
+        if self.n_seen > self.n_latents:
+            raise ValueError("n_seen is above n_latents; lower it")
+        if len(self.gains) != len(self.lags_ms):
+            raise ValueError(
+                f"gains has {len(self.gains)} values and lags_ms {len(self.lags_ms)}; give one gain per lag"
+            )
+        return self
+
+
+class SimulatedBrains(Dataset, DatasetReader):
+    """Brains that share latent variables of the stimuli, and models that share more or fewer."""
+
+    name = "simulated_brains"
+    summary = "simulated brains that share latent variables, and models that share more or fewer"
+    Options = BrainsOptions
+    needs_path = False
+    info = DatasetInfo("lpact simulation", VERSION, LICENCE)
+    options: BrainsOptions
+
+    def open(self, *, name: str, path: Path | None, seed: int) -> SimulatedBrains:  # noqa: ARG002
+        """Open the dataset ``name``; it is a function of options, name and seed."""
+        opened = copy(self)
+        opened._name, opened._seed = name, seed
+        return opened
+
+    _name: str
+    _seed: int
+
+    @property
+    def _where(self) -> str:
+        return f"simulated brains '{self._name}'"
+
+    def _rng(self, *place: str | int) -> np.random.Generator:
+        return keyed_rng(self._seed, "simulated brains", self._name, *place)
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """Region of every unit."""
+        half = -(-self.options.n_units // 2)
+        return (TEMPORAL,) * half + (FRONTAL,) * (self.options.n_units - half)
+
+    def latents(self) -> FloatArray:
+        """Shared latent variables, [stimuli, latents]."""
+        return self._rng("latents").standard_normal(
+            (self.options.n_stimuli, self.options.n_latents)
+        )
+
+    def activity(self, who: str, n_seen: int | None) -> FloatArray:
+        """Noise-free activity of a brain (or model), [stimuli, units].
+
+        ``n_seen`` None: it sees all shared latents, and has none of its own.
+        """
+        o, rng = self.options, self._rng("brain", who)
+        seen = rng.choice(o.n_latents, o.n_latents if n_seen is None else n_seen, replace=False)
+        n_own = max(2, o.n_latents // 4)
+        private = rng.standard_normal((o.n_stimuli, n_own)) @ rng.standard_normal(
+            (n_own, o.n_units)
+        )
+        shared = self.latents()[:, seen] @ rng.standard_normal((len(seen), o.n_units))
+        share = np.where(np.array(self.regions) == FRONTAL, 2.0 * o.own, o.own)
+        share = share if n_seen is not None else np.zeros(o.n_units)
+        made: FloatArray = (
+            np.sqrt((1.0 - share) / len(seen)) * shared + np.sqrt(share / n_own) * private
+        )
+        return made
+
+    def recording_ids(self) -> list[RecordingId]:
+        """Return every brain's trials, one recording per repetition."""
+        o = self.options
+        return [
+            RecordingId(f"{i:02d}", "01", f"{r:02d}", STIMULI)
+            for i in range(1, o.n_subjects + 1)
+            for r in range(1, o.n_repetitions + 1)
+        ]
+
+    def recording(self, recording_id: RecordingId) -> Recording:
+        """Generate one recording."""
+        o, subject = self.options, recording_id.subject
+        where = f"{self._where}, recording {recording_id}"
+        if recording_id not in self.recording_ids():
+            remedy = "raise n_subjects or n_repetitions"
+            raise RecordingError("there is no such recording", where=where, remedy=remedy)
+        signal = self.activity(subject, o.n_seen)
+        noise = self._rng("noise", subject, recording_id.run)
+        values = np.multiply.outer(np.array(o.gains), signal)
+        values += o.noise * noise.standard_normal(values.shape)
+        ids = tuple(f"s{subject}-u{i + 1:03d}" for i in range(o.n_units))
+        units = Units(ids, self.regions, comparable=False)
+        return Recording(recording_id, Epochs(values, o.lags_ms, "a.u."), units, where)
+
+    def stimulus(self, stimulus_id: str) -> Stimulus:
+        """Return the stimuli, with the layers of every model."""
+        require_known(stimulus_id, [STIMULI], "stimulus", where=self._where, error=StimulusError)
+        names = [f"item{i + 1:04d}" for i in range(self.options.n_stimuli)]
+        table, unknown = items_table(pl.DataFrame({ITEM: names}), STIMULI)
+        offered = {
+            (key := FeatureKey(model, layer, FULL)): OfferedFeatures(
+                self._where, partial(self.features, key)
+            )
+            for model in MODELS
+            for layer in range(self.options.n_layers)
+        }
+        return Stimulus(STIMULI, table, self._where, features=offered, unknown=unknown)
+
+    def features(self, key: FeatureKey) -> FloatArray:
+        """Features of every stimulus: the first units of the model's activity, more of them in every layer."""
+        share, o = MODELS[key.model], self.options
+        activity = self.activity(
+            key.model, None if share is None else max(1, round(share * o.n_seen))
+        )
+        return activity[:, : max(1, round(o.n_units * (key.layer + 1) / o.n_layers))]
+
+    def source_files(self) -> list[SourceFile]:
+        """Return one generated source: the hash of everything that the numbers depend on."""
+        recipe = {
+            "generator": VERSION,
+            "name": self._name,
+            "seed": self._seed,
+            "options": self.options.model_dump(mode="json"),
+        }
+        size = len(json.dumps(recipe).encode())
+        return [SourceFile("generated:simulated_brains", size, config_digest(recipe), LICENCE)]
