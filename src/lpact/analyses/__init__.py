@@ -6,6 +6,7 @@ DEFAULT = "lpact"
 BUILT_IN = {
     "lpact": "lpact.analysis:LPact",
     "deconstruct": "deconstruct.analysis:Deconstruct",
+    "turing": "turing.analysis:Turing",
 }
 
 COMMANDS = {
@@ -18,5 +19,6 @@ COMMANDS = {
         "claims": "lpact.analyses.lpact.cli.claims:app",
     },
     "deconstruct": {},
+    "turing": {},
 }
 """Commands of the built-in analyses, listed here so that `lpact --help` imports none of them."""

@@ -8,13 +8,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from lpact.config import LanguageModelConfig, RunConfig, StudyConfig
+from lpact.config import DatasetConfig, LanguageModelConfig, RunConfig, StudyConfig
 from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus
 from lpact.errors import ConfigError, LPactError
 from lpact.features.mechanisms import NO_LANGUAGE, Missing, WordValues
 from lpact.features.models import MODELS, ModelPlace, ModelSource
 from lpact.inputs.grid_cache import GridCache, fingerprint, put_on_grid
 from lpact.inputs.prepare import Inspection, ModelOnGrid, Placed, Prepared, inspect
+from lpact.inputs.responses import place_recordings
 from lpact.inputs.sources import Owner, Seen, SourceWatch
 
 KEPT_RECORDINGS = 2
@@ -123,6 +124,18 @@ class Workspace:
             self._drop_recordings()
         self._inspections.move_to_end(key)
         return self._inspections[key]
+
+    def entry(self, name: str) -> DatasetConfig:
+        """A dataset of the study file, but with missing responses kept, as `recordings_of` reads them."""
+        entry = next(d for d in self.config.datasets if d.name == name)
+        kept = entry.preprocess.model_copy(update={"missing": "keep"})
+        return entry.model_copy(update={"preprocess": kept})
+
+    def recordings_of(self, name: str, subject: str) -> list[Placed]:
+        """A subject's recordings on their event grids, with missing responses kept, for analyses that count trials."""
+        self._look_at(name)
+        place = self._grids.place if self.run.paths.get(name) is not None else put_on_grid
+        return place_recordings(self.dataset(name), self.entry(name), subject=subject, place=place)
 
     def _drop_recordings(self) -> None:
         kept = [seen.prepared for seen in self._inspections.values()]

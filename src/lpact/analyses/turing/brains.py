@@ -1,0 +1,216 @@
+"""What is compared: responses of all subjects of a dataset to the stimuli that they share, and features of models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from lpact.analyses.turing.config import ALL, TuringSection, options_of
+from lpact.ceilings import split_half
+from lpact.config import StudyConfig
+from lpact.features.models import FULL
+from lpact.inputs.prepare import Placed, compute_settings
+from lpact.inputs.responses import event_ids, stack_recordings
+from lpact.inputs.workspace import Workspace
+from lpact.math.columns import mean_of_finite
+from lpact.math.seeding import keyed_rng
+from lpact.math.types import FloatArray, IntArray
+from lpact.measures import MEASURES, LinearPredictivity, Measure
+from lpact.responses import Responses
+from lpact.splits import alternating_halves, contiguous, grouped
+
+Fold = tuple[IntArray, IntArray]
+
+RANDOM_TRAINING = 0.8
+"""Share of stimuli in training, with random folds."""
+HALVES_BLOCKS = 10
+"""Blocks of stimuli that are dealt to two halves, where a layer of an unfitted measure is chosen."""
+
+
+@dataclass(frozen=True, eq=False)
+class Brains:
+    """Responses of every subject at one lag to the stimuli that all of them have; ``trials`` are [n, r, units]."""
+
+    stimulus_ids: tuple[str, ...]
+    groups: tuple[str, ...]
+    trials: Mapping[str, FloatArray]
+    regions: Mapping[str, tuple[str, ...]]
+
+    def only(self, region: str) -> Brains:
+        """The units of one region."""
+        if region == ALL:
+            return self
+        kept = {who: np.array(own) == region for who, own in self.regions.items()}
+        trials = {who: np.ascontiguousarray(v[:, :, kept[who]]) for who, v in self.trials.items()}
+        regions = {who: (region,) * int(own.sum()) for who, own in kept.items()}
+        return replace(self, trials=trials, regions=regions)
+
+    @cached_property
+    def n_trials(self) -> int:
+        """Trials of a stimulus in a typical brain: the median over subjects of their mean number."""
+        present = [np.isfinite(v).any(axis=2).sum(axis=1).mean() for v in self.trials.values()]
+        return max(1, round(float(np.median(present))))
+
+    def noise(self, n_halves: int, seed: int) -> float | None:
+        """Standard deviation of the noise of a trial, relative to that of the signal, in a typical brain.
+
+        From the reliability ρ of the mean of n trials (split halves, median over units and subjects): √(n (1 − ρ) / ρ).
+        None where it is undefined.
+        """
+        if self.n_trials < 2:
+            return None
+        found = []
+        for trials in self.trials.values():
+            reliability = split_half(trials, n_halves, seed=seed).corrected
+            found.append(
+                float(np.nanmedian(reliability)) if np.isfinite(reliability).any() else np.nan
+            )
+        rho = float(np.nanmedian(found)) if np.isfinite(found).any() else np.nan
+        return float(np.sqrt(self.n_trials * max(0.0, 1.0 - rho) / rho)) if rho > 0.0 else None
+
+
+def shared_stimuli(subjects: Sequence[Responses]) -> list[str]:
+    """Stimuli with some response of every subject, in the order of the first."""
+    present = [
+        {s for s, there in zip(own.stimulus_ids, np.isfinite(own.values).any(axis=(1, 2)), strict=True) if there}
+        for own in subjects
+    ]  # fmt: skip
+    return [name for name in subjects[0].stimulus_ids if all(name in own for own in present)]
+
+
+def brains_of(workspace: Workspace, dataset: str, subjects: Sequence[str], lag_ms: float) -> Brains:
+    """The subjects of a dataset at one lag."""
+    entry = workspace.entry(dataset)
+    read = [
+        stack_recordings(workspace.recordings_of(dataset, who), entry, lag_ms) for who in subjects
+    ]
+    shared = shared_stimuli(read)
+    kept = {own.subject: own.select(stimuli=shared) for own in read}
+    first = kept[subjects[0]]
+    return Brains(
+        first.stimulus_ids,
+        first.groups or (),
+        {who: own.values for who, own in kept.items()},
+        {who: own.regions or () for who, own in kept.items()},
+    )
+
+
+def features_of(
+    workspace: Workspace,
+    dataset: str,
+    subjects: Sequence[str],
+    stimuli: Sequence[str],
+    model: str,
+    layer: int,
+) -> FloatArray:
+    """Features of a model for the shared stimuli, [n, columns]; each from the first recording that has the stimulus."""
+    wanted = {name: row for row, name in enumerate(stimuli)}
+    values: FloatArray | None = None
+    for own in (own for who in subjects for own in workspace.recordings_of(dataset, who)):
+        ids = event_ids(own, workspace.entry(dataset).grid)
+        rows = [i for i, name in enumerate(ids) if name in wanted]
+        if not rows:
+            continue
+        loaded = workspace.model(model, own).load(layer, FULL)
+        if values is None:
+            values = np.full((len(stimuli), loaded.shape[1]), np.nan)
+        values[[wanted[ids[i]] for i in rows]] = loaded[rows]
+        for i in rows:
+            del wanted[ids[i]]
+        if not wanted:
+            break
+    assert values is not None
+    return values
+
+
+def with_trials(
+    features: FloatArray, brains: Brains, noise: float, seed: int, *key: str | int
+) -> FloatArray:
+    """Simulated trials of a model, [n, r, columns]: features plus noise, relative to the spread of each column."""
+    rng = keyed_rng(seed, "turing model trials", *key)
+    shape = (len(features), brains.n_trials, features.shape[1])
+    return features[:, None] + noise * features.std(axis=0) * rng.standard_normal(shape)
+
+
+# --- measures and folds ---------------------------------------------------------------------------
+
+
+def measure_of(study: StudyConfig, name: str) -> Measure:
+    """A measure with its options, and the settings of the study."""
+    options = options_of(study)
+    built = MEASURES.build(name, options.options.get(name), where="turing.measures")
+    if isinstance(built, LinearPredictivity):
+        return LinearPredictivity(
+            built.options, alphas=options.alphas, compute=compute_settings(study.readout)
+        )
+    return built
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """Training and test stimuli; without ``rows`` all stimuli are compared at once."""
+
+    made_by: str
+    rows: tuple[Fold, ...] = ()
+    nearest: int | None = None
+
+
+def folds_of(
+    options: TuringSection, measure: Measure, groups: Sequence[str], n: int, *, choice: bool
+) -> Folds:
+    """Folds of a measure; ``choice``: layers are chosen on training stimuli.
+
+    Raises `lpact.errors.SplitError` where there are too few stimuli.
+    """
+    if not measure.needs_fit:
+        if not choice:
+            return Folds("all")
+        first, second = alternating_halves(n, min(HALVES_BLOCKS, n // 2))
+        return Folds("alternating halves", ((first, second), (second, first)), 1)
+    if options.split_by == "random":
+        orders = [np.random.RandomState(s).permutation(n) for s in range(options.n_folds)]
+        n_train = int(np.ceil(RANDOM_TRAINING * n))
+        return Folds("random", tuple((own[:n_train], own[n_train:]) for own in orders))
+    by_story = options.split_by == "story"
+    if options.split_by == "auto":
+        by_story = options.n_folds <= len({*groups}) < n
+    if by_story:
+        split = grouped(groups, min(options.n_folds, len({*groups})))
+    else:
+        split = contiguous(n, options.n_folds, gap=options.gap_events)
+    return Folds(split.kind, tuple(split), split.check().nearest)
+
+
+def training_scores(
+    measure: Measure, X: FloatArray, trials: FloatArray, folds: Folds
+) -> list[float]:
+    """Uncorrected agreement on the training stimuli of every fold; fitted measures are cross-validated within them."""
+    target = mean_of_finite(trials, 1)
+    target = target[:, np.isfinite(target).all(axis=0)]
+    found = []
+    for train, _ in folds.rows:
+        if not target.shape[1]:
+            found.append(np.nan)
+        elif measure.needs_fit:
+            inner = contiguous(len(train), 3)
+            found.append(_median(measure.cross_validate(X[train], target[train], inner).value))
+        else:
+            found.append(_median(measure.score(X[train], target[train]).value))
+    return found
+
+
+def _median(values: FloatArray) -> float:
+    finite = values[np.isfinite(values)]
+    return float(np.median(finite)) if finite.size else np.nan
+
+
+def check_features(own: Placed, workspace: Workspace, model: str, layers: Sequence[int]) -> None:
+    """Raise `InputError` for a layer that a model lacks, or features that exist and would not load."""
+    offered = workspace.model(model, own)
+    for layer in layers:
+        offered.require_layer(layer)
+    if offered.ready((FULL,)):
+        offered.check()

@@ -1,0 +1,340 @@
+"""What the Turing test concludes, in words and as data, from tables alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from lpact.analyses.base import Material, Rows
+from lpact.analyses.explanation import (
+    Block,
+    Conclusion,
+    Criterion,
+    Distribution,
+    Explanation,
+    Gate,
+    MethodsPart,
+    Outcome,
+)
+from lpact.analyses.turing import summaries, tables
+from lpact.analyses.turing.config import (
+    ABOVE,
+    BELOW,
+    CANNOT_REJECT,
+    CONVERGES,
+    INCONCLUSIVE,
+    LABELS,
+    NO_AGREEMENT,
+    UNKNOWN,
+    TuringSection,
+    options_of,
+)
+from lpact.analyses.turing.jobs import BRAIN, POOLED, TRIALS
+from lpact.config import StudyConfig
+from lpact.report.methods import cite
+from lpact.wording import counted, fixed, listed, number, percent
+
+CODES = {CONVERGES: "C", ABOVE: "A", INCONCLUSIVE: "I", BELOW: "B"}
+MEANINGS = {
+    "C": "At least one model cannot be told from a brain, by some measure on these data.",
+    "A": "No model converges; at least one is closer to brains than they are to each other.",
+    "I": "For at least one model the data are too few to say.",
+    "B": "Every model is further from brains than they are from each other.",
+    "U": "No model could be tested.",
+}
+SHORT = {
+    CONVERGES: "cannot be told from a brain",
+    ABOVE: "is closer to brains than they are to each other",
+    INCONCLUSIVE: "is undecided",
+    BELOW: "is further from brains than they are from each other",
+    CANNOT_REJECT: "cannot be tested",
+    NO_AGREEMENT: "has no brain–brain agreement to be compared with",
+    UNKNOWN: "was not computed",
+}
+CAVEATS = (
+    "A model that passes cannot be told from a brain by this measure on these data. It is not shown to be a brain: "
+    "another measure, more subjects or other stimuli may tell it apart.",
+    "Verdicts are not corrected over models, regions, time points and measures.",
+    "Subjects are a random sample, stimuli are not: the test says nothing of other stimuli.",
+)
+AVERAGE_BRAIN = "A model above the brains may be an average brain: it predicts every brain better than single brains do."
+NEW_STIMULI = "Brains are no harder to match than this: to separate models, use new stimuli or a stricter measure."
+
+
+def conclusion(material: Material) -> Conclusion:
+    """One sentence per model, and what limits them."""
+    claims = material.table(tables.CLAIMS.name)
+    labels = claims["label"].to_list()
+    code = next(
+        (CODES[own] for own in (CONVERGES, ABOVE, INCONCLUSIVE, BELOW) if own in labels), "U"
+    )
+    said = [
+        _of_model(model, rows) for (model,), rows in claims.group_by(["model"], maintain_order=True)
+    ]
+    headline = " ".join(said) or "Nothing could be tested; the table turing/unavailable says why."
+    why = tuple(claims["reason"]) if claims.height <= len(said) else ()
+    why = (*why, *warnings(material))
+    return Conclusion("turing", headline, why, (Outcome(code, MEANINGS[code]),))  # fmt: skip
+
+
+def _of_model(model: str, rows: pl.DataFrame) -> str:
+    """One sentence about a model at all places."""
+    n = rows.height
+    counts = {label: int((rows["label"] == label).sum()) for label in LABELS}
+    found = [(label, k) for label, k in counts.items() if k]
+    if len(found) == 1:
+        where = f" by {rows['measure'][0]}" if n == 1 else f" in all {n} comparisons"
+        return f"'{model}' {SHORT[found[0][0]]}{where}."
+    parts = "; ".join(f"{SHORT[label]} in {k}" for label, k in found)
+    return f"'{model}', {n} comparisons: {parts}."
+
+
+def warnings(material: Material) -> list[str]:
+    """What limits the verdicts of this run."""
+    options, claims = options_of(material.config), material.table(tables.CLAIMS.name)
+    made = []
+    if (claims["label"] == ABOVE).any():
+        made.append(AVERAGE_BRAIN)
+    saturated = claims.filter("saturated").select(summaries.PLACE).n_unique()
+    if saturated:
+        n = claims.select(summaries.PLACE).n_unique()
+        made.append(f"Saturated: {saturated} of {counted(n, 'place')}. {NEW_STIMULI}")
+    growing = material.table(tables.GROWTH_FITS.name).filter(verdict=summaries.GROWING)
+    for over, of in growing.group_by(["over"], maintain_order=True):
+        made.append(
+            f"Brain–brain agreement still grows with {over[0]} in {counted(of.height, 'place')}: the bound would "
+            "be higher with more data."
+        )
+    if claims.height and not claims["corrected"].all():
+        which = listed(
+            claims.filter(~pl.col("corrected"))["measure"].unique(maintain_order=True).to_list()
+        )
+        made.append(f"Not corrected for noise: {which}. The table turing/pairs says why.")
+    pairs = material.table(tables.PAIRS.name)
+    if options.model_trials == "none" or TRIALS not in pairs["kind"]:
+        made.append(
+            "Models have no noise and brains have, so that models look closer than they are."
+        )
+    if (claims["optimistic"]).any():
+        made.append(
+            "Layers or folds are chosen in an optimistic way; see turing.layer_choice and turing.split_by."
+        )
+    undefined = int(claims["n_undefined"].sum())
+    if undefined:
+        share = undefined / max(1, int(claims["n_values"].sum()))
+        made.append(
+            f"{undefined:,} values are undefined ({percent(share)}), mostly for lack of reliability."
+        )
+    return made  # fmt: skip
+
+
+def result_blocks(material: Material) -> list[Block]:
+    """Every verdict with its numbers, the tests of the paper, and the limits of the method."""
+    claims = material.table(tables.CLAIMS.name)
+    rows = tuple(
+        (*(row[name] for name in summaries.PLACE), row["model"], fixed(row["score"]), fixed(row["between"]),
+         fixed(row["fraction_of_between"], 2), fixed(row["p_value"]), fixed(row["equivalence_p"]), row["label"])
+        for row in claims.iter_rows(named=True)
+    )  # fmt: skip
+    titles = ("score", "between brains", "fraction", "p", "p equivalent")
+    columns = (*summaries.PLACE, "model", *titles, "verdict")
+    paper = tuple(
+        (*(row[name] for name in summaries.PLACE), row["model"], fixed(row["rank_sum_p"]), fixed(row["ks_p"]),
+         "converges" if row["converges_in_paper"] else "does not converge",
+         f"{fixed(row['rank_sum_false_alarms'], 2)} / {fixed(row['ks_false_alarms'], 2)}")
+        for row in claims.drop_nulls("rank_sum_p").iter_rows(named=True)
+    )  # fmt: skip
+    tests = ("rank-sum p", "KS p", "in the paper", "false alarms at 0.05")
+    said = ("These tests take pairs as independent, although pairs share subjects: false alarms are how often they "
+            "reject one more brain.",)  # fmt: skip
+    return [
+        Block("Is the model as close to a brain as brains are to each other?", (), columns, rows, frozenset(titles)),
+        Block("As in the paper", said, (*summaries.PLACE, "model", *tests), paper, frozenset(tests[:2])),
+        Block("Limits", CAVEATS),
+    ]  # fmt: skip
+
+
+# --- one claim ------------------------------------------------------------------------------------
+
+
+def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> Explanation:
+    """Scores, tests and gates of one claim."""
+    options = options_of(config)
+    row = rows(tables.CLAIMS.name, **claim).row(0, named=True)
+    place = {name: claim[name] for name in summaries.PLACE}
+    facts = {
+        "score of the model": row["score"],
+        "score of the model without noise": row["score_without_noise"],
+        "score between brains": row["between"],
+        "fraction of the score between brains": row["fraction_of_between"],
+        "position": row["position"],
+        "gap": row["gap"],
+        "interval of the gap": summaries.interval(row),
+        "test": row["test"],
+        "smallest p-value that the test can give": row["smallest_p"],
+        "smallest gap noticed with a probability of 0.8": row["detectable_gap"],
+        "subjects": row["n_subjects"],
+        "share of variance between pairs due to subjects": row["organism_share"],
+        "layers": ", ".join(map(str, dict.fromkeys(row["layers"]))),
+        "corrected for noise": row["corrected"],
+        "undefined values": f"{row['n_undefined']} of {row['n_values']}",
+        "rank-sum test, as in the paper": _in_paper(row, "rank_sum"),
+        "Kolmogorov–Smirnov test, as in the paper": _in_paper(row, "ks"),
+        "benchmark saturated": row["saturated"],
+    }  # fmt: skip
+    gates = () if row["label"] == UNKNOWN else _gates(row, rows, claim, place, options)
+    return Explanation(
+        "turing",
+        claim,
+        "",
+        row["label"],
+        LABELS[row["label"]],
+        row["reason"],
+        facts=tuple((name, value) for name, value in facts.items() if value is not None),
+        gates=gates,
+        what_would_change=_what_would_change(row, options),
+        rows=(
+            (tables.CLAIMS.name, claim),
+            (tables.SCORES.name, place),
+            (tables.PAIRS.name, place),
+            (tables.GROWTH_FITS.name, place),
+        ),
+    )
+
+
+def _in_paper(row: Mapping[str, Any], test: str) -> str | None:
+    if row[f"{test}_p"] is None:
+        return None
+    return f"p = {number(row[f'{test}_p'])}; false alarms {fixed(row[f'{test}_false_alarms'], 2)} at 0.05"
+
+
+def _gates(
+    row: Mapping[str, Any],
+    rows: Rows,
+    claim: Mapping[str, Any],
+    place: Mapping[str, Any],
+    options: TuringSection,
+) -> tuple[Gate, ...]:
+    alpha, n = options.alpha, row["n_subjects"]
+    pairs = rows(tables.PAIRS.name, **place).filter(pl.col("kind").is_in([BRAIN, POOLED]))
+    pairs = pairs.drop_nulls("value")
+    between = Distribution(
+        "Brains", "agreement", tuple(pairs["value"]),
+        tuple(f"{s} → {t}" for s, t in pairs.select("source", "target").iter_rows()),
+        kind="pair", observed=row["score"], marks=(("between brains", row["between"]),),
+        note="One value per pair of brains; the model's own score is marked.",
+    )  # fmt: skip
+    models = rows(tables.MODEL_PAIRS.name, model=claim["model"], **place)
+    models = models.filter(kind=summaries.tested_kind(models)).drop_nulls("value")
+    targets = Distribution(
+        "Model", "agreement", tuple(models["value"]), tuple(models["target"]), kind="subject",
+        bound=row["between"], compared_with="brains", note="One value per subject.",
+    )  # fmt: skip
+    gap = fixed(row["gap"], sign=True)
+    agreement = Criterion(
+        "agreement", f"Brains agree by {fixed(row['between'])}; p-value over subjects.",
+        row["agreement_p"], "<=", alpha, row["agrees"], n, "no agreement", distributions=(between,),
+    )  # fmt: skip
+    possible = Criterion(
+        "smallest_p", f"Smallest p-value of the {row['test']} test with {counted(n, 'subject')}.",
+        row["smallest_p"], "<=", alpha, row["could_reject"], n,
+    )  # fmt: skip
+    rejection = Criterion(
+        "p_value", f"The gap is {gap}; p-value that the model is one more brain.", row["p_value"], ">", alpha,
+        row["not_rejected"], n, "brains", distributions=(targets,),
+    )  # fmt: skip
+    power = Criterion(
+        "power", f"Probability of noticing a gap of {fixed(row['bound'])}.", row["power"], ">=", 0.8,
+        (row["power"] or 0.0) >= 0.8, n, decisive=False,
+    )  # fmt: skip
+    equivalence = Criterion(
+        "equivalence_p", f"P-value that the gap {gap} is within ±{fixed(row['bound'])} "
+        f"({percent(options.equivalence_bound)} of the agreement of brains).",
+        row["equivalence_p"], "<=", alpha, row["equivalent"], n, "the bound",
+    )  # fmt: skip
+    return (
+        Gate("agreement", "A", "Brains agree with each other.", row["agrees"], (agreement,)),
+        Gate("testable", "T", "A test could distinguish a model from a brain.", row["could_reject"], (possible,)),
+        Gate("not rejected", "N", "The test does not reject that the model is one more brain.",
+             row["not_rejected"], (rejection, power)),
+        Gate("equivalent", "E", "The model's gap is within the bound.", row["equivalent"], (equivalence,)),
+    )  # fmt: skip
+
+
+def _what_would_change(row: Mapping[str, Any], options: TuringSection) -> tuple[str, ...]:
+    label, alpha = row["label"], options.alpha
+    return {
+        CONVERGES: (f"Nearest to failing: p = {number(row['p_value'])} of the test and p = "
+                    f"{number(row['equivalence_p'])} of equivalence.",),
+        ABOVE: (AVERAGE_BRAIN, NEW_STIMULI),
+        INCONCLUSIVE: (f"The interval of the gap would have to lie within ±{fixed(row['bound'])}: more subjects, "
+                       "trials or stimuli.",),
+        BELOW: (f"The test would have to give p > {alpha:g}, now {number(row['p_value'])}.",),
+        CANNOT_REJECT: ("More subjects: 4 for the approximate test, and 19 for the exact test at 0.05.",),
+        NO_AGREEMENT: ("Brains would have to agree: more trials or stimuli, another region or time point.",),
+        UNKNOWN: ("The sources would have to offer responses and features that vary.",),
+    }[label]  # fmt: skip
+
+
+# --- Methods --------------------------------------------------------------------------------------
+
+
+def methods_parts(study: StudyConfig) -> list[MethodsPart]:
+    """Measures, noise correction and tests."""
+    options = options_of(study)
+    estimators = {
+        "full_trials": "Values were computed from all trials and divided by the square root of the product of the "
+        "reliabilities of both sides (split halves, Spearman–Brown)",
+        "half_trials": "Values were computed between halves of the trials and divided by the square root of the "
+        "product of the split-half correlations of both sides",
+        "as_printed": "Values were computed between halves of the trials and divided by reliabilities of all "
+        "trials, which is biased low",
+        "none": "Values were not corrected for noise",
+    }
+    halves = (
+        ""
+        if options.estimator == "none"
+        else f", averaged over {counted(options.n_halves, 'random half', 'random halves')}"
+    )
+    folds = {
+        "auto": f"{options.n_folds} folds of whole stories, or of contiguous stimuli where stories are few",
+        "story": f"{options.n_folds} folds of whole stories",
+        "rows": f"{options.n_folds} contiguous folds with a gap of {options.gap_events}",
+        "random": f"{options.n_folds} random splits (80 % training)",
+    }[options.split_by]
+    layers = (
+        "The layer with the best agreement on training stimuli was used in every fold."
+        if options.layer_choice == "nested"
+        else "The layer with the best test score was used, which is optimistic."
+    )
+    trials = (
+        "Models were given simulated trials, as many and as noisy as those of a typical brain."
+        if options.model_trials == "matched"
+        else "Models had no noise."
+    )
+    source = {
+        "pairs": "every other subject",
+        "pooled": "the units of all other subjects together",
+    }[options.source]
+    return [
+        MethodsPart(
+            "Agreement",
+            (
+                f"Models, and {source}, were compared with every subject by {', '.join(options.measures)}. Fitted "
+                f"measures were scored on held-out stimuli of {folds}. {layers}",
+                f"{estimators[options.estimator]}{halves}{cite('feather2025')}. {trials}",
+            ),
+        ),
+        MethodsPart(
+            "Turing test",
+            (
+                "The gap is the mean agreement of the model with subjects minus that of subjects with each other. "
+                "Its test takes subjects, not pairs, as independent: a permutation of who is the model where it "
+                f"can reject, else Student's t for one new organism, two-sided at {options.alpha:g}.",
+                f"A model converges if it is not rejected and its gap lies within "
+                f"{percent(options.equivalence_bound)} of the agreement of brains, by two one-sided tests.",
+            ),
+        ),
+    ]

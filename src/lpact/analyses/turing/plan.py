@@ -1,0 +1,393 @@
+"""What the sources of a study allow, its tasks, and their cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lpact.analyses.base import Audit, Keys, Stage, StageWork
+from lpact.analyses.turing import tables
+from lpact.analyses.turing.brains import (
+    Folds,
+    check_features,
+    folds_of,
+    measure_of,
+    shared_stimuli,
+)
+from lpact.analyses.turing.config import ALL, EACH, models_of, options_of, time_of
+from lpact.analyses.turing.jobs import (
+    BRAIN,
+    MODEL,
+    POOLED,
+    TRIALS,
+    GrowthJob,
+    Place,
+    SourceJob,
+)
+from lpact.codes import Reason
+from lpact.config import StudyConfig
+from lpact.errors import ConfigError, InputError, SplitError, did_you_mean
+from lpact.inputs.prepare import Placed
+from lpact.inputs.responses import stack_recordings
+from lpact.inputs.workspace import Workspace
+from lpact.responses import Responses
+from lpact.store import frame
+from lpact.wording import counted, listed
+
+Row = dict[str, object]
+
+BETWEEN, MODELS, GROWING = "brains", "models", "growth"
+FEWEST_SUBJECTS = 2
+EIGH = 14.0
+"""Operations of a decomposition of [n, n], in n³ of a matrix product."""
+
+
+@dataclass(frozen=True)
+class DatasetPlan:
+    """What can be computed for a dataset."""
+
+    places: tuple[Place, ...]
+    layers: Mapping[str, tuple[int, ...]]
+    """Layers of every model."""
+    kinds: tuple[str, ...]
+    """Kinds of model sources: with simulated trials where brains have repetitions."""
+    growth: tuple[str, ...]
+    n_stimuli: int
+    n_units: int
+    """Stimuli, and units of the largest brain."""
+
+
+def chooses(study: StudyConfig) -> bool:
+    """Whether layers are chosen on training stimuli."""
+    tested = models_of(study)
+    several = any(len(model.layers) > 1 for model in study.models if model.name in tested)
+    return several and options_of(study).layer_choice == "nested"
+
+
+def audit_study(
+    workspace: Workspace, problems: list[InputError], advance: Callable[[], None]
+) -> Audit:
+    """Read every subject, find shared stimuli and regions, and prove the folds."""
+    study = workspace.config
+    _check_models(study)
+    audited = (tables.SUBJECTS, tables.REGIONS, tables.SPLITS, tables.UNAVAILABLE)
+    rows: dict[str, list[Row]] = {table.name: [] for table in audited}
+    plans = []
+    for entry in study.datasets:
+        found: dict[str, list[Placed]] = {}
+        for recording in workspace.dataset(entry.name).recording_ids():
+            who = recording.subject
+            try:
+                if who not in found:
+                    found[who] = workspace.recordings_of(entry.name, who)
+            except InputError as error:
+                problems.append(error)
+                found[who] = []
+            advance()
+        if all(found.values()):
+            try:
+                plans += _dataset(workspace, entry.name, found, rows)
+            except InputError as error:
+                problems.append(error)
+    made = {table.name: frame(table, rows[table.name]) for table in audited}
+    claims = [
+        f"{place.dataset}/{place.region}/{time_of(place.lag_ms)}/{place.measure}/{model}"
+        for plan in plans
+        for place in plan.places
+        for model in plan.layers
+    ]
+    impossible = tuple(dict.fromkeys(str(row["detail"]) for row in rows[tables.UNAVAILABLE.name]))
+    sizes = {name: own.height for name, own in made.items()} | _sizes(study, plans)
+    sizes[tables.CLAIMS.name] = len(claims)
+    return Audit(made, tuple(claims), sizes, impossible=impossible, detail=plans)
+
+
+def _dataset(
+    workspace: Workspace,
+    dataset: str,
+    found: Mapping[str, list[Placed]],
+    rows: dict[str, list[Row]],
+) -> list[DatasetPlan]:
+    """Audit one dataset; its plan, or none where too little is shared."""
+    study, options = workspace.config, options_of(workspace.config)
+    entry = workspace.entry(dataset)
+
+    def lacks(item: str, detail: str, reason: Reason) -> None:
+        row = {"dataset": dataset, "item": item, "detail": detail, "reason": reason.value}
+        rows[tables.UNAVAILABLE.name].append(row)
+
+    lags = _lags(dataset, found, options.lags_ms)
+    read = {who: stack_recordings(own, entry, lags[0]) for who, own in found.items()}
+    rows[tables.SUBJECTS.name] += _subject_rows(dataset, found, read)
+    if len(read) < FEWEST_SUBJECTS:
+        lacks("subjects", f"dataset '{dataset}' has {counted(len(read), 'subject')}; at least "
+              f"{FEWEST_SUBJECTS} are needed", Reason.SINGLE_SUBJECT)  # fmt: skip
+        return []
+    shared = shared_stimuli(list(read.values()))
+    if len(shared) < options.min_stimuli:
+        lacks("stimuli", f"the subjects of dataset '{dataset}' share {counted(len(shared), 'stimulus', 'stimuli')}; "
+              f"{options.min_stimuli} are needed (turing.min_stimuli)", Reason.TOO_FEW_EVENTS)  # fmt: skip
+        return []
+    first = next(iter(read.values())).select(stimuli=shared)
+    layers = _layers(workspace, dataset, found, lacks)
+    measures = []
+    for name in options.measures:
+        measure = measure_of(study, name)
+        try:
+            folds = folds_of(
+                options, measure, first.groups or (), len(shared), choice=chooses(study)
+            )
+        except SplitError as error:
+            lacks(
+                name, f"dataset '{dataset}', measure '{name}': {error.what}", Reason.TOO_FEW_EVENTS
+            )
+            continue
+        measures.append(name)
+        rows[tables.SPLITS.name].append(_split_row(dataset, name, folds, len(shared)))
+    regions = _regions(dataset, read, options.regions, lacks)
+    for region in regions:
+        for who, own in read.items():
+            n = own.n_units if region == ALL else (own.regions or ()).count(region)
+            row = {"dataset": dataset, "region": region, "subject": who, "n_units": n}
+            rows[tables.REGIONS.name].append(row)
+    repeated = all(_n_trials(own, shared) > 1 for own in read.values())
+    if not repeated:
+        lacks("repetitions", f"a subject of dataset '{dataset}' has one trial per stimulus: scores are not "
+              "corrected for noise, and only brains have noise", Reason.NO_REPEATED_MEASURE)  # fmt: skip
+    kinds = (MODEL, TRIALS) if repeated and options.model_trials == "matched" else (MODEL,)
+    grows = tuple(over for over in options.growth if repeated or over != "repetitions")
+    names = tuple(read)
+    places = tuple(
+        Place(dataset, region, lag, measure, names)
+        for region in regions
+        for lag in lags
+        for measure in measures
+    )
+    n_units = max(own.n_units for own in read.values())
+    return [DatasetPlan(places, layers, kinds, grows, len(shared), n_units)]
+
+
+def _check_models(study: StudyConfig) -> None:
+    """Raise `ConfigError` for models that do not exist."""
+    options, known = options_of(study), [model.name for model in study.models]
+    named = {"models": options.models}
+    named |= {f"instances.{group}": own for group, own in options.instances.items()}
+    for option, names in named.items():
+        for name in names:
+            if name not in known:
+                raise ConfigError(
+                    f"there is no model '{name}'",
+                    where=f"option 'turing.{option}'",
+                    got=name,
+                    expected=f"a model of the study: {listed(known)}",
+                    remedy=did_you_mean(name, known),
+                )
+
+
+def _lags(
+    dataset: str, found: Mapping[str, list[Placed]], wanted: Sequence[float]
+) -> tuple[float, ...]:
+    """Lags to compare at, which all recordings have."""
+    each = [own.grid.lags_ms for recordings in found.values() for own in recordings]
+    common = [lag for lag in each[0] if all(lag in own for own in each)]
+    if lacking := [lag for lag in wanted if lag not in common]:
+        raise ConfigError(
+            f"dataset '{dataset}' has no responses at {lacking[0]:g} ms",
+            where="option 'turing.lags_ms'",
+            got=lacking[0],
+            expected=f"lags of all recordings: {', '.join(f'{lag:g}' for lag in common)}",
+            remedy="choose among these, or change grid.lags_ms of the dataset",
+        )
+    return tuple(wanted) or tuple(common)
+
+
+def _n_trials(own: Responses, shared: Sequence[str]) -> int:
+    """Most trials of a shared stimulus."""
+    return int(own.select(stimuli=shared).counts().max(initial=0))
+
+
+def _subject_rows(
+    dataset: str, found: Mapping[str, list[Placed]], read: Mapping[str, Responses]
+) -> list[Row]:
+    shared = shared_stimuli(list(read.values()))
+    rows: list[Row] = []
+    for who, own in read.items():
+        kept = own.select(stimuli=shared)
+        per_stimulus = kept.counts().max(axis=1, initial=0)
+        units = (own.counts() > 0).any(axis=0)
+        complete = (kept.counts() > 0).all(axis=0) if shared else units
+        rows.append(
+            {
+                "dataset": dataset,
+                "subject": who,
+                "n_recordings": len(found[who]),
+                "n_stimuli": int((own.counts() > 0).any(axis=1).sum()),
+                "n_shared": len(shared),
+                "n_repetitions": int(per_stimulus.max(initial=0)),
+                "fewest_trials": int(per_stimulus.min()) if len(per_stimulus) else 0,
+                "n_missing": kept.n_missing,
+                "n_units": own.n_units,
+                "n_left_out": int((~complete).sum()),
+                "reason": (Reason.OK if units.any() else Reason.NON_FINITE_NEURAL).value,
+            }
+        )
+    return rows
+
+
+def _regions(
+    dataset: str,
+    read: Mapping[str, Responses],
+    wanted: Sequence[str],
+    lacks: Callable[[str, str, Reason], None],
+) -> list[str]:
+    """Regions that all subjects have, in the order of the options."""
+    of_subject = {who: set(own.regions or ()) for who, own in read.items()}
+    known = list(dict.fromkeys(r for own in read.values() for r in own.regions or ()))
+    found: list[str] = []
+    for region in dict.fromkeys(w for name in wanted for w in (known if name == EACH else [name])):
+        if region != ALL and region not in known:
+            raise ConfigError(
+                f"no unit of dataset '{dataset}' is in the region '{region}'",
+                where="option 'turing.regions'",
+                got=region,
+                expected=f"'{ALL}', '{EACH}', or a region of the units: {listed(known)}",
+                remedy=did_you_mean(region, known),
+            )
+        absent = [who for who, own in of_subject.items() if region not in {*own, ALL}]
+        if absent:
+            detail = f"subject {listed(absent)} of dataset '{dataset}' has no unit in the region '{region}'"
+            lacks(region, detail, Reason.TOO_FEW_UNITS)
+        else:
+            found.append(region)
+    return found
+
+
+def _layers(
+    workspace: Workspace,
+    dataset: str,
+    found: Mapping[str, list[Placed]],
+    lacks: Callable[[str, str, Reason], None],
+) -> dict[str, tuple[int, ...]]:
+    """Layers of the models that offer features of all stimuli of the dataset."""
+    stimuli = {own.stimulus.id: own for each in found.values() for own in each}
+    layers: dict[str, tuple[int, ...]] = {}
+    for model in models_of(workspace.config):
+        wanted = next(m.layers for m in workspace.config.models if m.name == model)
+        without = [s for s, own in stimuli.items() if not workspace.model(model, own).layers]
+        if without:
+            detail = f"model '{model}' offers no features of stimulus {listed(without)} of dataset '{dataset}'"
+            lacks(model, detail, Reason.CONTEXT_NOT_OFFERED)
+            continue
+        for own in stimuli.values():
+            check_features(own, workspace, model, wanted)
+        layers[model] = wanted
+    return layers
+
+
+def _split_row(dataset: str, measure: str, folds: Folds, n: int) -> Row:
+    sizes = [(len(train), len(test)) for train, test in folds.rows] or [(0, n)]
+    return {
+        "dataset": dataset,
+        "measure": measure,
+        "made_by": folds.made_by,
+        "n_folds": len(sizes),
+        "n_stimuli": n,
+        "smallest_train": min(train for train, _ in sizes),
+        "smallest_test": min(test for _, test in sizes),
+        "nearest": folds.nearest,
+        "reason": Reason.OK.value,
+    }
+
+
+# --- tasks ----------------------------------------------------------------------------------------
+
+
+def stages(study: StudyConfig, audit: Audit, keys: Keys) -> list[Stage]:
+    """Brains against brains, models against brains, and growth."""
+    jobs = {BETWEEN: _brain_jobs(study, audit.detail), MODELS: _model_jobs(study, audit.detail)}
+    growing = [
+        GrowthJob(place, over)
+        for plan in audit.detail
+        for place in plan.places
+        for over in plan.growth
+    ]
+    return [
+        *(Stage(name, keys.tasks(own)) for name, own in jobs.items()),
+        Stage(GROWING, keys.tasks(growing)),
+    ]  # fmt: skip
+
+
+def _brain_jobs(study: StudyConfig, plans: Sequence[DatasetPlan]) -> list[SourceJob]:
+    choice, pooled = chooses(study), options_of(study).source == "pooled"
+    kind = POOLED if pooled else BRAIN
+    jobs = []
+    for plan in plans:
+        for place in plan.places:
+            symmetric = measure_of(study, place.measure).symmetric and not pooled
+            sources = place.subjects[:-1] if symmetric else place.subjects
+            jobs += [SourceJob(place, kind, who, choice=choice) for who in sources]
+    return jobs
+
+
+def _model_jobs(study: StudyConfig, plans: Sequence[DatasetPlan]) -> list[SourceJob]:
+    choice = chooses(study)
+    return [
+        SourceJob(place, kind, model, layer, choice)
+        for plan in plans
+        for place in plan.places
+        for model, layers in plan.layers.items()
+        for layer in layers
+        for kind in plan.kinds
+    ]
+
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+
+def _sizes(study: StudyConfig, plans: Sequence[DatasetPlan]) -> dict[str, int]:
+    """Rows of the tables that tasks write."""
+    pairs = growth = 0
+    for plan in plans:
+        for place in plan.places:
+            n = len(place.subjects)
+            symmetric = measure_of(study, place.measure).symmetric
+            brains = n if options_of(study).source == "pooled" else n * (n - 1) // (1 + symmetric)
+            layers = sum(map(len, plan.layers.values()))
+            pairs += brains + layers * len(plan.kinds) * n
+            growth += 4 * len(plan.growth)
+    return {tables.PAIRS.name: pairs, tables.GROWTH.name: growth}
+
+
+def work(study: StudyConfig, audit: Audit) -> dict[str, StageWork]:
+    """Operations of the stages: fits (or comparisons) × their cost at the largest brain."""
+    options = options_of(study)
+    total = dict.fromkeys((BETWEEN, MODELS, GROWING), 0.0)
+    longest, peak = dict(total), 0
+    halves = 0 if options.estimator == "none" else 2 * options.n_halves
+    for plan in audit.detail:
+        n, p = plan.n_stimuli, plan.n_units
+        small = min(n, p)
+        n_layers = sum(map(len, plan.layers.values()))
+        for place in plan.places:
+            measure, n_subjects = measure_of(study, place.measure), len(place.subjects)
+            if measure.needs_fit:
+                one = (
+                    options.n_folds
+                    * 6
+                    * (2.0 * n * p * small + EIGH * small**3 + 20.0 * n * p * n_subjects)
+                )
+            else:
+                one = (1 + n_subjects) * 2.0 * n * n * p
+            noisy = one * (1 + halves)
+            draws = options.source_draws if options.source_units else 1
+            total[BETWEEN] += noisy * n_subjects * draws
+            models = n_layers * (one * 2 + (noisy if len(plan.kinds) > 1 else 0.0))
+            total[MODELS] += models
+            grown = 4 * options.growth_draws * noisy * n_subjects / 2
+            total[GROWING] += grown * len(plan.growth)
+            longest[BETWEEN] = max(longest[BETWEEN], noisy * draws)
+            longest[MODELS] = max(longest[MODELS], noisy)
+            longest[GROWING] = max(longest[GROWING], grown)
+            arrays = 8 * n * p * (n_subjects + 2) * max(1, halves)
+            peak = max(peak, arrays, 0 if measure.needs_fit else 8 * n * n * (n_subjects + 1))
+    return {name: StageWork(total[name], longest[name], int(peak)) for name in total}
