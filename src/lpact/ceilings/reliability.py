@@ -1,20 +1,4 @@
-"""How well brains agree with themselves and with each other: the score that a perfect model could reach.
-
-Responses are arrays of stimuli × repetitions × units, or subjects × stimuli × units; a missing trial, stimulus or unit
-is NaN. Undefined values are counted in ``n_undefined``; a mean over none is NaN.
-
->>> import numpy as np
->>> from lpact import ceilings
->>> rng = np.random.default_rng(0)
->>> signal = rng.standard_normal((100, 1, 3))
->>> responses = signal + rng.standard_normal((100, 8, 3))         # stimuli × repetitions × units
->>> found = ceilings.split_half(responses, n_draws=20)
->>> found.value.round(1), found.corrected.round(1)               # a half of 4 trials: 0.8; all 8: 0.9
-(array([0.8, 0.8, 0.8]), array([0.9, 0.9, 0.9]))
->>> subjects = signal[:, 0] + rng.standard_normal((5, 100, 3))    # subjects × stimuli × units
->>> ceilings.group_mean(subjects).value.round(1)                  # each subject with the mean of the others
-array([0.7, 0.6, 0.6])
-"""
+"""How well brains agree with themselves and with each other: reliabilities, and scores of brain with brain."""
 
 from __future__ import annotations
 
@@ -33,21 +17,6 @@ from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.measures import Measure, Score
 from lpact.measures.base import matrices
 from lpact.splits import Split
-
-__all__ = [
-    "Ceiling",
-    "PairScores",
-    "agreement",
-    "correlation_with_mean",
-    "group_mean",
-    "noise_corrected",
-    "pooled_source",
-    "random_halves",
-    "spearman_brown",
-    "split_half",
-    "standardised",
-    "subject_pairs",
-]
 
 
 def spearman_brown(r: npt.ArrayLike, factor: npt.ArrayLike = 2.0) -> FloatArray:
@@ -184,17 +153,14 @@ def split_half(
         rng = np.random.Generator(np.random.PCG64(seed))
         drawn: Iterable[Sequence[BoolArray]] = (random_halves(present, rng) for _ in range(n_draws))
     else:
-        drawn = ([present & _chosen(half, trials.shape[1]) for half in pair] for pair in halves)
+        drawn = (chosen_halves(present, pair) for pair in halves)
     values, factors, n_left_out = [], [], []
     for pair in drawn:
         values.append(
             pearson_rows(*(mean_of_finite(np.where(half, trials, np.nan), 1).T for half in pair))
         )
-        sizes = np.stack([*(half.sum(axis=1) for half in pair), present.sum(axis=1)])
-        used = (sizes > 0).all(axis=0)
-        inverse = 1.0 / np.maximum(sizes, 1)
-        first, second, whole = mean_of_finite(np.where(used, inverse, np.nan), 1)
-        factors.append((first + second) / (2.0 * whole))
+        factor, used = halves_factor(pair, present)
+        factors.append(factor)
         n_left_out.append((~used).sum(axis=0))
     if not values:
         raise _error("split_half", "no halves to correlate", "0 draws", "at least 1 draw")
@@ -203,11 +169,23 @@ def split_half(
     return Ceiling(np.stack(values), factor, np.broadcast_to(np.stack(n_left_out), shape))
 
 
-def _chosen(numbers: IntArray, n_repetitions: int) -> BoolArray:
-    """Which repetitions these numbers are, [n_repetitions, 1]."""
-    chosen = np.zeros((n_repetitions, 1), dtype=bool)
-    chosen[numbers] = True
-    return chosen
+def chosen_halves(
+    present: BoolArray, halves: tuple[npt.ArrayLike, npt.ArrayLike]
+) -> tuple[BoolArray, BoolArray]:
+    """Trials of the repetitions with these numbers that are not missing, as `random_halves` gives them."""
+    chosen = np.zeros((2, present.shape[1], 1), dtype=bool)
+    for half, numbers in zip(chosen, halves, strict=True):
+        half[np.asarray(numbers)] = True
+    return present & chosen[0], present & chosen[1]
+
+
+def halves_factor(pair: Sequence[BoolArray], present: BoolArray) -> tuple[FloatArray, BoolArray]:
+    """Number of all trials divided by that of a half [n_units], and which stimuli have both halves [n, n_units]."""
+    sizes = np.stack([*(half.sum(axis=1) for half in pair), present.sum(axis=1)])
+    used: BoolArray = np.asarray((sizes > 0).all(axis=0))
+    inverse = 1.0 / np.maximum(sizes, 1)
+    first, second, whole = mean_of_finite(np.where(used, inverse, np.nan), 1)
+    return (first + second) / (2.0 * whole), used
 
 
 def _median(values: FloatArray) -> float:

@@ -1,0 +1,286 @@
+"""Terms of a noise-corrected consistency: what correlates with what, in all trials and in halves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from lpact.ceilings.trials import Trials
+from lpact.math.columns import mean_of_finite
+from lpact.math.scores import pearson_columns
+from lpact.math.types import BoolArray, FloatArray, IntArray
+from lpact.measures import Measure
+
+RowsOfFold: TypeAlias = tuple[IntArray, IntArray]
+NOT_CORRECTABLE = "the measure is not a correlation of predictions or representations"
+NO_REPETITIONS = "no unit of the {} has two trials of a stimulus"
+_MOST_VALUES = 2**25
+"""Values of halves that are fitted at once (256 MB)."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What counts for a source and a target, and the terms of their ratio.
+
+    Attributes
+    ----------
+    rows, half_rows
+        [n]: stimuli that count, and those that count in the halves; None without a correction.
+    reason
+        Why there is no correction.
+    of_units
+        Whether the last axis of the terms is that of the target's units.
+    source_units, target_units
+        Units without a missing response.
+    full
+        [F, t], r on all trials, with t = 1 for a population.
+    half, r_source, r_target
+        [D, F, t]: numerators from halves, and reliabilities of halves.
+    factors
+        [2, D, 1, t]: number of all trials divided by that of a half, of source and target.
+    """
+
+    rows: BoolArray
+    half_rows: BoolArray | None
+    reason: str
+    of_units: bool
+    source_units: BoolArray
+    target_units: BoolArray
+    full: FloatArray
+    half: FloatArray
+    r_source: FloatArray
+    r_target: FloatArray
+    factors: FloatArray
+
+    @property
+    def n_without_halves(self) -> int:
+        """Stimuli that count, but not in the halves."""
+        return 0 if self.half_rows is None else int((self.rows & ~self.half_rows).sum())
+
+
+def pair_terms(
+    x: Trials,
+    ys: Sequence[Trials],
+    measure: Measure,
+    folds: list[RowsOfFold],
+    reason: str = "",
+) -> list[Pair]:
+    """Terms of every target, without halves where a reason says so.
+
+    Targets for which the same stimuli count share the work.
+    """
+    reason = reason or ("" if _correctable(measure) else NOT_CORRECTABLE)
+    pairs = [_pair(x, y, measure, reason, len(folds)) for y in ys]
+    groups: dict[tuple[bytes, bytes | None], list[tuple[Trials, Pair]]] = {}
+    for y, pair in zip(ys, pairs, strict=True):
+        halves = None if pair.half_rows is None else pair.half_rows.tobytes()
+        if pair.source_units.any() and pair.target_units.any():
+            complete = y if pair.target_units.all() else y.only(pair.target_units)
+            groups.setdefault((pair.rows.tobytes(), halves), []).append((complete, pair))
+    for group in groups.values():
+        kept = group[0][1].source_units
+        source = x if kept.all() else x.only(kept)
+        if not measure.needs_fit and measure.scope == "population":
+            _compare(source, group, measure, folds)
+        elif _correctable(measure):
+            _predict(source, group, measure, folds)
+        else:
+            _score(source, group, measure, folds)
+    return pairs
+
+
+def _correctable(measure: Measure) -> bool:
+    """Whether the measure is a Pearson correlation of predictions, or compares representations without a fit."""
+    if not getattr(measure, "correctable", True):
+        return False
+    if measure.scope == "population":
+        return not measure.needs_fit
+    return hasattr(measure, "predict") and getattr(measure, "metric", "pearson") == "pearson"
+
+
+def _pair(x: Trials, y: Trials, measure: Measure, reason: str, n_folds: int) -> Pair:
+    """What counts for this source and target; all terms are still undefined."""
+    rows: BoolArray = np.asarray(np.isfinite(x.mean).any(axis=1) & np.isfinite(y.mean).any(axis=1))
+    noisy = [y] if x.noise_free else [y, x]
+    half_rows = rows.copy()
+    for one in noisy:
+        half_rows &= one.has_halves.any(axis=1)
+    for one in noisy:
+        if not reason and not one.has_halves[rows].any():
+            reason = NO_REPETITIONS.format(one.name)
+    # Where all stimuli count in the halves too, one array says so, and fits are shared.
+    halves = None if reason else rows if (half_rows == rows).all() else half_rows
+    n_draws = 0 if halves is None else y.draws.n
+    n_units = y.mean.shape[1] if measure.scope == "unit" else 1
+    half, r_source, r_target = np.full((3, n_draws, n_folds, n_units), np.nan)
+    return Pair(
+        rows,
+        halves,
+        reason,
+        measure.scope == "unit",
+        x.complete(rows, halves),
+        y.complete(rows, halves),
+        np.full((n_folds, n_units), np.nan),
+        half,
+        r_source,
+        r_target,
+        np.full((2, n_draws, 1, n_units), np.nan),
+    )
+
+
+def _predict(
+    x: Trials,
+    group: list[tuple[Trials, Pair]],
+    measure: Measure,
+    folds: list[RowsOfFold],
+) -> None:
+    """Terms of predictions, for targets for which the same stimuli count."""
+    ys, pairs = zip(*group, strict=True)
+    rows, half_rows, n_draws = pairs[0].rows, pairs[0].half_rows, len(pairs[0].half)
+    n_values = 2 * sum(y.mean.size for y in ys)
+    at_once = max(1, _MOST_VALUES // n_values) if x.noise_free else 1
+    batches = [range(d, min(d + at_once, n_draws)) for d in range(0, n_draws, at_once)]
+    for number, batch in enumerate(batches or [range(0)]):
+        jobs = [_Job(x.mean, rows, [y.mean for y in ys])] if number == 0 else []
+        for draw in batch:
+            _set_factors(x, group, draw)
+            halves = [y.half_means(draw, slice(None)) for y in ys]
+            sources = (x.mean, x.mean) if x.noise_free else x.half_means(draw, slice(None))
+            jobs += [
+                _Job(source, half_rows, [pair[half] for pair in halves])
+                for half, source in enumerate(sources)
+            ]
+        for fold, (train, test) in enumerate(folds):
+            predicted = _predictions(measure, jobs, train, test)
+            observed = [[y[job.of(test)] for y in job.targets] for job in jobs]
+            for i, (_, pair) in enumerate(group):
+                p, s = [one[i] for one in predicted], [one[i] for one in observed]
+                units = pair.target_units
+                if number == 0:
+                    pair.full[fold, units] = _r(p.pop(0), s.pop(0), measure)
+                for k, draw in enumerate(batch):
+                    (p1, p2), (s1, s2) = p[2 * k : 2 * k + 2], s[2 * k : 2 * k + 2]
+                    pair.half[draw, fold, units] = _r(p1, s2, measure)
+                    pair.r_source[draw, fold, units] = _r(p1, p2, measure)
+                    pair.r_target[draw, fold, units] = _r(s1, s2, measure)
+
+
+class _Job(NamedTuple):
+    """A map to fit: a source [n, p], the stimuli that count [n], and targets [n, t]."""
+
+    source: FloatArray
+    rows: BoolArray
+    targets: list[FloatArray]
+
+    def of(self, rows: IntArray) -> IntArray:
+        """Those of the rows that count."""
+        return rows[self.rows[rows]]
+
+
+def _predictions(
+    measure: Measure, jobs: list[_Job], train: IntArray, test: IntArray
+) -> list[list[FloatArray]]:
+    """Predictions of test rows, by job and target. Jobs in a row with one source are fitted together."""
+    found = []
+    for _, same in groupby(jobs, key=lambda job: (id(job.source), id(job.rows))):
+        together = list(same)
+        first = together[0]
+        x = first.source[first.of(train)]
+        ys = [y[first.of(train)] for job in together for y in job.targets]
+        predicted = _fitted(measure, x, ys, first.source[first.of(test)])
+        n = len(first.targets)
+        found += [predicted[i : i + n] for i in range(0, len(ys), n)]
+    return found
+
+
+def _fitted(
+    measure: Measure, x: FloatArray, ys: list[FloatArray], x_test: FloatArray
+) -> list[FloatArray]:
+    """Predictions for ``x_test`` of maps from x to every target; of one map where units are fitted one by one."""
+    from lpact.measures.predictivity import LinearPredictivity
+
+    if isinstance(measure, LinearPredictivity) and measure.grid.selection.per_target:
+        predicted = copy(measure).fit(x, np.hstack(ys)).predict(x_test)
+        return np.split(predicted, np.cumsum([y.shape[1] for y in ys])[:-1], axis=1)
+    return [copy(measure).fit(x, y).predict(x_test) for y in ys]  # type: ignore[attr-defined]
+
+
+def _r(a: FloatArray, b: FloatArray, measure: Measure) -> FloatArray:
+    few = len(a) < measure.fewest_stimuli
+    return np.full(a.shape[1], np.nan) if few else pearson_columns(a, b)
+
+
+def _compare(
+    x: Trials,
+    group: list[tuple[Trials, Pair]],
+    measure: Measure,
+    folds: list[RowsOfFold],
+) -> None:
+    """Terms of representations, each prepared once per fold and draw."""
+    rows, half_rows, n_draws = group[0][1].rows, group[0][1].half_rows, len(group[0][1].half)
+    for fold, (_, test) in enumerate(folds):
+        at = test[rows[test]]
+        if len(at) >= measure.fewest_stimuli:
+            source = _prepared(measure, x, at)
+            for y, pair in group:
+                pair.full[fold] = measure.compare(source, _prepared(measure, y, at))
+        at = at if half_rows is None else test[half_rows[test]]
+        for draw in range(n_draws if len(at) >= measure.fewest_stimuli else 0):
+            _set_factors(x, group, draw)
+            if x.noise_free:
+                first = second = _prepared(measure, x, at)
+            else:
+                first, second = (_trials(measure, half) for half in x.halves(draw, at))
+            r_source = 1.0 if x.noise_free else measure.compare(first, second)
+            for y, pair in group:
+                s1, s2 = (_trials(measure, half) for half in y.halves(draw, at))
+                pair.half[draw, fold] = measure.compare(first, s2)
+                pair.r_source[draw, fold] = r_source
+                pair.r_target[draw, fold] = measure.compare(s1, s2)
+
+
+def _prepared(measure: Measure, population: Trials, rows: IntArray) -> Any:
+    if population.noise_free:
+        return measure.prepare(population.mean[rows])
+    return _trials(measure, population.values[rows])
+
+
+def _trials(measure: Measure, trials: FloatArray) -> Any:
+    """What `Measure.compare` needs of trials [n, r, p]; by default of their mean."""
+    prepare = getattr(measure, "prepare_trials", None)
+    return measure.prepare(mean_of_finite(trials, 1)) if prepare is None else prepare(trials)
+
+
+def _score(
+    x: Trials,
+    group: list[tuple[Trials, Pair]],
+    measure: Measure,
+    folds: list[RowsOfFold],
+) -> None:
+    """Scores of the mean over trials, for measures that are not corrected."""
+    rows = group[0][1].rows
+    for fold, (train, test) in enumerate(folds):
+        fit, at = train[rows[train]], test[rows[test]]
+        for y, pair in group:
+            one = copy(measure).fit(x.mean[fit], y.mean[fit]) if measure.needs_fit else measure
+            value = one.score(x.mean[at], y.mean[at]).value
+            pair.full[fold, pair.target_units if pair.of_units else 0] = value
+
+
+def _set_factors(x: Trials, group: list[tuple[Trials, Pair]], draw: int) -> None:
+    """Note how many times more all trials are than those of a half."""
+    for y, pair in group:
+        if pair.half_rows is None:
+            continue
+        target = y.factor(draw, pair.half_rows)
+        source = target if x.noise_free else x.factor(draw, pair.half_rows).mean()
+        if pair.of_units:
+            pair.factors[0, draw, 0, pair.target_units] = source
+            pair.factors[1, draw, 0, pair.target_units] = target
+        else:
+            pair.factors[:, draw, 0, 0] = source.mean(), target.mean()
