@@ -32,7 +32,7 @@ SHARED = (
     "splits.py",
     "stats",
     "measures",
-    "ceilings.py",
+    "ceilings",
     "responses",
     "datasets",
     "preprocess",
