@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lpact.analyses.explanation import Claim
     from lpact.analyses.lpact.config import GatesConfig as Gates
     from lpact.analyses.lpact.config import LPactSection as LPact
+    from lpact.analyses.turing.config import TuringSection as Turing
     from lpact.archive import diff_runs, export_run, lock_run, verify_run
     from lpact.config import ControlsConfig as Controls
     from lpact.config import Dataset, Model
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from lpact.config import RunConfig as RunSettings
     from lpact.errors import LPactError
     from lpact.features.language.feature_set import FeatureSet
-    from lpact.in_memory import audit, deconstruct
+    from lpact.in_memory import audit, deconstruct, turing_test
     from lpact.inputs.responses import read_responses
     from lpact.responses import Responses
     from lpact.run.extract import extract_features, plan_features
@@ -58,6 +59,7 @@ __all__ = [
     "Run",
     "RunSettings",
     "Study",
+    "Turing",
     "__version__",
     "audit",
     "ceilings",
@@ -73,6 +75,7 @@ __all__ = [
     "read_responses",
     "splits",
     "stats",
+    "turing_test",
     "verify_run",
 ]
 
@@ -95,6 +98,7 @@ _HOMES = {
     "Run": "lpact.study:Run",
     "RunSettings": "lpact.config:RunConfig",
     "Study": "lpact.study:Study",
+    "Turing": "lpact.analyses.turing.config:TuringSection",
     "audit": "lpact.in_memory:audit",
     "ceilings": "lpact.ceilings",
     "deconstruct": "lpact.in_memory:deconstruct",
@@ -109,6 +113,7 @@ _HOMES = {
     "read_responses": "lpact.inputs.responses:read_responses",
     "splits": "lpact.splits",
     "stats": "lpact.stats",
+    "turing_test": "lpact.in_memory:turing_test",
     "verify_run": "lpact.archive:verify_run",
 }
 """Module (and name in it) of what a public name stands for."""

@@ -150,6 +150,50 @@ def deconstruct(
     return _run(study, *data, sections, out)
 
 
+def turing_test(
+    model: npt.ArrayLike | Mapping[str, Any],
+    subjects: Any,
+    *,
+    measure: str | Sequence[str] = ("linear", "rsa"),
+    words: Any = None,
+    sampling_rate_hz: float | None = None,
+    name: str = "in-memory",
+    seed: int = 0,
+    grid: Options | None = None,
+    preprocess: Options | None = None,
+    turing: Options | None = None,
+    out: str | Path | None = None,
+    workers: int = 1,
+    progress: bool = False,
+) -> Run:
+    """Ask whether models are as close to brains as brains are to each other.
+
+    Parameters
+    ----------
+    model
+        Features of the models, or their behaviour, as ``features`` of `audit`: one row per stimulus.
+    subjects
+        Responses of every subject, as ``responses`` of `audit`: [n_stimuli, n_repetitions, n_units], NaN where a trial
+        is missing. Units need not correspond. Behaviour is one unit, or one per alternative.
+    measure
+        Names of measures of alignment: ``"linear"``, ``"rsa"``, ``"cka_debiased"``, ``"error_consistency"`` …
+    turing
+        Options of the analysis, such as ``{"n_halves": 20, "equivalence_bound": 0.05}``.
+    words, sampling_rate_hz, name, seed, grid, preprocess, out, workers, progress
+        As in `audit`. Missing responses are kept, and counted.
+
+    Returns
+    -------
+    lpact.Run
+        Tables, verdicts and report.
+    """
+    measures = (measure,) if isinstance(measure, str) else tuple(measure)
+    own = {"measures": measures, **_plain(turing or {})}
+    sections = {"grid": grid, "preprocess": preprocess, "turing": own}
+    study = {"name": name, "seed": seed, "run": {"workers": workers, "progress": progress}}
+    return _run(study, model, subjects, words, sampling_rate_hz, sections, out)
+
+
 def _run(
     study: dict[str, Any],
     features: Any,

@@ -46,6 +46,7 @@ def test_the_public_api() -> None:
         "Run",
         "RunSettings",
         "Study",
+        "Turing",
         "__version__",
         "audit",
         "ceilings",
@@ -61,6 +62,7 @@ def test_the_public_api() -> None:
         "read_responses",
         "splits",
         "stats",
+        "turing_test",
         "verify_run",
     ]
     assert lpact.__all__ == sorted(lpact.__all__)

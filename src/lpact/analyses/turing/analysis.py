@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, ClassVar
 
 import polars as pl
@@ -107,13 +108,18 @@ class Turing(Analysis):
         from lpact.analyses.turing import summaries
 
         options = options_of(study)
+
+        @cache
+        def models() -> pl.DataFrame:
+            return summaries.model_pairs(tables[own.PAIRS.name], options)
+
         return {
-            own.MODEL_PAIRS.name: lambda: summaries.model_pairs(tables[own.PAIRS.name], options),
-            own.SCORES.name: lambda: summaries.scores(
-                tables[own.PAIRS.name], tables[own.MODEL_PAIRS.name]
-            ),
+            own.MODEL_PAIRS.name: models,
+            own.SCORES.name: lambda: summaries.scores(tables[own.PAIRS.name], models()),
             own.GROWTH_FITS.name: lambda: summaries.growth_fits(tables[own.GROWTH.name]),
-            own.INSTANCES.name: lambda: summaries.instances(tables, options, study.seed),
+            own.INSTANCES.name: lambda: summaries.instances(
+                tables[own.PAIRS.name], models(), options, study.seed
+            ),
         }
 
     def decide(self, study: StudyConfig, tables: Mapping[str, pl.DataFrame]) -> Frames:

@@ -74,7 +74,7 @@ class Brains:
 
 def shared_stimuli(subjects: Sequence[Responses]) -> list[str]:
     """Stimuli with some response of every subject, in the order of the first."""
-    present = [
+    present: list[set[str]] = [
         {s for s, there in zip(own.stimulus_ids, np.isfinite(own.values).any(axis=(1, 2)), strict=True) if there}
         for own in subjects
     ]  # fmt: skip

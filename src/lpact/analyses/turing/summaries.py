@@ -222,7 +222,9 @@ def growth_fits(growth: pl.DataFrame) -> pl.DataFrame:
     return frame(tables.GROWTH_FITS, made)
 
 
-def instances(frames: Tables, options: TuringSection, seed: int) -> pl.DataFrame:
+def instances(
+    pairs: pl.DataFrame, all_models: pl.DataFrame, options: TuringSection, seed: int
+) -> pl.DataFrame:
     """Scores of instances of a model, and of brains, as distributions."""
     from scipy.stats import permutation_test
 
@@ -234,11 +236,11 @@ def instances(frames: Tables, options: TuringSection, seed: int) -> pl.DataFrame
         return a.mean(axis) - b.mean(axis)
 
     made: list[Row] = []
-    for place, own in places(frames[tables.PAIRS.name]) if options.instances else []:
+    for place, own in places(pairs) if options.instances else []:
         _, matrix = between_of(own)
         brains = mean_of_finite(matrix, 1)
         brains = brains[np.isfinite(brains)]
-        models = frames[tables.MODEL_PAIRS.name].filter(**{name: place[name] for name in PLACE})
+        models = all_models.filter(**{name: place[name] for name in PLACE})
         kind = tested_kind(models)
         for group, names in options.instances.items():
             per = [models.filter(kind=kind, model=name)["value"].mean() for name in names]
