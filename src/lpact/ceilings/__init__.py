@@ -31,6 +31,7 @@ from lpact.ceilings.between import (
     pool,
 )
 from lpact.ceilings.consistency import Consistency, consistencies, consistency
+from lpact.ceilings.growth import Extrapolation, Growth, extrapolate, growth, growth_sizes
 from lpact.ceilings.reliability import (
     Ceiling,
     PairScores,
@@ -51,6 +52,8 @@ __all__ = [
     "BetweenSubjects",
     "Ceiling",
     "Consistency",
+    "Extrapolation",
+    "Growth",
     "PairScores",
     "aggregate",
     "agreement",
@@ -58,7 +61,10 @@ __all__ = [
     "consistencies",
     "consistency",
     "correlation_with_mean",
+    "extrapolate",
     "group_mean",
+    "growth",
+    "growth_sizes",
     "noise_corrected",
     "pool",
     "pooled_source",

@@ -1,0 +1,231 @@
+"""Brain–brain consistency with fewer units, stimuli or repetitions, and what more of them would give.
+
+If consistency still grows, the bound that brains set for models is low for lack of data. If it has levelled off, what
+is left are differences between subjects.
+
+References: Feather et al. (2025), Brain-model evaluations need the NeuroAI Turing Test, section 5.5; Nayebi et al.
+(2023), PLOS Comput. Biol. 19:e1011506, for the log-linear extrapolation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize_scalar
+from scipy.stats import t as student
+
+from lpact.ceilings.between import between_subjects
+from lpact.errors import InputError, require_known
+from lpact.math.columns import mean_of_finite
+from lpact.math.seeding import keyed_rng
+from lpact.math.types import FloatArray, IntArray
+from lpact.measures import Measure
+
+Over = Literal["units", "stimuli", "repetitions"]
+FEWEST = {"units": 2, "stimuli": 20, "repetitions": 2}
+"""Smallest number that consistency is computed for."""
+MISSING_SHARE = 0.05
+"""Share of the consistency with infinitely many that may still be missing where it has levelled off."""
+
+Arrays = list[FloatArray]
+Rows = Sequence[tuple[IntArray, IntArray]]
+Subsample = tuple[Arrays, Rows | None]
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Consistency by size.
+
+    Attributes
+    ----------
+    sizes
+        [m], increasing; the last is that of all data. Of units, the mean over subjects.
+    values
+        [m, n_subjects]: value of every target, mean over sources and draws; NaN where undefined.
+    corrected, reason
+        Whether noise was corrected for at every size, and why not.
+    """
+
+    sizes: IntArray
+    values: FloatArray
+    corrected: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class Extrapolation:
+    """What more data would give.
+
+    Attributes
+    ----------
+    per_doubling, reaches_one_at
+        Gain per doubling of the size, from a straight line over its logarithm, and the size at which this line reaches
+        1 (NaN where it does not rise).
+    at_infinity, low, high
+        v∞ of v(n) = v∞ √(n / (n + k)), k ≥ 0, which is how a correlation grows with the reliability n / (n + k) of a
+        mean of n; and its 95 % interval, from leaving out one target at a time (three or more). NaN where all data
+        reach less than half of v∞, which is too far to extrapolate.
+    saturated
+        True where the whole interval is at most 5 % above the value with all data, as a share of v∞; False where all of
+        it is more than 5 % above; None where the data do not say.
+    """
+
+    per_doubling: float
+    reaches_one_at: float
+    at_infinity: float
+    low: float
+    high: float
+    saturated: bool | None
+
+
+def growth_sizes(n: int, over: Over) -> list[int]:
+    """An eighth, a quarter, a half and all of n, without those below `FEWEST`."""
+    return sorted({size for k in range(4) if (size := round(n / 2**k)) >= min(n, FEWEST[over])})
+
+
+def growth(
+    subjects: Sequence[npt.ArrayLike],
+    measure: Measure,
+    folds: Rows | None = None,
+    *,
+    over: Over,
+    n_draws: int = 4,
+    seed: int = 0,
+    **options: Any,
+) -> Growth:
+    """Consistency of every subject with the others, with random subsamples of growing size.
+
+    Parameters
+    ----------
+    subjects
+        [n, r, units] each, of the same stimuli.
+    measure, folds
+        As in `between_subjects`.
+    over
+        ``"units"``: the same share of the units of every subject. ``"stimuli"``: training stimuli of measures that are
+        fitted, whose test stimuli stay the same; stimuli to compare otherwise. ``"repetitions"``: of every subject.
+    n_draws
+        Subsamples of every size.
+    seed, options
+        Other parameters of `consistency`.
+    """
+    require_known(over, tuple(FEWEST), "quantity", where="growth, parameter 'over'")
+    arrays = [np.asarray(own, dtype=np.float64) for own in subjects]
+    rows = None if folds is None else [(np.asarray(a), np.asarray(b)) for a, b in folds]
+    fitted = measure.needs_fit and rows is not None
+    subsample: Callable[[int, np.random.Generator], Subsample]
+    if over == "units":
+        n = round(float(np.mean([own.shape[-1] for own in arrays])))
+
+        def subsample(size: int, rng: np.random.Generator) -> Subsample:
+            share = size / n
+            return [own[..., _some(own.shape[-1], share, rng)] for own in arrays], rows
+
+    elif over == "repetitions":
+        if any(own.ndim < 3 for own in arrays):
+            raise InputError(
+                "a subject has no repetitions", where="growth", expected="[n, r, units]"
+            )
+        n = max(own.shape[1] for own in arrays)
+
+        def subsample(size: int, rng: np.random.Generator) -> Subsample:
+            kept = rng.permutation(n)[:size]  # the same for all: repetitions may share noise
+            return [own[:, np.sort(kept[kept < own.shape[1]])] for own in arrays], rows
+
+    elif fitted:
+        assert rows is not None
+        n = min(len(train) for train, _ in rows)
+
+        def subsample(size: int, rng: np.random.Generator) -> Subsample:
+            share = size / n
+            return arrays, [(train[_some(len(train), share, rng)], test) for train, test in rows]
+
+    else:
+        n = len(arrays[0])
+
+        def subsample(size: int, rng: np.random.Generator) -> Subsample:
+            kept = _some(n, size / n, rng)
+            return [own[kept] for own in arrays], None
+
+    sizes = growth_sizes(n, over)
+    values, reasons = [], []
+    for size in sizes:
+        rngs = _generators(seed, over, size, 1 if size == n else n_draws)
+        found = [
+            between_subjects(own, measure, split, seed=seed, **options)
+            for own, split in (subsample(size, rng) for rng in rngs)
+        ]
+        values.append(mean_of_finite(np.stack([mean_of_finite(one.matrix) for one in found])))
+        reasons += [own.reason for one in found for own in one.pairs.values() if not own.corrected]
+    return Growth(np.array(sizes), np.stack(values), not reasons, reasons[0] if reasons else "")
+
+
+def _generators(seed: int, over: str, size: int, n: int) -> Iterator[np.random.Generator]:
+    return (keyed_rng(seed, "growth", over, size, draw) for draw in range(n))
+
+
+def _some(n: int, share: float, rng: np.random.Generator) -> IntArray:
+    """A random share of n, in order."""
+    return np.sort(rng.permutation(n)[: max(1, round(n * share))])
+
+
+def extrapolate(sizes: npt.ArrayLike, values: npt.ArrayLike) -> Extrapolation:
+    """Extrapolate consistency beyond the data.
+
+    Parameters
+    ----------
+    sizes
+        [m], increasing, the last that of all data.
+    values
+        [m, n_targets]; targets with an undefined value are left out.
+    """
+    n, v = np.asarray(sizes, dtype=np.float64), np.asarray(values, dtype=np.float64)
+    v = v[:, np.isfinite(v).all(axis=0)]
+    if len(n) < 3 or not v.shape[1]:
+        return Extrapolation(np.nan, np.nan, np.nan, np.nan, np.nan, None)
+    slope, start = np.polyfit(np.log2(n), v.mean(axis=1), 1)
+    # The size is 2 to a power that may be too large for a number, in which case one is never reached.
+    power = (1.0 - start) / slope if slope > 0 else np.inf
+    reaches = 2.0**power if power < 1000 else np.nan
+    limit, reached = _limit(n, v.mean(axis=1))
+    low = high = np.nan
+    saturated = None
+    if (targets := v.shape[1]) > 2:
+        each = [_limit(n, np.delete(v, j, axis=1).mean(axis=1)) for j in range(targets)]
+        limits, shares = np.array(each).T
+        half = float(student.ppf(0.975, targets - 1)) * np.sqrt((targets - 1.0) ** 2 / targets)
+        low, high = limit - half * limits.std(ddof=1), limit + half * limits.std(ddof=1)
+        missing, margin = 1.0 - reached, half * shares.std(ddof=1)
+        if limit > 0:
+            saturated = True if missing + margin <= MISSING_SHARE else None
+            saturated = False if missing - margin > MISSING_SHARE else saturated
+    if reached < 0.5:
+        limit = low = high = np.nan
+    return Extrapolation(float(slope), float(reaches), limit, float(low), float(high), saturated)
+
+
+def _limit(n: FloatArray, v: FloatArray) -> tuple[float, float]:
+    """Limit v∞ of the least-squares fit of v∞ √(n / (n + k)), and the share of it that is reached at the last size.
+
+    For a given k, v∞ is a regression coefficient, so that one number is searched for: log k.
+    """
+
+    def share(log_k: float) -> FloatArray:
+        reached: FloatArray = np.sqrt(n / (n + np.exp(log_k)))
+        return reached
+
+    def loss(log_k: float) -> float:
+        g = share(log_k)
+        return float(np.sum((v - (v @ g) / (g @ g) * g) ** 2))
+
+    bounds = (float(np.log(n[0] * 1e-4)), float(np.log(n[-1] * 1e2)))
+    grid = np.linspace(*bounds, 60)
+    best = int(np.argmin([loss(x) for x in grid]))
+    around = (grid[max(0, best - 1)], grid[min(len(grid) - 1, best + 1)])
+    found = minimize_scalar(loss, bounds=around, method="bounded", options={"xatol": 1e-10})
+    g = share(min([float(found.x), grid[best]], key=loss))
+    return float(v @ g / (g @ g)), float(g[-1])
