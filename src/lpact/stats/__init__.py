@@ -32,6 +32,12 @@ from lpact.stats.intervals import (
     expanded_tail,
     wilson_interval,
 )
+from lpact.stats.organisms import (
+    OrganismTest,
+    compare_with_organisms,
+    compare_with_pooled,
+    organism_test_rates,
+)
 from lpact.stats.randomization import (
     MAX_EXACT,
     benjamini_hochberg,
@@ -51,6 +57,7 @@ from lpact.stats.randomization import (
 __all__ = [
     "MAX_EXACT",
     "Bootstrap",
+    "OrganismTest",
     "ar1_variance_inflation",
     "autocorrelation",
     "benjamini_hochberg",
@@ -58,6 +65,8 @@ __all__ = [
     "block_permutation_p_value",
     "bootstrap_interval",
     "bootstrap_p_value",
+    "compare_with_organisms",
+    "compare_with_pooled",
     "draw_p_value",
     "effective_units",
     "equivalence_p_value",
@@ -66,6 +75,7 @@ __all__ = [
     "intersection_union",
     "median_penalty",
     "one_sample_p_value",
+    "organism_test_rates",
     "pair_counts",
     "partial_conjunction",
     "random_signs",

@@ -1,0 +1,412 @@
+"""Is a model one more brain? Tests of brain–brain against model–brain values that know that pairs share organisms.
+
+Every value belongs to a source i and a target j, and all values of an organism share what is peculiar to it:
+
+    d_ij = μ + s_i + t_j + e_ij        (symmetric measures: s = t, e_ij = e_ji)
+
+A model is a source of its own, d_mj = μ + s_m + t_j + e_mj, and *one more brain* if s_m is drawn like the s_i. Target
+effects cancel in the gap, mean_j d_mj − mean_{i≠j} d_ij, since all targets are shared; the draw of s_m does not. Its
+variance under the null is, with ρ the correlation of e_ij and e_ji,
+
+    (1 + 1/N) [var(s) + var(e) (N + ρ) / ((N + 1)(N − 1))]
+
+and does not vanish with many pairs, which is why rank-sum and Kolmogorov–Smirnov tests on pairs reject one more brain
+far too often. `organism_test_rates` has how often each test does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from lpact.errors import InputError, require_known
+from lpact.math.types import BoolArray, FloatArray
+from lpact.stats.intervals import finite_values
+from lpact.stats.randomization import ROUNDING, student_tail
+
+if TYPE_CHECKING:
+    import polars as pl
+
+TESTS = ("auto", "exact", "approximate")
+MIN_ORGANISMS = 3
+"""Fewer have no test: with two, nothing but the gap itself says how much sources differ."""
+RATES = Path(__file__).with_name("organism_tests.csv")
+"""Made by ``tools/simulate_organism_tests.py``."""
+
+
+@dataclass(frozen=True)
+class OrganismTest:
+    """Whether a model is one more brain; see `compare_with_organisms`."""
+
+    test: str
+    """`exact`, `approximate`, `paired` or `none`."""
+    n: int
+    """Organisms compared."""
+    n_left_out: int
+    """Organisms left out because a value of theirs is undefined."""
+    gap: float
+    """Mean of model–brain values − mean of brain–brain values. NaN without a pair."""
+    low: float
+    """Lower end of the 1 − alpha interval of the gap; NaN where there is no test."""
+    high: float
+    """Upper end."""
+    p_value: float
+    """Two-sided, of the null that the model is one more brain."""
+    smallest_p: float
+    """Smallest p-value that the test can give: 1/(N + 1) of ranks, 0 of Student's t, 1 without a test."""
+    bound: float
+    """Gaps up to this size count as none."""
+    equivalence_p: float
+    """P-value that the gap lies within ± bound, by two one-sided tests."""
+    power: float
+    """Probability that the test rejects one more brain that is shifted by the bound, given the estimated variance."""
+    detectable_gap: float
+    """Shift that would be noticed with a probability of 0.8; infinite where none is."""
+    organism_share: float
+    """Share of the variance between pairs that is due to organisms; NaN below four, and where pairs do not vary."""
+    rank_sum_p: float
+    """Mann–Whitney test of model–brain against brain–brain pairs, as if pairs were independent."""
+    rank_sum_false_alarms: float
+    """How often it rejects one more brain at 0.05 for this N and share; interpolated from simulations."""
+    ks_p: float
+    """Kolmogorov–Smirnov test, likewise."""
+    ks_false_alarms: float
+    """How often it rejects one more brain at 0.05."""
+
+
+def compare_with_organisms(
+    between: npt.ArrayLike,
+    model: npt.ArrayLike,
+    *,
+    symmetric: bool,
+    bound: float,
+    alpha: float = 0.05,
+    test: str = "auto",
+) -> OrganismTest:
+    """Test whether a model is one more brain, and whether it is as close to brains as they are to each other.
+
+    `approximate` is Student's t of one new source against N sources (Crawford & Howell 1998),
+
+        t = gap / √((1 + 1/N) S²),        N − 1 degrees of freedom
+
+    with S² the variance of the N sources' estimated effects. Symmetric measures: of their means over all N others,
+    model included, times N/(N − 1); t then has exactly Student's distribution for normal effects. Asymmetric ones: of
+    ŝ_i, by least squares from the table without its diagonal; S² is then too large by at most
+    var(e) / ((N − 1)(N − 2)), and the test slightly conservative.
+
+    `exact` ranks the model's gap among those of all N + 1 organisms, each taken as the model in turn. It needs no
+    distribution, but a symmetric measure. `auto` is exact where that can reject at alpha, from 19 organisms at 0.05,
+    else approximate.
+
+    Interval and equivalence are about *this* model (s_m is fixed, organisms are a sample): Student's t with N − 1
+    degrees of freedom and the jackknife's standard error, that of the mean of d_mj − ŝ_j − t̂_j over j.
+
+    Where sources do not vary at all, t is undefined: p-values are then those of ranks, 1/(N + 1) or 1.
+
+    Parameters
+    ----------
+    between
+        [N, N], row = source, column = target; the diagonal is not read. Symmetric where the measure is.
+    model
+        [N], the model as source, for every target.
+    symmetric
+        Whether the measure has no direction.
+    bound
+        Largest gap that does not matter, above 0, in units of the measure.
+    alpha
+        Level of the test; the interval covers 1 − alpha.
+    test
+        `auto`, `exact` or `approximate`.
+
+    Returns
+    -------
+    OrganismTest
+        With `test = "none"` for fewer than three organisms. Organisms whose model value is not finite are left out;
+        then, until all pairs are finite, the one with the most pairs that are not (of equals, the last).
+
+    References
+    ----------
+    Crawford & Howell 1998, The Clinical Neuropsychologist 12; for tables without diagonal Warner, Kenny & Stoto 1979,
+    J. Pers. Soc. Psychol. 37.
+    """
+    d, m = _square(between, symmetric), np.asarray(model, dtype=np.float64)
+    if m.shape != d.shape[:1]:
+        raise InputError(
+            "the model's values do not fit the organisms",
+            where="model",
+            got=f"shape {m.shape}",
+            expected=f"one value for each of the {len(d)} targets",
+        )
+    _check(bound, alpha)
+    require_known(test, TESTS, "test of organisms", where="test")
+    if test == "exact" and not symmetric:
+        raise InputError(
+            "an exact test needs the model as a target too, which asymmetric measures do not give",
+            where="test",
+            got="'exact' and symmetric = False",
+            remedy="use test = 'auto' or 'approximate'",
+        )
+    kept = _complete(d, m)
+    d, m = d[np.ix_(kept, kept)], m[kept]
+    n = len(m)
+    pairs = d[np.triu_indices(n, 1)] if symmetric else d[~np.eye(n, dtype=bool)]
+    if n < MIN_ORGANISMS:
+        gap = float(m.mean() - pairs.mean()) if pairs.size else np.nan
+        return _result("none", n, len(kept) - n, gap, bound, alpha, _as_in_paper(m, pairs))
+    found = layout(d, m, symmetric)
+    rank = float(exact_p_values(d, m)) if symmetric else None
+    if test == "auto":
+        test = "exact" if symmetric and 1.0 / (n + 1) <= alpha else "approximate"
+    paper = _as_in_paper(m, pairs, float(found.share), symmetric)
+    gap, null, error = (
+        _unless_rounding(v, d, m)
+        for v in (found.gap, np.sqrt(found.null_variance), np.sqrt(found.variance))
+    )
+    return _result(test, n, len(kept) - n, gap, bound, alpha, paper, null, error, rank)
+
+
+def compare_with_pooled(
+    between: npt.ArrayLike, model: npt.ArrayLike, *, bound: float, alpha: float = 0.05
+) -> OrganismTest:
+    """Test whether a model is as close to brains as all other brains together are, by a paired t-test over targets.
+
+        t = mean(δ) / (sd(δ) / √N),    δ_j = d_mj − d_pool(j),j,        N − 1 degrees of freedom
+
+    There is one pool, of all other organisms, per target, so that nothing says how much pools differ. The null is
+    therefore *not* that the model is drawn like a pool, but that its mean over all organisms is exactly that of pools:
+    with many targets any difference is found, however small. Pools overlap, which the test does not know; targets are
+    taken as independent and δ as roughly normal. Interval and equivalence are about the same mean.
+
+    ``between`` and ``model`` are [N], one value per target; targets where one is not finite are left out. The share of
+    organisms and the false alarms of the pairs' tests are NaN. `test = "none"` for fewer than three targets.
+    """
+    d, m = (np.asarray(v, dtype=np.float64) for v in (between, model))
+    if d.ndim != 1 or d.shape != m.shape:
+        raise InputError(
+            "pooled values must be one per target, of brains and of the model",
+            where="between, model",
+            got=f"shapes {d.shape} and {m.shape}",
+            expected="[N] and [N]",
+        )
+    _check(bound, alpha)
+    kept = np.isfinite(d) & np.isfinite(m)
+    d, m = d[kept], m[kept]
+    n, differences = len(d), m - d
+    gap = float(differences.mean()) if n else np.nan
+    paper = _as_in_paper(m, d)
+    if n < MIN_ORGANISMS:
+        return _result("none", n, len(kept) - n, gap, bound, alpha, paper)
+    gap = _unless_rounding(gap, d, m)
+    error = _unless_rounding(differences.std(ddof=1) / np.sqrt(n), d, m)
+    return _result("paired", n, len(kept) - n, gap, bound, alpha, paper, error, error)
+
+
+@cache
+def organism_test_rates() -> pl.DataFrame:
+    """How often every test rejects one more brain, a shifted one, or covers and bounds a gap; from simulations.
+
+    Columns: `test` (exact, approximate, rank_sum, ks, equivalence, interval), `symmetric`, `n_organisms`, `effects`
+    (normal, skewed, correlated), `sd_organism` and `gap` in standard deviations of e, `rate` at 0.05, and
+    `n_simulations` that it is a share of. Rows with a gap of 0 are the size of a test. For `equivalence` the gap is the
+    bound, and the rate how often equivalence is wrongly claimed; for `interval` the rate is the coverage of 95 %.
+    """
+    import polars as pl
+
+    return pl.read_csv(RATES)
+
+
+# --- estimates, for any number of studies at once -------------------------------------------------
+
+
+class Layout(NamedTuple):
+    """What the tests need of [..., N, N] and [..., N] values."""
+
+    gap: FloatArray
+    null_variance: FloatArray
+    """Of the gap of one more brain."""
+    variance: FloatArray
+    """Of the gap of this model over samples of organisms."""
+    share: FloatArray
+
+
+def layout(between: FloatArray, model: FloatArray, symmetric: bool) -> Layout:
+    """Gap, its variances, and the share of organisms, at least three.
+
+    The table splits into (d_ij + d_ji)/2, with effects u = (s + t)/2, and (d_ij − d_ji)/2, with v = (s − t)/2; their
+    least-squares estimates have errors of variance P/(N − 2) and Q/N, where P + Q = var(e).
+    """
+    n = model.shape[-1]
+    off = ~np.eye(n, dtype=bool)
+    d = np.where(off, between, 0.0)
+    mean = d.sum(axis=(-2, -1)) / (n * (n - 1))
+    swapped = d.swapaxes(-2, -1)
+    same, other = (d + swapped) / 2.0, (d - swapped) / 2.0
+    u = (same.sum(axis=-1) - (n - 1) * mean[..., None]) / (n - 2)
+    v = other.sum(axis=-1) / n
+    # The means over all others, times N/(N − 1): a contrast of N + 1 exchangeable organisms.
+    sources = (d.sum(axis=-1) + model) / (n - 1) if symmetric else u + v
+    null = (1.0 + 1.0 / n) * sources.var(axis=-1, ddof=1)
+    variance = (model - 2.0 * u).var(axis=-1, ddof=1) / n
+    if n < 4:
+        share = np.full(mean.shape, np.nan)
+    else:
+        rest = same - mean[..., None, None] - u[..., :, None] - u[..., None, :]
+        p = (np.where(off, rest, 0.0) ** 2).sum(axis=(-2, -1)) / (n * (n - 3))
+        rest = other - v[..., :, None] + v[..., None, :]
+        q = (rest**2).sum(axis=(-2, -1)) / ((n - 1) * (n - 2))
+        organisms = 2.0 * np.maximum(u.var(axis=-1, ddof=1) - p / (n - 2), 0.0)
+        organisms += 2.0 * np.maximum(v.var(axis=-1, ddof=1) - q / n, 0.0)
+        total = organisms + p + q
+        flat = total <= (ROUNDING * np.abs(d).max(axis=(-2, -1))) ** 2
+        share = np.where(flat, np.nan, organisms / np.where(flat, 1.0, total))
+    return Layout(model.mean(axis=-1) - mean, null, variance, share)
+
+
+def exact_p_values(between: FloatArray, model: FloatArray) -> FloatArray:
+    """Share of the N + 1 organisms whose gap, each as the model, is at least the model's; [..., N, N] and [..., N].
+
+    The gap of k is proportional to its mean over all others − the mean of these.
+    """
+    n = model.shape[-1]
+    d = np.where(np.eye(n, dtype=bool), 0.0, between)
+    means = np.concatenate([d.sum(axis=-1) + model, model.sum(axis=-1, keepdims=True)], axis=-1)
+    sizes = np.abs(means - means.mean(axis=-1, keepdims=True))
+    slack = ROUNDING * np.abs(means).max(axis=-1, keepdims=True)
+    p: FloatArray = (sizes >= sizes[..., -1:] - slack).mean(axis=-1)
+    return p
+
+
+# --- steps ----------------------------------------------------------------------------------------
+
+
+def _result(
+    test: str, n: int, n_left_out: int, gap: float, bound: float, alpha: float, paper: dict[str, float],
+    null: float = np.nan, error: float = np.nan, rank: float | None = None,
+) -> OrganismTest:  # fmt: skip
+    """P-values, interval and power, from the gap, its standard deviations and the p-value of ranks."""
+    made: dict[str, Any] = {"test": test, "n": n, "n_left_out": n_left_out, "gap": gap} | paper
+    made["bound"] = bound
+    if test == "none":
+        made |= {"p_value": 1.0, "smallest_p": 1.0, "equivalence_p": 1.0, "low": np.nan}
+        return OrganismTest(**made, high=np.nan, power=0.0, detectable_gap=np.inf)
+    by_rank = test == "exact" or not null > 0.0
+    smallest, room = 1.0 / (n + 1), bound - abs(gap)
+    if by_rank:
+        p = rank if rank is not None else smallest if gap else 1.0
+        # Ranks reject at a multiple of 1/(N + 1).
+        alpha_met = float(np.floor(alpha * (n + 1) * (1.0 + ROUNDING)) / (n + 1))
+    else:
+        p, alpha_met = min(1.0, 2.0 * student_tail(abs(gap) / null, n - 1)), alpha
+    equivalence = smallest if room > 0.0 else 1.0
+    if error > 0.0:
+        equivalence = student_tail(room / error, n - 1)
+    half = float(special.stdtrit(n - 1, 1.0 - alpha / 2.0)) * error
+    power, detectable = _power(bound, null, alpha_met, n - 1)
+    return OrganismTest(
+        **made, low=gap - half, high=gap + half, p_value=p, smallest_p=smallest if by_rank else 0.0,
+        equivalence_p=equivalence, power=power, detectable_gap=detectable,
+    )  # fmt: skip
+
+
+def _power(shift: float, spread: float, level: float, degrees: int) -> tuple[float, float]:
+    """Power of a two-sided t-test for a shift, and the shift for a power of 0.8, by the noncentral distribution."""
+    if not level > 0.0:
+        return 0.0, np.inf
+    if not spread > 0.0:
+        return 1.0, 0.0
+    t, ratio = special.stdtrit(degrees, 1.0 - level / 2.0), shift / spread
+    power = 1.0 - special.nctdtr(degrees, ratio, t) + special.nctdtr(degrees, ratio, -t)
+    # The tail on the other side is next to nothing where the power is 0.8.
+    return float(np.clip(power, 0.0, 1.0)), float(spread * special.nctdtrinc(degrees, 0.2, t))
+
+
+def _as_in_paper(
+    model: FloatArray, pairs: FloatArray, share: float = np.nan, symmetric: bool = True
+) -> dict[str, float]:
+    """Tests that take pairs as independent, with their false alarms."""
+    made = dict.fromkeys(("rank_sum_p", "ks_p"), np.nan)
+    if model.size and pairs.size:
+        from scipy import stats
+
+        made["rank_sum_p"] = float(stats.mannwhitneyu(model, pairs).pvalue)
+        made["ks_p"] = float(stats.ks_2samp(model, pairs).pvalue)
+    rates = {
+        f"{t}_false_alarms": false_alarms(t, len(model), share, symmetric)
+        for t in ("rank_sum", "ks")
+    }
+    return {**made, **rates, "organism_share": share}
+
+
+def false_alarms(test: str, n: int, share: float, symmetric: bool) -> float:
+    """Shipped size of a test at 0.05: linear in the share and in log N, as at the ends beyond 4 and 40 organisms."""
+    if not np.isfinite(share):
+        return np.nan
+    sizes, rates = _sizes(test, symmetric)
+    return float(np.interp(np.log(n), sizes, [np.interp(share, *row) for row in rates]))
+
+
+@cache
+def _sizes(test: str, symmetric: bool) -> tuple[FloatArray, list[FloatArray]]:
+    """Logarithms of N of the shipped table, and of each the [2, k] shares and rates."""
+    rows = organism_test_rates().filter(test=test, symmetric=symmetric, effects="normal", gap=0.0)
+    parts = rows.sort("n_organisms", "sd_organism").partition_by("n_organisms", maintain_order=True)
+    variances = [2.0 * part["sd_organism"].to_numpy() ** 2 for part in parts]
+    return np.log([part["n_organisms"][0] for part in parts]), [
+        np.stack([v / (1.0 + v), part["rate"].to_numpy()])
+        for v, part in zip(variances, parts, strict=True)
+    ]
+
+
+def _complete(d: FloatArray, m: FloatArray) -> BoolArray:
+    """Organisms that are left when all values must be defined."""
+    kept = np.isfinite(m)
+    undefined = ~np.isfinite(d)
+    np.fill_diagonal(undefined, False)
+    undefined |= undefined.T
+    while (counts := undefined[:, kept].sum(axis=1) * kept).any():
+        kept[np.flatnonzero(counts == counts.max())[-1]] = False
+    return kept
+
+
+def _unless_rounding(value: npt.ArrayLike, d: FloatArray, m: FloatArray) -> float:
+    """A gap or standard deviation, 0 where it is that of rounding."""
+    largest = max(np.abs(finite_values(d)).max(), np.abs(m).max())
+    return float(value) if abs(float(value)) > ROUNDING * largest else 0.0  # type: ignore[arg-type]
+
+
+def _square(between: npt.ArrayLike, symmetric: bool) -> FloatArray:
+    """Brain–brain values, as they must be."""
+    d = np.array(between, dtype=np.float64)
+    if d.ndim != 2 or d.shape[0] != d.shape[1]:
+        raise InputError(
+            "brain–brain values must be one per source and target",
+            where="between",
+            got=f"shape {d.shape}",
+            expected="[N, N]",
+        )
+    np.fill_diagonal(d, np.nan)
+    if symmetric and not np.allclose(d, d.T, rtol=1e-6, atol=1e-9, equal_nan=True):
+        raise InputError(
+            "a symmetric measure gives the same value in both directions",
+            where="between",
+            got=f"values that differ by up to {np.nanmax(np.abs(d - d.T)):.3g}",
+            remedy="fill both triangles, or pass symmetric=False",
+        )
+    return d
+
+
+def _check(bound: float, alpha: float) -> None:
+    """Both options are in range."""
+    if not 0.0 < bound < np.inf:
+        raise InputError(
+            "the bound of equivalence must be above 0", where="bound", got=bound,
+            remedy="choose the largest gap that does not matter, in units of the measure",
+        )  # fmt: skip
+    if not 0.0 < alpha < 1.0:
+        raise InputError("the level must lie between 0 and 1", where="alpha", got=alpha)
