@@ -9,7 +9,7 @@ References: Feather et al. (2025), Brain-model evaluations need the NeuroAI Turi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from scipy.stats import t as student
 
-from lpact.ceilings.between import between_subjects
+from lpact.ceilings.between import BetweenSubjects, between_subjects
 from lpact.errors import InputError, require_known
 from lpact.math.columns import mean_of_finite
 from lpact.math.seeding import keyed_rng
@@ -93,7 +93,9 @@ def growth(
     folds: Rows | None = None,
     *,
     over: Over,
+    whole: BetweenSubjects | None = None,
     n_draws: int = 4,
+    n_halves: int = 20,
     seed: int = 0,
     **options: Any,
 ) -> Growth:
@@ -104,19 +106,21 @@ def growth(
     subjects
         [n, r, units] each, of the same stimuli.
     measure, folds
-        As in `between_subjects`.
+        As in `between_subjects`. Measures that are not fitted compare all stimuli.
     over
         ``"units"``: the same share of the units of every subject. ``"stimuli"``: training stimuli of measures that are
         fitted, whose test stimuli stay the same; stimuli to compare otherwise. ``"repetitions"``: of every subject.
+    whole
+        Consistency with all data, if it is known already.
     n_draws
-        Subsamples of every size.
-    seed, options
+        Subsamples of every size; the halves are shared out among them.
+    n_halves, seed, options
         Other parameters of `consistency`.
     """
     require_known(over, tuple(FEWEST), "quantity", where="growth, parameter 'over'")
     arrays = [np.asarray(own, dtype=np.float64) for own in subjects]
-    rows = None if folds is None else [(np.asarray(a), np.asarray(b)) for a, b in folds]
-    fitted = measure.needs_fit and rows is not None
+    fitted = measure.needs_fit and folds is not None
+    rows = [(np.asarray(a), np.asarray(b)) for a, b in folds or ()] if fitted else None
     subsample: Callable[[int, np.random.Generator], Subsample]
     if over == "units":
         n = round(float(np.mean([own.shape[-1] for own in arrays])))
@@ -154,18 +158,20 @@ def growth(
     sizes = growth_sizes(n, over)
     values, reasons = [], []
     for size in sizes:
-        rngs = _generators(seed, over, size, 1 if size == n else n_draws)
-        found = [
-            between_subjects(own, measure, split, seed=seed, **options)
-            for own, split in (subsample(size, rng) for rng in rngs)
-        ]
-        values.append(mean_of_finite(np.stack([mean_of_finite(one.matrix) for one in found])))
-        reasons += [own.reason for one in found for own in one.pairs.values() if not own.corrected]
+        if size == n:
+            drawn = [
+                whole
+                or between_subjects(arrays, measure, rows, n_halves=n_halves, seed=seed, **options)
+            ]
+        else:
+            parts = [
+                subsample(size, keyed_rng(seed, "growth", over, size, k)) for k in range(n_draws)
+            ]
+            each = {"n_halves": -(-n_halves // n_draws), "seed": seed, **options}
+            drawn = [between_subjects(own, measure, split, **each) for own, split in parts]
+        values.append(mean_of_finite(np.stack([mean_of_finite(one.matrix) for one in drawn])))
+        reasons += [own.reason for one in drawn for own in one.pairs.values() if not own.corrected]
     return Growth(np.array(sizes), np.stack(values), not reasons, reasons[0] if reasons else "")
-
-
-def _generators(seed: int, over: str, size: int, n: int) -> Iterator[np.random.Generator]:
-    return (keyed_rng(seed, "growth", over, size, draw) for draw in range(n))
 
 
 def _some(n: int, share: float, rng: np.random.Generator) -> IntArray:

@@ -74,10 +74,10 @@ class Brains:
 
 def shared_stimuli(subjects: Sequence[Responses]) -> list[str]:
     """Stimuli with some response of every subject, in the order of the first."""
-    present: list[set[str]] = [
-        {s for s, there in zip(own.stimulus_ids, np.isfinite(own.values).any(axis=(1, 2)), strict=True) if there}
-        for own in subjects
-    ]  # fmt: skip
+    present: list[set[str]] = []
+    for own in subjects:
+        there = np.flatnonzero(np.isfinite(own.values).any(axis=(1, 2)))
+        present.append({own.stimulus_ids[i] for i in there})
     return [name for name in subjects[0].stimulus_ids if all(name in own for own in present)]
 
 
@@ -132,7 +132,10 @@ def with_trials(
     """Simulated trials of a model, [n, r, columns]: features plus noise, relative to the spread of each column."""
     rng = keyed_rng(seed, "turing model trials", *key)
     shape = (len(features), brains.n_trials, features.shape[1])
-    return features[:, None] + noise * features.std(axis=0) * rng.standard_normal(shape)
+    trials: FloatArray = features[:, None] + noise * features.std(axis=0) * rng.standard_normal(
+        shape
+    )
+    return trials
 
 
 # --- measures and folds ---------------------------------------------------------------------------

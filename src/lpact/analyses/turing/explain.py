@@ -59,7 +59,7 @@ CAVEATS = (
     "Verdicts are not corrected over models, regions, time points and measures.",
     "Subjects are a random sample, stimuli are not: the test says nothing of other stimuli.",
 )
-AVERAGE_BRAIN = "A model above the brains may be an average brain: it predicts every brain better than single brains do."
+AVERAGE_BRAIN = "A model above the brains may be an average brain: it is closer to each brain than single brains are."
 NEW_STIMULI = "Brains are no harder to match than this: to separate models, use new stimuli or a stricter measure."
 
 

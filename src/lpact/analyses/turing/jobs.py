@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from lpact.analyses.base import Frames, Scope
 from lpact.analyses.turing import tables
 from lpact.analyses.turing.brains import (
     Brains,
-    Folds,
     brains_of,
     features_of,
     folds_of,
@@ -20,10 +19,11 @@ from lpact.analyses.turing.brains import (
     training_scores,
     with_trials,
 )
-from lpact.analyses.turing.config import TuringSection, options_of, time_of
-from lpact.ceilings import Consistency, consistencies, growth, pool
+from lpact.analyses.turing.config import Growth, TuringSection, options_of, time_of
+from lpact.ceilings import Consistency, between_subjects, consistencies, growth, pool
 from lpact.codes import Reason
 from lpact.inputs.workspace import Workspace
+from lpact.math.columns import mean_of_finite
 from lpact.math.types import FloatArray
 from lpact.measures import Measure
 from lpact.store import Results, frame
@@ -247,43 +247,44 @@ def _number(value: float) -> float | None:
 
 @dataclass(frozen=True)
 class GrowthJob(PlaceJob):
-    """Brain–brain agreement with fewer units, stimuli or repetitions."""
+    """Brain–brain agreement with fewer units, stimuli and repetitions."""
 
-    over: str
+    over: tuple[Growth, ...]
 
     @property
     def name(self) -> str:
         """Name of the job among all jobs of the study."""
-        return f"turing/growth/{self.place.name}/{self.over}"
+        return f"turing/growth/{self.place.name}"
 
     def run(self, workspace: Workspace, results: Results) -> Frames:  # noqa: ARG002
-        """Compute the growth curve."""
+        """Compute the growth curves."""
         study, options = workspace.config, options_of(workspace.config)
         brains, measure = self.brains(workspace), measure_of(study, self.place.measure)
-        folds: Folds = folds_of(
-            options, measure, brains.groups, len(brains.stimulus_ids), choice=False
-        )
-        found = growth(
-            list(brains.trials.values()),
-            measure,
-            folds.rows or None,
-            over=self.over,
-            estimator=options.estimator,
-            n_halves=options.n_halves,
-            n_draws=options.growth_draws,
-            seed=study.seed,
-        )
-        rows: list[Row] = [
-            {
-                **self.place.key,
-                "over": self.over,
-                "size": int(size),
-                "value": _number(float(np.nanmean(values))) if np.isfinite(values).any() else None,
-                "by_target": values,
-                "corrected": found.corrected,
-                "detail": found.reason,
-                "reason": (Reason.OK if np.isfinite(values).any() else Reason.UNDEFINED_SCORE).value,
-            }
-            for size, values in zip(found.sizes, found.values, strict=True)
-        ]  # fmt: skip
+        subjects, n = list(brains.trials.values()), len(brains.stimulus_ids)
+        folds = folds_of(options, measure, brains.groups, n, choice=False).rows or None
+        own: dict[str, Any] = {
+            "estimator": options.estimator,
+            "n_halves": options.n_halves,
+            "seed": study.seed,
+        }
+        whole = between_subjects(subjects, measure, folds, **own)
+        own |= {"n_draws": options.growth_draws, "whole": whole}
+        rows: list[Row] = []
+        for over in self.over:
+            found = growth(subjects, measure, folds, over=over, **own)
+            for size, values in zip(found.sizes, found.values, strict=True):
+                value = _number(float(mean_of_finite(values)))
+                reason = Reason.UNDEFINED_SCORE if value is None else Reason.OK
+                rows.append(
+                    {
+                        **self.place.key,
+                        "over": over,
+                        "size": int(size),
+                        "value": value,
+                        "by_target": values,
+                        "corrected": found.corrected,
+                        "detail": found.reason,
+                        "reason": reason.value,
+                    }
+                )
         return {tables.GROWTH.name: frame(tables.GROWTH, rows)}

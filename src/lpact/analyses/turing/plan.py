@@ -14,7 +14,7 @@ from lpact.analyses.turing.brains import (
     measure_of,
     shared_stimuli,
 )
-from lpact.analyses.turing.config import ALL, EACH, models_of, options_of, time_of
+from lpact.analyses.turing.config import ALL, EACH, Growth, models_of, options_of, time_of
 from lpact.analyses.turing.jobs import (
     BRAIN,
     MODEL,
@@ -51,7 +51,7 @@ class DatasetPlan:
     """Layers of every model."""
     kinds: tuple[str, ...]
     """Kinds of model sources: with simulated trials where brains have repetitions."""
-    growth: tuple[str, ...]
+    growth: tuple[Growth, ...]
     n_stimuli: int
     n_units: int
     """Stimuli, and units of the largest brain."""
@@ -99,7 +99,8 @@ def audit_study(
     impossible = tuple(dict.fromkeys(str(row["detail"]) for row in rows[tables.UNAVAILABLE.name]))
     sizes = {name: own.height for name, own in made.items()} | _sizes(study, plans)
     sizes[tables.CLAIMS.name] = len(claims)
-    return Audit(made, tuple(claims), sizes, impossible=impossible, detail=plans)
+    at_most = frozenset({tables.GROWTH.name})
+    return Audit(made, tuple(claims), sizes, at_most, impossible, plans)
 
 
 def _dataset(
@@ -113,7 +114,7 @@ def _dataset(
     entry = workspace.entry(dataset)
 
     def lacks(item: str, detail: str, reason: Reason) -> None:
-        row = {"dataset": dataset, "item": item, "detail": detail, "reason": reason.value}
+        row: Row = {"dataset": dataset, "item": item, "detail": detail, "reason": reason.value}
         rows[tables.UNAVAILABLE.name].append(row)
 
     lags = _lags(dataset, found, options.lags_ms)
@@ -306,10 +307,10 @@ def stages(study: StudyConfig, audit: Audit, keys: Keys) -> list[Stage]:
     """Brains against brains, models against brains, and growth."""
     jobs = {BETWEEN: _brain_jobs(study, audit.detail), MODELS: _model_jobs(study, audit.detail)}
     growing = [
-        GrowthJob(place, over)
+        GrowthJob(place, plan.growth)
         for plan in audit.detail
         for place in plan.places
-        for over in plan.growth
+        if plan.growth
     ]
     return [
         *(Stage(name, keys.tasks(own)) for name, own in jobs.items()),
@@ -383,8 +384,9 @@ def work(study: StudyConfig, audit: Audit) -> dict[str, StageWork]:
             total[BETWEEN] += noisy * n_subjects * draws
             models = n_layers * (one * 2 + (noisy if len(plan.kinds) > 1 else 0.0))
             total[MODELS] += models
-            grown = 4 * options.growth_draws * noisy * n_subjects / 2
-            total[GROWING] += grown * len(plan.growth)
+            # All data once, and an eighth, a quarter and a half for each quantity.
+            grown = noisy * n_subjects * (1.0 + len(plan.growth)) if plan.growth else 0.0
+            total[GROWING] += grown
             longest[BETWEEN] = max(longest[BETWEEN], noisy * draws)
             longest[MODELS] = max(longest[MODELS], noisy)
             longest[GROWING] = max(longest[GROWING], grown)
