@@ -96,6 +96,8 @@ class Measure(Plugin, ABC):
         Whether only neighbouring stimuli count.
     correctable
         Whether the value is a correlation, which can be divided by reliabilities.
+    behavioural
+        Whether it compares answers of observers, whose columns are alike, rather than representations.
     """
 
     scope: ClassVar[Literal["unit", "population"]]
@@ -106,6 +108,7 @@ class Measure(Plugin, ABC):
     from_readout: ClassVar[bool] = False
     local: ClassVar[bool] = False
     correctable: ClassVar[bool] = True
+    behavioural: ClassVar[bool] = False
 
     def __init__(self, options: Any = None, **values: Any) -> None:
         if options is None:

@@ -29,6 +29,7 @@ class ErrorConsistency(Measure):
     summary = "Cohen's kappa of errors on the same items"
     scope = "population"
     symmetric = True
+    behavioural: ClassVar[bool] = True
     correctable: ClassVar[bool] = False
 
     def prepare(self, X: FloatArray) -> FloatArray:
@@ -66,6 +67,7 @@ class ResponseCorrelation(Measure):
     summary = "correlation of response matrices, items by alternatives"
     scope = "population"
     symmetric = True
+    behavioural: ClassVar[bool] = True
     invariances = frozenset({"offset", "scale"})
 
     def prepare(self, X: FloatArray) -> FloatArray:
