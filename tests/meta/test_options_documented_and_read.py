@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import BaseModel
 from rich.console import Console
@@ -106,6 +107,10 @@ READOUT = {
     "min_test_events": 4,
     "gap_events": 0,
 }
+FITTED = [e.plugin for e in MEASURES.entries() if e.plugin.needs_fit and not e.plugin.from_readout]
+ALIGNMENTS = [
+    e.name for e in MEASURES.entries() if e.plugin not in FITTED and not e.plugin.behavioural
+]
 EVERY_PLUGIN = {
     "name": "every-plugin",
     "datasets": [
@@ -136,7 +141,7 @@ EVERY_PLUGIN = {
         "options": {"within_story_block_shuffle": {"block_events": 4}},
     },
     "lpact": {
-        "relational": {"alignments": MEASURES.names(), "profiles": PROFILES.names()},
+        "relational": {"alignments": ALIGNMENTS, "profiles": PROFILES.names()},
         "stripping": {"methods": STRIPPINGS.names(), "mismatch_draws": 1},
         "assay": {"enabled": False},
     },
@@ -223,6 +228,8 @@ def test_every_option_is_read_while_a_study_runs(
         study = lpact.load_study(everything | {"run": folders})
         study.plan()
         study.run(tmp_path / study.config.name, console=Console(quiet=True))
+    for measure in FITTED:  # L-PACT does not take these
+        measure().fit(np.eye(5), np.eye(5))
     # Readers of files have tests of their own, with files.
     files = {
         model

@@ -27,6 +27,9 @@ from typing import TYPE_CHECKING, Any
 from lpact.measures.base import MEASURES, Measure, Score
 
 if TYPE_CHECKING:
+    from lpact.measures.behaviour import ErrorConsistency, ResponseCorrelation
+    from lpact.measures.mapping import CCA, PLS, PWCCA, SVCCA, Procrustes
+    from lpact.measures.matching import OneToOne, PairwiseMatching, SoftMatching
     from lpact.measures.predictivity import LinearPredictivity
     from lpact.measures.similarity import (
         CKA,
@@ -39,28 +42,48 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "CCA",
     "CKA",
     "MEASURES",
+    "PLS",
+    "PWCCA",
     "RBFCKA",
     "RSA",
+    "SVCCA",
     "DebiasedCKA",
     "DebiasedRBFCKA",
+    "ErrorConsistency",
     "EventResponse",
     "LinearPredictivity",
     "Measure",
+    "OneToOne",
+    "PairwiseMatching",
     "Pearson",
+    "Procrustes",
+    "ResponseCorrelation",
     "Score",
+    "SoftMatching",
 ]
 
 BUILT_IN = {
+    "cca": "mapping:CCA",
     "cka": "similarity:CKA",
     "cka_debiased": "similarity:DebiasedCKA",
     "cka_rbf": "similarity:RBFCKA",
     "cka_rbf_debiased": "similarity:DebiasedRBFCKA",
+    "error_consistency": "behaviour:ErrorConsistency",
     "event_response": "similarity:EventResponse",
     "linear": "predictivity:LinearPredictivity",
+    "one_to_one": "matching:OneToOne",
+    "pairwise_matching": "matching:PairwiseMatching",
     "pearson": "similarity:Pearson",
+    "pls": "mapping:PLS",
+    "procrustes": "mapping:Procrustes",
+    "pwcca": "mapping:PWCCA",
+    "response_correlation": "behaviour:ResponseCorrelation",
     "rsa": "similarity:RSA",
+    "soft_matching": "matching:SoftMatching",
+    "svcca": "mapping:SVCCA",
 }
 
 

@@ -92,6 +92,12 @@ class Measure(Plugin, ABC):
     from_readout
         Whether `cross_validate` is the nested ridge readout, which chooses among lags of Y and which an analysis may
         have fitted already.
+    local
+        Whether only neighbouring stimuli count.
+    correctable
+        Whether the value is a correlation, which can be divided by reliabilities.
+    behavioural
+        Whether it compares answers of observers, whose columns are alike, rather than representations.
     """
 
     scope: ClassVar[Literal["unit", "population"]]
@@ -100,6 +106,9 @@ class Measure(Plugin, ABC):
     invariances: ClassVar[frozenset[Invariance]] = frozenset()
     fewest_stimuli: ClassVar[int] = 3
     from_readout: ClassVar[bool] = False
+    local: ClassVar[bool] = False
+    correctable: ClassVar[bool] = True
+    behavioural: ClassVar[bool] = False
 
     def __init__(self, options: Any = None, **values: Any) -> None:
         if options is None:

@@ -27,3 +27,10 @@ def test_too_few_models_or_mechanisms_are_an_error(values: dict[str, Any], optio
     assert lpact.load_study(STUDY).config.analyses.keys() == {"lpact"}
     with pytest.raises(ConfigError, match=f"L-PACT needs at least . in '{option}'"):
         lpact.load_study(STUDY | values)
+
+
+@pytest.mark.parametrize("measure", ["cca", "pls", "error_consistency"])
+def test_measures_that_cannot_align_single_units_are_an_error(measure: str) -> None:
+    table = {"lpact": {"relational": {"alignments": ["linear", measure]}}}
+    with pytest.raises(ConfigError, match=f"cannot align units by the measure '{measure}'"):
+        lpact.load_study(STUDY | table)

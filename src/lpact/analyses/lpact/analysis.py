@@ -177,6 +177,16 @@ class LPact(Analysis):
             CONTROLS.get(name, where="lpact.audit.required_controls")
         for name in config.relational.profiles:
             PROFILES.get(name, where="lpact.relational.profiles")
+        for name in config.relational.alignments:
+            measure = MEASURES.get(name, where="lpact.relational.alignments")
+            if measure.behavioural or (measure.needs_fit and not measure.from_readout):
+                raise ConfigError(
+                    f"L-PACT cannot align units by the measure '{name}'",
+                    where="lpact.relational.alignments",
+                    got="a measure of behaviour" if measure.behavioural else "a fitted measure",
+                    expected="'linear', or a measure of representations that is not fitted",
+                    remedy="choose another of `lpact list measures`; [turing] takes all of them",
+                )
         relational, stripping = config.relational, config.stripping
         where = ("lpact.relational.alignments", "lpact.stripping.methods")
         options = {

@@ -45,7 +45,7 @@ def pearson_to_units(phi: FloatArray, units: FloatArray) -> FloatArray:
     z, y, varies = standardised_pair(phi, units)
     if z.shape[1] == 0:
         return np.full(y.shape[1], np.nan)
-    leading, _ = standard_columns(_leading_component(z)[:, None])
+    leading, _ = standard_columns(leading_component(z)[:, None])
     r = np.minimum(np.abs(leading[:, 0] @ y) / len(y), 1.0)
     return np.where(varies, r, np.nan)
 
@@ -66,7 +66,7 @@ def _standard_sizes(size: FloatArray) -> tuple[FloatArray, BoolArray]:
     return z, varies
 
 
-def _leading_component(z: FloatArray) -> FloatArray:
+def leading_component(z: FloatArray) -> FloatArray:
     """Return the scores [n] of the leading principal component of standardised columns [n, p]."""
     n, n_columns = z.shape
     if n_columns == 1:
