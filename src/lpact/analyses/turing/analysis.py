@@ -13,7 +13,7 @@ from lpact.analyses.explanation import Block, ClaimTable, Conclusion, Explanatio
 from lpact.analyses.turing import tables as own
 from lpact.analyses.turing.config import LABELS, TuringSection, options_of
 from lpact.config import StudyConfig
-from lpact.errors import InputError
+from lpact.errors import ConfigError, InputError
 from lpact.inputs.workspace import Workspace
 from lpact.registry import Registry
 from lpact.store import Manifest
@@ -79,7 +79,17 @@ class Turing(Analysis):
         from lpact.run.audit import spell_out
 
         options = options_of(study)
-        return spell_out(options, MEASURES, options.measures, where="turing.measures")
+        resolved = spell_out(options, MEASURES, options.measures, where="turing.measures")
+        for name in options.measures if options.source == "pooled" else ():
+            if MEASURES.get(name).behavioural:
+                raise ConfigError(
+                    f"answers of several subjects cannot be pooled for the measure '{name}'",
+                    where="option 'turing.source'",
+                    got="pooled",
+                    expected="pairs",
+                    remedy='set turing.source = "pairs", or leave the measure out',
+                )
+        return resolved
 
     def audit(
         self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]

@@ -93,7 +93,7 @@ def _of_model(model: str, rows: pl.DataFrame) -> str:
 
 def warnings(material: Material) -> list[str]:
     """What limits the verdicts of this run."""
-    options, claims = options_of(material.config), material.table(tables.CLAIMS.name)
+    claims = material.table(tables.CLAIMS.name)
     made = []
     if (claims["label"] == ABOVE).any():
         made.append(AVERAGE_BRAIN)
@@ -113,9 +113,11 @@ def warnings(material: Material) -> list[str]:
         )
         made.append(f"Not corrected for noise: {which}. The table turing/pairs says why.")
     pairs = material.table(tables.PAIRS.name)
-    if options.model_trials == "none" or TRIALS not in pairs["kind"]:
+    noisy = set(pairs.filter(kind=TRIALS)["measure"])
+    if without := [m for m in pairs["measure"].unique(maintain_order=True) if m not in noisy]:
         made.append(
-            "Models have no noise and brains have, so that models look closer than they are."
+            f"By {listed(without)}, models have no noise and brains have: they may look closer than they are, or "
+            "further."
         )
     if (claims["optimistic"]).any():
         made.append(

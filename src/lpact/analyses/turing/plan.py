@@ -30,6 +30,7 @@ from lpact.errors import ConfigError, InputError, SplitError, did_you_mean
 from lpact.inputs.prepare import Placed
 from lpact.inputs.responses import stack_recordings
 from lpact.inputs.workspace import Workspace
+from lpact.math.columns import mean_of_finite
 from lpact.responses import Responses
 from lpact.store import frame
 from lpact.wording import counted, listed
@@ -49,8 +50,8 @@ class DatasetPlan:
     places: tuple[Place, ...]
     layers: Mapping[str, tuple[int, ...]]
     """Layers of every model."""
-    kinds: tuple[str, ...]
-    """Kinds of model sources: with simulated trials where brains have repetitions."""
+    trials: bool
+    """Whether models get simulated trials: where brains have repetitions."""
     growth: tuple[Growth, ...]
     n_stimuli: int
     n_units: int
@@ -143,6 +144,9 @@ def _dataset(
                 name, f"dataset '{dataset}', measure '{name}': {error.what}", Reason.TOO_FEW_EVENTS
             )
             continue
+        if measure.behavioural:  # what is no behaviour is refused before anything is computed
+            for own in read.values():
+                measure.prepare(mean_of_finite(own.select(stimuli=shared).values, 1))
         measures.append(name)
         rows[tables.SPLITS.name].append(_split_row(dataset, name, folds, len(shared)))
     regions = _regions(dataset, read, options.regions, lacks)
@@ -155,7 +159,7 @@ def _dataset(
     if not repeated:
         lacks("repetitions", f"a subject of dataset '{dataset}' has one trial per stimulus: scores are not "
               "corrected for noise, and only brains have noise", Reason.NO_REPEATED_MEASURE)  # fmt: skip
-    kinds = (MODEL, TRIALS) if repeated and options.model_trials == "matched" else (MODEL,)
+    trials = repeated and options.model_trials == "matched"
     grows = tuple(over for over in options.growth if repeated or over != "repetitions")
     names = tuple(read)
     places = tuple(
@@ -165,7 +169,7 @@ def _dataset(
         for measure in measures
     )
     n_units = max(own.n_units for own in read.values())
-    return [DatasetPlan(places, layers, kinds, grows, len(shared), n_units)]
+    return [DatasetPlan(places, layers, trials, grows, len(shared), n_units)]
 
 
 def _check_models(study: StudyConfig) -> None:
@@ -338,8 +342,14 @@ def _model_jobs(study: StudyConfig, plans: Sequence[DatasetPlan]) -> list[Source
         for place in plan.places
         for model, layers in plan.layers.items()
         for layer in layers
-        for kind in plan.kinds
+        for kind in _kinds(study, plan, place)
     ]
+
+
+def _kinds(study: StudyConfig, plan: DatasetPlan, place: Place) -> tuple[str, ...]:
+    """Kinds of model sources at a place. Answers are no activity that normal noise could be added to."""
+    behaviour = measure_of(study, place.measure).behavioural
+    return (MODEL, TRIALS) if plan.trials and not behaviour else (MODEL,)
 
 
 # --- sizes ----------------------------------------------------------------------------------------
@@ -354,7 +364,7 @@ def _sizes(study: StudyConfig, plans: Sequence[DatasetPlan]) -> dict[str, int]:
             symmetric = measure_of(study, place.measure).symmetric
             brains = n if options_of(study).source == "pooled" else n * (n - 1) // (1 + symmetric)
             layers = sum(map(len, plan.layers.values()))
-            pairs += brains + layers * len(plan.kinds) * n
+            pairs += brains + layers * len(_kinds(study, plan, place)) * n
             growth += 4 * len(plan.growth)
     return {tables.PAIRS.name: pairs, tables.GROWTH.name: growth}
 
@@ -382,7 +392,7 @@ def work(study: StudyConfig, audit: Audit) -> dict[str, StageWork]:
             noisy = one * (1 + halves)
             draws = options.source_draws if options.source_units else 1
             total[BETWEEN] += noisy * n_subjects * draws
-            models = n_layers * (one * 2 + (noisy if len(plan.kinds) > 1 else 0.0))
+            models = n_layers * (one * 2 + (noisy if plan.trials else 0.0))
             total[MODELS] += models
             # All data once, and an eighth, a quarter and a half for each quantity.
             grown = noisy * n_subjects * (1.0 + len(plan.growth)) if plan.growth else 0.0
