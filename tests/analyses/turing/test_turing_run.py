@@ -1,0 +1,369 @@
+"""The Turing test through the engine: any number of workers, the archive, arrays, every kind of data."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import lpact
+from lpact import ceilings, measures, splits
+from lpact.errors import LPactError
+
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "seed": 1,
+    "datasets": [
+        {
+            "name": "brains",
+            "reader": "simulated_brains",
+            "options": {
+                "n_subjects": 4,
+                "n_stimuli": 60,
+                "n_repetitions": 3,
+                "n_units": 10,
+                "n_latents": 8,
+                "n_seen": 7,
+                "lags_ms": [0.0, 100.0],
+                "gains": [0.8, 1.0],
+            },
+        }
+    ],
+    "models": [{"name": "sixth_brain", "layers": [0, 1]}, {"name": "half_brain", "layers": [0, 1]}],
+    "turing": {
+        "measures": ["linear", "rsa"],
+        "regions": ["all", "frontal"],
+        "n_halves": 2,
+        "n_folds": 3,
+        "growth_draws": 2,
+        "instances": {"both": ["sixth_brain", "half_brain"]},
+    },
+    "run": {"progress": False},
+}
+
+
+def study(**options: Any) -> lpact.Study:
+    return lpact.load_study(SMALL | {"turing": SMALL["turing"] | options})
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> lpact.Run:
+    return study().run(tmp_path_factory.mktemp("turing") / "run")
+
+
+def tables_of(run: lpact.Run) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in sorted(run.root.rglob("*.parquet"))}
+
+
+def arrays(
+    n: int = 60,
+    r: int = 3,
+    units: tuple[int, ...] = (8, 9, 10, 8),
+    noise: float = 0.5,
+    seed: int = 0,
+) -> tuple[np.ndarray, dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Latent variables, responses of subjects, and models: one more brain, and noise."""
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal((n, 5))
+    signal = lambda p: z @ rng.standard_normal((5, p)) / np.sqrt(5)  # noqa: E731
+    subjects = {
+        f"s{i}": signal(p)[:, None] + noise * rng.standard_normal((n, r, p))
+        for i, p in enumerate(units)
+    }
+    return z, subjects, {"one_more": signal(9), "noise": rng.standard_normal((n, 9))}
+
+
+def compare(subjects: Any, models: Any, measure: str = "linear", **options: Any) -> lpact.Run:
+    own = {"n_halves": 2, "growth": (), "n_folds": 3} | options
+    return lpact.turing_test(models, subjects, measure=measure, turing=own)
+
+
+def row_of(run: lpact.Run, **where: Any) -> Mapping[str, Any]:
+    return run.claims().filter(**where).row(0, named=True)
+
+
+# --- the engine -----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_two_workers_write_the_same_bytes(run: lpact.Run, tmp_path: Path) -> None:
+    assert tables_of(study().run(tmp_path / "again", workers=2)) == tables_of(run)
+
+
+def test_a_locked_run_is_decided_again(run: lpact.Run, tmp_path: Path) -> None:
+    folder = tmp_path / "locked"
+    shutil.copytree(run.root, folder)
+    locked = lpact.open_run(folder)
+    locked.lock()
+    assert locked.verify().ok
+    loose = run.decide(lpact.Turing(**SMALL["turing"], equivalence_bound=0.9))["turing/claims"]
+    assert loose["label"].to_list().count("converges") > run.claims()["label"].to_list().count(
+        "converges"
+    )
+
+
+def test_every_place_and_model_has_a_claim(run: lpact.Run) -> None:
+    claims = run.claims()
+    assert claims.height == 2 * 2 * 2 * 2  # regions, lags, measures, models
+    assert claims.select("region", "time", "measure", "model").n_unique() == claims.height
+    claim = run.claim("brains/all/100ms/linear/sixth_brain")
+    explained = claim.explain()
+    assert claim.label == explained.label
+    assert [gate.letter for gate in claim.gates] == ["A", "T", "N", "E"]
+    assert all(
+        np.isfinite(value) for value in explained.gates[0].criteria[0].distributions[0].values
+    )
+    headline = run.conclusion().headline
+    assert "'sixth_brain'" in headline
+    assert "'half_brain'" in headline
+
+
+def test_the_paper_s_tests_carry_their_false_alarms(run: lpact.Run) -> None:
+    claims = run.claims().filter(pl.col("rank_sum_p").is_not_null())
+    assert claims.height
+    assert claims["rank_sum_false_alarms"].is_between(0.03, 0.5).all()
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def test_pairs_and_scores_are_those_of_the_public_functions() -> None:
+    z, subjects, models = arrays()
+    run = compare(subjects, models, gap_events=2, split_by="rows")
+    linear = measures.LinearPredictivity(alphas=tuple(10.0**i for i in range(-1, 7)))
+    folds = list(splits.contiguous(len(z), 3, gap=2))
+    names = list(subjects)
+    by_target: dict[str, list[np.ndarray]] = {name: [] for name in names}
+    pairs = run.table("turing/pairs")
+    for i in names:
+        for j in names:
+            if i == j:
+                continue
+            own = ceilings.consistency(subjects[i], subjects[j], linear, folds, n_halves=2)
+            row = pairs.filter(kind="brain", source=i, target=j).row(0, named=True)
+            np.testing.assert_allclose(row["by_unit"], own.value, rtol=1e-12)
+            assert row["value"] == pytest.approx(own.median, rel=1e-12)
+            by_target[j].append(own.value)
+    # Mean over sources of every unit, then the median over the units of all subjects.
+    units = np.concatenate([np.mean(by_target[j], axis=0) for j in names])
+    score = run.table("turing/scores").filter(kind="brain").row(0, named=True)
+    assert score["score"] == pytest.approx(np.median(units), rel=1e-12)
+    assert score["sem"] == pytest.approx(units.std(ddof=1) / np.sqrt(units.size), rel=1e-12)
+    model = [
+        ceilings.consistency(models["one_more"], subjects[j], linear, folds, n_halves=2).value
+        for j in names
+    ]
+    claim = row_of(run, model="one_more")
+    assert claim["score_without_noise"] == pytest.approx(
+        np.median(np.concatenate(model)), rel=1e-12
+    )
+    assert claim["fraction_of_between"] == pytest.approx(claim["score"] / claim["between"])
+
+
+def test_the_layer_is_chosen_without_the_test_stimuli() -> None:
+    _, subjects, models = arrays(n=90)
+    rng = np.random.default_rng(5)
+    layers = {"net": {0: rng.standard_normal((90, 9)), 1: models["one_more"]}}
+    options = {"split_by": "rows", "gap_events": 0, "model_trials": "none"}
+    run = compare(subjects, layers, **options)
+    assert row_of(run)["layers"] == [1, 1, 1]
+    # With other responses in the last third, what is chosen for the fold that tests it stays.
+    other = {name: own.copy() for name, own in subjects.items()}
+    for own in other.values():
+        own[60:] = rng.standard_normal(own[60:].shape)
+    assert row_of(compare(other, layers, **options))["layers"][2] == 1
+    flipped = {"net": {0: layers["net"][0], 1: layers["net"][1]}}
+    training = compare(other, flipped, **options).table("turing/pairs").filter(kind="model")
+    first = run.table("turing/pairs").filter(kind="model")
+    for a, b in zip(training["training"], first["training"], strict=True):
+        assert a[2] == b[2]
+        assert a[0] != b[0]
+    best = row_of(compare(subjects, layers, layer_choice="best_on_test", **options))
+    assert best["optimistic"]
+
+
+def test_planted_verdicts() -> None:
+    _, subjects, models = arrays(n=120, r=4, units=(12,) * 6)
+    run = compare(subjects, models, equivalence_bound=0.2)
+    labels = dict(run.claims().select("model", "label").iter_rows())
+    assert labels == {"one_more": "converges", "noise": "below"}
+    assert row_of(run, model="one_more")["saturated"]
+    assert (
+        "cannot be told from a brain by linear on these data"
+        in row_of(run, model="one_more")["reason"]
+    )
+
+
+def test_few_subjects_can_never_pass() -> None:
+    _, subjects, models = arrays(units=(8, 8))
+    row = row_of(compare(subjects, models), model="one_more")
+    assert row["label"] in {"cannot_reject", "no_agreement"}
+    assert not row["could_reject"]
+    _, subjects, models = arrays(units=(8,) * 6)
+    row = row_of(compare(subjects, models, "rsa", test="exact"), model="one_more")
+    assert row["label"] == "cannot_reject"
+    assert row["smallest_p"] == pytest.approx(1 / 7)
+    assert "no test by rsa could tell" in row["reason"]
+
+
+@pytest.mark.slow
+def test_twenty_subjects_take_the_exact_test() -> None:
+    _, subjects, models = arrays(n=40, units=(6,) * 20)
+    run = compare(subjects, models, "rsa", n_halves=1)
+    assert set(run.claims()["test"]) == {"exact"}
+    noise = row_of(run, model="noise")
+    assert noise["label"] == "below"
+    assert noise["p_value"] == noise["smallest_p"] == pytest.approx(1 / 21)
+
+
+# --- any data -------------------------------------------------------------------------------------
+
+
+def test_missing_trials_are_kept_out_and_counted() -> None:
+    _, subjects, models = arrays()
+    subjects["s0"][3, 1] = np.nan  # one trial
+    subjects["s1"][7] = np.nan  # a stimulus
+    subjects["s2"][:, :, 0] = np.nan  # a unit
+    subjects["s3"][11:, 2] = np.nan  # most of a repetition
+    run = compare(subjects, models, split_by="rows")
+    about = {row["subject"]: row for row in run.table("turing/subjects").iter_rows(named=True)}
+    assert about["s0"]["n_missing"] == 8
+    assert about["s1"]["n_stimuli"] == 59
+    assert {row["n_shared"] for row in about.values()} == {59}
+    assert about["s2"]["n_left_out"] == 1
+    assert (about["s3"]["n_repetitions"], about["s3"]["fewest_trials"]) == (3, 2)
+    pairs = run.table("turing/pairs").filter(kind="brain")
+    assert pairs.filter(source="s2")["n_source_left_out"].to_list() == [1, 1, 1]
+    undefined = pairs.filter(source="s0", target="s2")["by_unit"].item().to_list()
+    assert undefined[0] is None
+    assert None not in undefined[1:]
+    assert row_of(run, model="one_more")["n_undefined"] > 0
+
+
+def test_a_single_trial_leaves_scores_uncorrected_and_says_so() -> None:
+    _, subjects, models = arrays(r=1)
+    run = compare(subjects, models)
+    assert not run.claims()["corrected"].any()
+    assert set(run.table("turing/pairs")["kind"]) == {"brain", "model"}
+    said = " ".join(run.conclusion().why)
+    assert "Not corrected for noise: linear" in said
+    assert "models have no noise" in said
+    assert "no_repeated_measure" in run.table("turing/unavailable")["reason"].to_list()
+
+
+def test_pooled_sources_and_subsampled_ones() -> None:
+    _, subjects, models = arrays()
+    run = compare(subjects, models, source="pooled")
+    pairs = run.table("turing/pairs").filter(kind="pooled")
+    assert pairs["source"].unique().to_list() == ["others"]
+    assert pairs["target"].to_list() == list(subjects)
+    assert set(run.claims()["test"]) == {"paired"}
+    drawn = compare(subjects, models, source_units=3, source_draws=2).table("turing/pairs")
+    whole = compare(subjects, models).table("turing/pairs")
+    few, all_units = (t.filter(kind="brain")["value"].mean() for t in (drawn, whole))
+    assert few < all_units  # three units are a poorer source
+
+
+def test_behaviour_is_compared_by_error_consistency() -> None:
+    rng = np.random.default_rng(2)
+    difficulty = rng.standard_normal(300)
+
+    def observer(own: np.ndarray = difficulty) -> np.ndarray:
+        return (0.5 + rng.standard_normal(300) > 2 * own).astype(float)[:, None]
+
+    subjects = {f"s{i}": observer() for i in range(6)}
+    models = {"like": observer(), "unlike": observer(rng.standard_normal(300))}
+    run = compare(subjects, models, "error_consistency")
+    from sklearn.metrics import cohen_kappa_score
+
+    expected = cohen_kappa_score(models["like"][:, 0], subjects["s3"][:, 0])
+    row = run.table("turing/pairs").filter(kind="model", source="like", target="s3")
+    assert row["value"].item() == pytest.approx(expected, abs=1e-12)
+    assert row_of(run, model="unlike")["label"] == "below"
+    assert row_of(run, model="like")["position"] == "within"
+    # Repeated answers are shares of correct ones; models get no normal noise.
+    repeated = {name: np.stack([observer() for _ in range(3)], axis=1) for name in subjects}
+    again = compare(repeated, models, "error_consistency")
+    assert set(again.table("turing/pairs")["kind"]) == {"brain", "model"}
+    with pytest.raises(LPactError, match="not correct or wrong"):
+        compare(arrays()[1], arrays()[2], "error_consistency")
+
+
+def test_a_region_that_a_subject_lacks_is_a_row_with_a_reason(tmp_path: Path) -> None:
+    from lpact.responses import Responses
+
+    _, subjects, models = arrays()
+    made = [
+        Responses.from_numpy(
+            own,
+            subject=name,
+            regions=["v1"] * 4 + ["it" if name != "s3" else "v1"] * (own.shape[2] - 4),
+        )
+        for name, own in subjects.items()
+    ]
+    run = compare(made, models, regions=("each",))
+    assert run.claims()["region"].unique().to_list() == ["v1"]
+    lacking = run.table("turing/unavailable").filter(item="it").row(0, named=True)
+    assert "subject s3" in lacking["detail"]
+
+
+def test_instances_are_compared_with_brains_as_distributions(run: lpact.Run) -> None:
+    rows = run.table("turing/instances")
+    assert rows.height == 8
+    row = rows.row(0, named=True)
+    models = run.table("turing/model_pairs").filter(
+        kind="model_trials", region="all", time="0ms", measure="linear"
+    )
+    means = models.group_by("model", maintain_order=True).agg(pl.col("value").mean())
+    expected = dict(means.iter_rows())
+    assert row["of_instances"] == pytest.approx([expected["sixth_brain"], expected["half_brain"]])
+    assert row["sd_instances"] == pytest.approx(np.std(row["of_instances"], ddof=1))
+    assert 0.0 < row["smallest_p"] <= row["p_mean"] <= 1.0
+
+
+def test_growth_ends_at_the_brain_brain_value() -> None:
+    _, subjects, models = arrays()
+    run = compare(subjects, models, growth=("units", "stimuli", "repetitions"), growth_draws=1)
+    growth = run.table("turing/growth")
+    last = growth.group_by("over", maintain_order=True).last()
+    between = run.table("turing/pairs").filter(kind="brain")
+    by_target = between.group_by("target", maintain_order=True).agg(pl.col("value").mean())["value"]
+    assert last["value"].to_list() == pytest.approx([by_target.mean()] * 3, rel=1e-12)
+    assert set(run.table("turing/growth_fits")["over"]) == {"units", "stimuli", "repetitions"}
+
+
+# --- options --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"measures": ["lienar"]}, "linear"),
+        ({"models": ["sixth_brian"]}, "did you mean 'sixth_brain'"),
+        ({"regions": ["frontl"]}, "did you mean 'frontal'"),
+        ({"lags_ms": [50.0]}, "no responses at 50 ms"),
+        ({"instances": {"net": ["seed1"]}}, "there is no model 'seed1'"),
+        ({"source": "pooled", "test": "exact"}, "needs source"),
+        ({"source": "pooled", "measures": ["error_consistency"]}, "cannot be pooled"),
+        ({"options": {"cka": {}}}, "not in measures"),
+    ],
+)
+def test_a_mistake_is_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(LPactError) as caught:
+        study(**options).plan()
+    assert message in str(caught.value)
+
+
+def test_too_little_shared_is_a_row_with_a_reason(tmp_path: Path) -> None:
+    few = SMALL["datasets"][0] | {"options": {"n_subjects": 2, "n_stimuli": 20}}
+    own = SMALL["turing"] | {"min_stimuli": 30, "instances": {}, "regions": ["all"]}
+    run = lpact.load_study(SMALL | {"datasets": [few], "turing": own}).run(tmp_path / "run")
+    assert run.claims().is_empty()
+    row = run.table("turing/unavailable").row(0, named=True)
+    assert "share 20 stimuli; 30 are needed (turing.min_stimuli)" in row["detail"]
+    assert "Nothing could be tested" in run.conclusion().headline
