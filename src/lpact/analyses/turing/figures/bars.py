@@ -42,7 +42,13 @@ def brains_and_models(material: Material) -> Drawing | str:
     made = []
     for name, claims in found.places:
         at = claims.select(PLACE).row(0)
-        made.append(_place(name, claims, common.brain_pairs(values[at]), scores[at]))
+        own = [rows for key, rows in scores.items() if key[-1] == at[-1]]
+        reach = panels.domain(
+            *(common.brain_pairs(rows)["value"] for key, rows in values.items() if key[-1] == at[-1]),
+            *(rows["score"] + sign * rows["sem"].fill_null(0.0) for rows in own for sign in (-1, 1)),
+            *(rows["noise_ceiling"] for rows in own),
+        )
+        made.append(_place(name, claims, common.brain_pairs(values[at]), scores[at], reach))
     said = of_models(common.in_order(material))
     lines = [line for own in said[:MOST_SENTENCES] for line in textwrap.wrap(own, 150)]
     lines += [f"… and {counted(len(said) - MOST_SENTENCES, 'model')} more."] * (
@@ -77,9 +83,9 @@ def brains_and_models(material: Material) -> Drawing | str:
 
 
 def _place(
-    name: str, claims: pl.DataFrame, pairs: pl.DataFrame, scores: pl.DataFrame
+    name: str, claims: pl.DataFrame, pairs: pl.DataFrame, scores: pl.DataFrame, reach: tuple[float, float]
 ) -> alt.LayerChart:
-    """Brains and models at one place."""
+    """Brains and models at one place; the axis is that of all places with its measure."""
     brains = scores.filter(pl.col("source") == "brains", pl.col("kind").is_in(common.OF_BRAINS))
     of_model = common.tested(scores).select("sem", "n", model="source")
     rows = claims.join(of_model, on="model", how="left", maintain_order="left").with_columns(
@@ -110,8 +116,6 @@ def _place(
     strip = strip.with_columns(lane=pl.lit(BRAINS))
     ends = [{"low": pairs["value"].quantile(q, "linear"), "high": pairs["value"].quantile(1 - q, "linear")}
             for q in (0.025,) if pairs.height]  # fmt: skip
-    reach = panels.domain(pairs["value"], rows["low"], rows["high"], rows["score"], ceiling["noise_ceiling"],
-                          line["score"])  # fmt: skip
     corrected = "corrected" if brains["corrected"].all() else "uncorrected"
     x = panels.axis("score", f"score ({corrected})", reach, ticks=5)
     lanes = [BRAINS, *rows["model"]]

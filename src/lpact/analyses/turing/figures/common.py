@@ -64,7 +64,7 @@ class Shown:
 
 
 def shown(material: Material, most: int = MOST_PLACES) -> Shown:
-    """The claims to draw: of many time points the one at which brains agree most, and the first models."""
+    """The claims to draw: of many time points the one of the most reliable responses, and the first models."""
     claims = in_order(material)
     every = claims.select(PLACE).unique().height
     claims, note = some_models(claims)
@@ -72,15 +72,17 @@ def shown(material: Material, most: int = MOST_PLACES) -> Shown:
     names = names_of(claims)
     if every > most:
         series = ["dataset", "region", "measure"]
-        best = claims.sort("between", descending=True, nulls_last=True, maintain_order=True)
+        scores = material.table(tables.SCORES.name).filter(pl.col("kind").is_in(OF_BRAINS))
+        how = {"descending": True, "nulls_last": True, "maintain_order": True}
+        best = claims.join(scores, on=PLACE, how="left").sort("noise_ceiling", "between", **how)
         best = best.unique(series, keep="first", maintain_order=True).select(PLACE)
         main = claims.join(best, on=PLACE, how="semi", maintain_order="left")
         rest = claims.join(best, on=PLACE, how="anti", maintain_order="left")
         kept = pl.concat([main, rest]).select(PLACE).unique(maintain_order=True).head(most)
         claims = claims.join(kept, on=PLACE, how="semi", maintain_order="left")
         note += (
-            f" {counted(most, 'place')} of {every} are drawn, of every dataset, region and measure first the time at "
-            "which brains agree most; the tables have all."
+            f" {counted(most, 'place')} of {every} are drawn, of every dataset, region and measure first the time with "
+            "the most reliable responses; the tables have all."
         )
     return Shown(claims, names, note.strip())
 

@@ -23,7 +23,7 @@ ROLES = ("real", "nuisance", "other", "winner", "control")
 """Colours of models; brains have their own."""
 OTHERS = "line"
 MOST_PANELS, MOST_GROWTH = 9, 4
-WIDTH, HEIGHT, GROWTH_WIDTH = 370, 170, 200
+WIDTH, HEIGHT, GROWTH_WIDTH = 370, 170, 230
 
 
 @figure(
@@ -107,7 +107,7 @@ def _course(
     rows = with_marks(rows, text, "mean_of_pairs")
     lags = rows["lag_ms"].unique().sort().to_list()
     ticks = lags[:: -(-len(lags) // 8)]
-    x = panels.axis("lag_ms", "lag (ms)", (lags[0], lags[-1]), ticks=ticks, fmt="~g")
+    x = panels.axis("lag_ms", "lag (ms)", (lags[0], lags[-1]), ticks=ticks, fmt=".6~g")
     x["scale"]["padding"] = 8
     reach = panels.domain(rows["mean_of_pairs"], brains["low"], brains["high"])
     y = panels.axis("mean_of_pairs", "agreement", reach)
@@ -137,14 +137,19 @@ def _course(
 
 
 @figure(
-    "growth", "Would brains agree more with more data?", tables.CLAIMS, tables.GROWTH, tables.GROWTH_FITS
-)  # fmt: skip
+    "growth",
+    "Would brains agree more with more data?",
+    tables.CLAIMS,
+    tables.SCORES,
+    tables.GROWTH,
+    tables.GROWTH_FITS,
+)
 def growth(material: Material) -> Drawing | str:
     """Brain–brain agreement against units, stimuli and repetitions, with its limit."""
     options = options_of(material.config)
     if not options.growth:
         return "growth was not computed (turing.growth is empty)"
-    rows = material.table(tables.GROWTH.name)
+    rows = material.table(tables.GROWTH.name).rename({"size": "amount"})
     if rows["value"].is_null().all():
         details = [own for own in rows["detail"].unique(maintain_order=True) if own]
         return f"no size has a value: {listed(details, 3, '; ')}" if details else common.nothing(material)
@@ -179,7 +184,7 @@ def growth(material: Material) -> Drawing | str:
 
 
 def _in_order(rows: pl.DataFrame, order: tuple[str, ...]) -> list[pl.DataFrame]:
-    parts = (rows.filter(over=over).sort("size") for over in order)
+    parts = (rows.filter(over=over).sort("amount") for over in order)
     return [own for own in parts if own.height]
 
 
@@ -197,13 +202,13 @@ def _growth(
     rows: pl.DataFrame, fits: pl.DataFrame, ends: tuple[float, float], *, first: bool
 ) -> alt.LayerChart:
     where = "{dataset}, {region}, {time}, {measure}"
-    over, sizes = rows["over"][0], rows["size"].to_list()
-    means = with_marks(rows, f"{where}, {{size}} {{over}}: {{value}}", "value").drop_nulls("value")
-    each = rows.select(*PLACE, "over", "size", "by_target").with_columns(
+    over, sizes = rows["over"][0], rows["amount"].to_list()
+    means = with_marks(rows, f"{where}, {{amount}} {{over}}: {{value}}", "value").drop_nulls("value")
+    each = rows.select(*PLACE, "over", "amount", "by_target").with_columns(
         target=pl.int_ranges(1, pl.col("by_target").list.len() + 1, dtype=pl.Int64)
     )
     each = each.explode("by_target", "target").drop_nulls("by_target")
-    each = with_marks(each, f"{where}, {{size}} {{over}}, target {{target}}: {{by_target}}", "by_target")
+    each = with_marks(each, f"{where}, {{amount}} {{over}}, target {{target}}: {{by_target}}", "by_target")
     text = f"{where}, limit of {{over}}: {{at_infinity}} ({{low}} to {{high}}); {{verdict}}"
     limit = with_marks(fits, text, "at_infinity").drop_nulls("at_infinity")
     shapes = ["triangle-up" if v > ends[1] else "triangle-down" if v < ends[0] else "diamond"
@@ -213,9 +218,9 @@ def _growth(
     rate = row["per_doubling"]
     words = f"{fixed(rate, sign=True)} per doubling" if rate is not None else "too few sizes for a fit"
     ticks = [sizes[0]] + [b for a, b in pairwise(sizes) if b >= 1.6 * a]
-    x = panels.axis("size", over, (sizes[0], sizes[-1]), ticks=ticks, fmt="d")
+    x = panels.axis("amount", over, (sizes[0], sizes[-1]), ticks=ticks, fmt="d")
     x["scale"] |= {"type": "log", "padding": 8}
-    y = panels.axis("value", "agreement" if first else None, ends, ticks=4)
+    y = panels.axis("value", "agreement" if first else None, ends, labels=first)
     at = {"value": GROWTH_WIDTH + 16}
     return panels.overlay(
         panels.dots(each, x, {**y, "field": "by_target"}, "muted", size=14, opacity=0.6),

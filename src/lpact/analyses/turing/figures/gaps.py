@@ -33,12 +33,16 @@ def gaps(material: Material) -> Drawing | str:
         return common.nothing(material) if found.claims.is_empty() else "no gap could be tested"
     known = found.claims
     reach = panels.domain(known["gap"], known["gap_low"], known["gap_high"], known["bound"], -known["bound"])
-    made = [_forest(name, own, reach, options.alpha) for name, own in found.places]
+    last = len(found.places) - 1
+    made = [
+        _forest(name, own, reach, options.alpha, "gap" if i == last else None)
+        for i, (name, own) in enumerate(found.places)
+    ]
     key = panels.key(
         ("equivalent to brains", Look(BOX, "ramp1", "ramp1", 180)),
-        ("test of the paper rejects", REJECTED),
-        ("does not", KEPT),
-        *common.verdict_key(known["label"]),
+        ("a test of the paper rejects", REJECTED),
+        ("does not reject", KEPT),
+        "number: how often it rejects one more brain",
     )
     level = percent(1 - options.alpha)
     caption = [
@@ -57,7 +61,7 @@ def gaps(material: Material) -> Drawing | str:
 
 
 def _forest(
-    name: str, claims: pl.DataFrame, reach: tuple[float, float], alpha: float
+    name: str, claims: pl.DataFrame, reach: tuple[float, float], alpha: float, title: str | None
 ) -> alt.LayerChart:
     rows = claims.with_columns(
         said=pl.Series([spoken(label) for label in claims["label"]]),
@@ -75,7 +79,7 @@ def _forest(
     rows = with_marks(rows, text, "gap")
     bound = claims["bound"].drop_nulls().head(1)
     zone = pl.DataFrame({"gap": -bound, "high": bound})
-    x = panels.axis("gap", "gap", reach, ticks=6, fmt="+~g")
+    x = panels.axis("gap", title, reach, ticks=6)
     y = panels.lanes("model", rows["model"], limit=150)
     plain = {name: {"value": WIDTH + at} for name, at in COLUMNS.items()}
     tests = []
@@ -93,7 +97,7 @@ def _forest(
         panels.points(known, x, y, VERDICTS, "label"),
         panels.points(rows.drop("mark"), {"value": WIDTH + 22}, y, VERDICTS, "label"),
         *(panels.text(rows, column, at, y, size=10) for column, at in plain.items()),
-        *(panels.heading(title, WIDTH + at) for title, at in zip(TITLES, COLUMNS.values(), strict=True)),
+        *(panels.heading(words, WIDTH + at, y=-13) for words, at in zip(TITLES, COLUMNS.values(), strict=True)),
         *tests,
         width=WIDTH,
         step=STEP,
