@@ -10,6 +10,7 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.turing import tables
+from lpact.analyses.turing.config import options_of
 from lpact.analyses.turing.explain import of_models
 from lpact.analyses.turing.figures import common
 from lpact.analyses.turing.figures.common import VERDICTS
@@ -61,9 +62,11 @@ def brains_and_models(material: Material) -> Drawing | str:
     )
     corrected = bool(found.claims["corrected"].any())
     ceiling = "noise ceiling" + (" (of scores before correction)" if corrected else "")
+    pooled = options_of(material.config).source == "pooled"
+    one = "brain against the others" if pooled else "pair of brains"
     key = panels.key(
-        ("one pair of brains", Look(TICK, None, "brain", 60)),
-        ("95 % of pairs", Look(BOX, "ramp1", "ramp1", 180)),
+        (f"one {one}", Look(TICK, None, "brain", 60)),
+        ("95 % of them", Look(BOX, "ramp1", "ramp1", 180)),
         ("score of brains", Look(LINE, None, "brain", 120)),
         (ceiling, Look(BROKEN, None, "muted", 120)),
     )

@@ -20,10 +20,10 @@ from lpact.analyses.turing.config import (
     NO_AGREEMENT,
     UNKNOWN,
     models_of,
+    options_of,
 )
 from lpact.analyses.turing.jobs import BRAIN, MODEL, POOLED, TRIALS
-from lpact.analyses.turing.summaries import PLACE, between_of, tested_kind
-from lpact.math.columns import mean_of_finite
+from lpact.analyses.turing.summaries import PLACE, tested_kind
 from lpact.report.panels import CROSS, DASH, Look
 from lpact.report.values import short, spoken
 from lpact.wording import counted, listed
@@ -78,11 +78,14 @@ def shown(material: Material, most: int = MOST_PLACES) -> Shown:
         best = best.unique(series, keep="first", maintain_order=True).select(PLACE)
         main = claims.join(best, on=PLACE, how="semi", maintain_order="left")
         rest = claims.join(best, on=PLACE, how="anti", maintain_order="left")
+        rank = {name: i for i, name in enumerate(options_of(material.config).measures)}
+        at = pl.col("measure").replace_strict(rank, default=len(rank), return_dtype=pl.Int64)
+        main = main.sort(at, maintain_order=True)
         kept = pl.concat([main, rest]).select(PLACE).unique(maintain_order=True).head(most)
         claims = claims.join(kept, on=PLACE, how="semi", maintain_order="left")
         note += (
-            f" {counted(most, 'place')} of {every} are drawn, of every dataset, region and measure first the time with "
-            "the most reliable responses; the tables have all."
+            f" {counted(most, 'place')} of {every} are drawn, those of the first measures first, at the time "
+            "with the most reliable responses; the tables have all."
         )
     return Shown(claims, names, note.strip())
 
@@ -128,14 +131,12 @@ def brain_pairs(pairs: pl.DataFrame) -> pl.DataFrame:
 
 def of_subjects(pairs: pl.DataFrame) -> pl.DataFrame:
     """Agreement of every subject with other brains at a place: the mean over sources."""
-    pooled = pairs.filter(kind=POOLED).select(subject="target", value="value")
-    if pooled.height:
-        return pooled.drop_nulls("value")
-    names, matrix = between_of(pairs)
-    means = pl.Series(mean_of_finite(matrix), dtype=pl.Float64).fill_nan(None)
-    return pl.DataFrame(
-        {"subject": names, "value": means}, schema_overrides={"subject": pl.String}
-    ).drop_nulls("value")
+    rows = pairs.filter(pl.col("kind").is_in(OF_BRAINS)).select("kind", "source", "target", "value")
+    # Measures without a direction have one row per pair.
+    back = rows.filter(kind=BRAIN).select("kind", source="target", target="source", value="value")
+    both = pl.concat([rows, back]).unique(["source", "target"], keep="first", maintain_order=True)
+    found = both.drop_nulls("value").group_by(pl.col("target").alias("subject"), maintain_order=True)
+    return found.agg(pl.col("value").mean())
 
 
 def tested(rows: pl.DataFrame) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import altair as alt
@@ -19,10 +20,10 @@ from lpact.report.panels import BOX, LINE, Look
 from lpact.wording import counted, fixed, listed
 
 SERIES = ["dataset", "region", "measure"]
-ROLES = ("real", "nuisance", "other", "winner", "control")
+ROLES = ("real", "nuisance", "other", "winner", "ink")
 """Colours of models; brains have their own."""
 OTHERS = "line"
-MOST_PANELS, MOST_GROWTH = 9, 4
+MOST_PANELS, MOST_GROWTH, MOST_SYMBOLS = 8, 4, 24
 WIDTH, HEIGHT, GROWTH_WIDTH = 370, 170, 230
 
 
@@ -37,7 +38,7 @@ def time_courses(material: Material) -> Drawing | str:
     """Agreement over lags, of models and of brains."""
     claims, note = common.some_models(common.in_order(material))
     if claims["lag_ms"].n_unique() < 2:
-        return "there is only one time point" if claims.height else common.nothing(material)
+        return f"there is only one time point, {claims['time'][0]}" if claims.height else common.nothing(material)
     scores = material.table(tables.SCORES.name).drop_nulls("mean_of_pairs")
     rows = claims.select(*PLACE, "lag_ms", "model", "label", "fraction_of_between")
     values = common.tested_of_places(scores).select(*PLACE, "score", "mean_of_pairs", model="source")
@@ -76,7 +77,7 @@ def time_courses(material: Material) -> Drawing | str:
     caption = {
         "Mean agreement over pairs, which the test compares: brains with each other, with the range over subjects, and "
         f"models with brains. Symbols are verdicts. {note}": True,
-        f"{counted(n_grey, 'model')} without a colour are further from brains on average.": n_grey,
+        f"{counted(n_grey, 'model')} without a name agree less with brains on average.": n_grey,
         f"{counted(n_left, 'region or measure', 'regions or measures')} more are left to the tables.": n_left,
     }
     return panels.stacked(key, panels.grid(made, 2)), caption, listed(said, MOST_PANELS, " ")
@@ -113,22 +114,22 @@ def _course(
     y = panels.axis("mean_of_pairs", "agreement", reach)
     drawn = []
     order = [model for model in rows["model"].unique(maintain_order=True) if model not in roles]
-    for model in [*order, *roles]:
-        own, role = rows.filter(model=model), roles.get(model, OTHERS)
-        thin = model not in roles
-        path: Spec = {"color": role, "strokeWidth": 1 if thin else 1.8}
-        looks = [common.recoloured(VERDICTS[label], role) for label in own["label"]]
-        looks = [Look(look.shape, look.fill, look.edge, 14 if thin else 34) for look in looks]
-        drawn += [
-            panels.layer(own.drop("mark"), "line", path, x=x, y=y),
-            panels.points(own, x, y, looks),
-        ]
+    others: Spec = {"color": OTHERS, "strokeWidth": 1}
+    drawn = [panels.layer(rows.filter(model=model).drop("mark"), "line", others, x=x, y=y) for model in order]
+    symbols = lags[:: -(-len(lags) // MOST_SYMBOLS)]
+    for model, role in roles.items():
+        own = rows.filter(model=model)
+        marked = own.filter(pl.col("lag_ms").is_in(symbols))
+        looks = [replace(common.recoloured(VERDICTS[label], role), size=34) for label in marked["label"]]
+        path: Spec = {"color": role, "strokeWidth": 1.8}
+        drawn += [panels.layer(own.drop("mark"), "line", path, x=x, y=y), panels.points(marked, x, y, looks)]
+    of_brains = brains.filter(pl.col("lag_ms").is_in(symbols))
     return panels.overlay(
         panels.layer(brains.drop("mark"), "area", {"fill": "ramp1", "opacity": 0.8},
                      x=x, y={**y, "field": "low"}, y2="high"),
         panels.reference(0, "y"),
         panels.layer(brains.drop("mark"), "line", {"color": "brain", "strokeWidth": 2.5}, x=x, y=y),
-        panels.points(brains, x, y, Look("square", "brain", "brain", 26)),
+        panels.points(of_brains, x, y, Look("square", "brain", "brain", 26)),
         *drawn,
         width=WIDTH,
         height=HEIGHT,
@@ -229,7 +230,8 @@ def _growth(
         panels.intervals(limit.drop("mark"), "y", at, y, "winner"),
         panels.points(limit, at, {**y, "field": "at_infinity"}, [Look(own, "winner", "winner", 60) for own in shapes]),
         panels.heading("∞" if limit.height else "", GROWTH_WIDTH + 16, y=131, align="center", ink="ink"),
+        panels.heading(f"{over}: {row['verdict'] or 'no fit'}", y=-24, fontSize=11, ink="ink", fontWeight="bold"),
+        panels.heading(words, y=-10),
         width=GROWTH_WIDTH,
         height=120,
-        title=panels.panel_title(f"{over}: {row['verdict'] or 'no fit'}", GROWTH_WIDTH, subtitle=words, subtitleFontSize=10),
     )  # fmt: skip
