@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -18,6 +19,7 @@ from lpact.analyses.turing.summaries import PLACE
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure, with_marks
 from lpact.report.panels import BOX, BROKEN, LINE, TICK, Look
+from lpact.report.theme import colour
 from lpact.report.values import spoken
 from lpact.wording import counted, fixed, listed
 
@@ -45,8 +47,16 @@ def brains_and_models(material: Material) -> Drawing | str:
         at = claims.select(PLACE).row(0)
         own = [rows for key, rows in scores.items() if key[-1] == at[-1]]
         reach = panels.domain(
-            *(common.brain_pairs(rows)["value"] for key, rows in values.items() if key[-1] == at[-1]),
-            *(rows["score"] + sign * rows["sem"].fill_null(0.0) for rows in own for sign in (-1, 1)),
+            *(
+                common.brain_pairs(rows)["value"]
+                for key, rows in values.items()
+                if key[-1] == at[-1]
+            ),
+            *(
+                rows["score"] + sign * rows["sem"].fill_null(0.0)
+                for rows in own
+                for sign in (-1, 1)
+            ),
             *(rows["noise_ceiling"] for rows in own),
         )
         made.append(_place(name, claims, common.brain_pairs(values[at]), scores[at], reach))
@@ -61,6 +71,7 @@ def brains_and_models(material: Material) -> Drawing | str:
         panels.text(rows, "text", at_x, at_y), width=800, height=16 * len(lines) + 2
     )
     corrected = bool(found.claims["corrected"].any())
+    has_ceiling = any(rows["noise_ceiling"].is_not_null().any() for rows in scores.values())
     ceiling = "noise ceiling" + (" (of scores before correction)" if corrected else "")
     pooled = options_of(material.config).source == "pooled"
     one = "brain against the others" if pooled else "pair of brains"
@@ -68,14 +79,16 @@ def brains_and_models(material: Material) -> Drawing | str:
         (f"one {one}", Look(TICK, None, "brain", 60)),
         ("95 % of them", Look(BOX, "ramp1", "ramp1", 180)),
         ("score of brains", Look(LINE, None, "brain", 120)),
-        (ceiling, Look(BROKEN, None, "muted", 120)),
+        *([(ceiling, Look(BROKEN, None, "muted", 120))] if has_ceiling else []),
     )
     caption = {
         "Bars are scores with their standard error: the mean over sources for every unit of every brain, then the "
         "median over units; for measures of populations, the median over brains. The colour and symbol of a bar is "
-        f"its verdict. {found.note}": True,
+        "its verdict.": True,
+        found.note: True,
         "The noise ceiling is the square root of the reliability of responses, and the largest score to expect before "
-        "correction for noise; corrected scores can be above it, and reach 1.": corrected,
+        "correction for noise; corrected scores can be above it, and reach 1.": corrected
+        and has_ceiling,
         "The test compares means of pairs, not these scores: its gaps and intervals are in the figure of gaps.": True,
         f"Where there are more than {MOST_PAIRS} pairs, evenly spaced ones of their order are drawn.": any(
             common.brain_pairs(own).height > MOST_PAIRS for own in values.values()
@@ -86,7 +99,11 @@ def brains_and_models(material: Material) -> Drawing | str:
 
 
 def _place(
-    name: str, claims: pl.DataFrame, pairs: pl.DataFrame, scores: pl.DataFrame, reach: tuple[float, float]
+    name: str,
+    claims: pl.DataFrame,
+    pairs: pl.DataFrame,
+    scores: pl.DataFrame,
+    reach: tuple[float, float],
 ) -> alt.LayerChart:
     """Brains and models at one place; the axis is that of all places with its measure."""
     brains = scores.filter(pl.col("source") == "brains", pl.col("kind").is_in(common.OF_BRAINS))
@@ -102,10 +119,14 @@ def _place(
         "{fraction_of_between:2} of brains; {said}"
     )
     rows = with_marks(rows, text, "score")
-    looks = [VERDICTS[label] for label in rows["label"]]
-    rows = rows.with_columns(
-        fill=pl.Series([panels.colour(own.fill or "paper") for own in looks], dtype=pl.String),
-        stroke=pl.Series([panels.colour(own.edge or "ink") for own in looks], dtype=pl.String),
+    looks = [VERDICTS[label].columns() for label in rows["label"]]
+    paint = {
+        side: pl.Series([look[side] for look in looks], dtype=pl.String)
+        for side in ("fill", "stroke")
+    }
+    hollow = pl.col("fill") == colour("paper")
+    rows = rows.with_columns(**paint).with_columns(
+        fill=pl.when(hollow).then(pl.lit("transparent")).otherwise("fill")
     )
     line = with_marks(brains, f"{where}, brains: score {{score}}, s.e.m. {{sem}}", "score")
     ceiling = with_marks(
@@ -117,8 +138,10 @@ def _place(
         drawn = drawn[kept.tolist()]
     strip = with_marks(drawn, f"{where}, {{source}} → {{target}}: {{value}}", "value")
     strip = strip.with_columns(lane=pl.lit(BRAINS))
-    ends = [{"low": pairs["value"].quantile(q, "linear"), "high": pairs["value"].quantile(1 - q, "linear")}
-            for q in (0.025,) if pairs.height]  # fmt: skip
+    low, high = (pairs["value"].quantile(q, "linear") for q in (0.025, 0.975))
+    most = pl.DataFrame(
+        {"low": [low], "high": [high]}, schema={"low": pl.Float64, "high": pl.Float64}
+    )
     corrected = "corrected" if brains["corrected"].all() else "uncorrected"
     x = panels.axis("score", f"score ({corrected})", reach, ticks=5)
     lanes = [BRAINS, *rows["model"]]
@@ -126,8 +149,7 @@ def _place(
     known = rows.drop_nulls("score")
     band = {"fill": "ramp1", "opacity": 0.7}
     return panels.overlay(
-        panels.layer(pl.DataFrame(ends, schema={"low": pl.Float64, "high": pl.Float64}), "rect", band,
-                     x={**x, "field": "low"}, x2="high"),
+        panels.layer(most.drop_nulls(), "rect", band, x={**x, "field": "low"}, x2="high"),
         panels.layer(known, "bar", {"height": 12, "strokeWidth": 1}, x=x, x2={"datum": 0}, y=y,
                      fill=panels.own("fill"), stroke=panels.own("stroke")),
         panels.intervals(known.drop("mark"), "x", y, x, strokeWidth=1.2),
@@ -136,7 +158,7 @@ def _place(
                      x={**x, "field": "noise_ceiling"}),
         panels.points(strip, {**x, "field": "value"}, {**y, "field": "lane"}, Look(TICK, None, "brain", 60, 0.6)),
         panels.points(rows.drop("mark"), {"value": WIDTH + 12}, y, VERDICTS, "label"),
-        panels.text(rows, "said", {"value": WIDTH + 22}, y, size=10),
+        panels.text(rows.drop("mark"), "said", {"value": WIDTH + 22}, y, size=10),
         width=WIDTH,
         step=STEP,
         title=panels.panel_title(name, WIDTH + 100),
@@ -197,11 +219,13 @@ def _slopes(name: str, models: list[str], rows: pl.DataFrame) -> tuple[alt.Layer
         pl.col("label").first(), pl.col("brains", "value").mean(), k=lower.sum(), n=pl.len()
     )
     counts = counts.with_columns(said=pl.format("{} of {} lower", "k", "n"))
-    means = counts.unpivot(["brains", "value"], index="model", variable_name="side", value_name="at")
+    means = counts.unpivot(
+        ["brains", "value"], index="model", variable_name="side", value_name="at"
+    )
     means = means.with_columns(pl.col("side").replace_strict({"brains": "0", "value": "1"}))
     x = panels.axis("at", "agreement", panels.domain(rows["brains"], rows["value"]), ticks=5)
     y = panels.lanes("model", models, limit=110)
-    offset = {"yOffset": {"field": "side", "type": "nominal",
+    offset: dict[str, Any] = {"yOffset": {"field": "side", "type": "nominal",
                           "scale": {"domain": ["0", "1"], "paddingOuter": 0.6}}}  # fmt: skip
     joined = pl.concat([own.drop("mark") for own in ends])
     look = {"color": "muted", "opacity": 0.5, "strokeWidth": 1}
@@ -217,8 +241,11 @@ def _slopes(name: str, models: list[str], rows: pl.DataFrame) -> tuple[alt.Layer
         height=2 * STEP * len(models),
         title=panels.panel_title(name, WIDTH + 100),
     )  # fmt: skip
-    words = ", ".join(f"{said} with {model} ({fixed(value)}, brains {fixed(brains)})"
-                      for model, brains, value, said in counts.select("model", "brains", "value", "said").iter_rows())  # fmt: skip
+    told = counts.select("said", "model", "value", "brains").iter_rows()
+    words = ", ".join(
+        f"{said} with {model} ({fixed(value)}, brains {fixed(brains)})"
+        for said, model, value, brains in told
+    )
     return chart, words
 
 

@@ -18,9 +18,17 @@ from lpact.report.values import spoken
 from lpact.wording import MISSING, fixed, percent
 
 WIDTH, STEP = 300, 22
-COLUMNS = {"said": 34, "gap_said": 130, "p_said": 290, "equivalence": 350, "rank_sum": 430, "ks": 500}
+COLUMNS = {
+    "said": 34,
+    "gap_said": 130,
+    "p_said": 290,
+    "equivalence": 350,
+    "rank_sum": 430,
+    "ks": 500,
+}
 """Columns of text, in pixels to the right of the panel."""
 TITLES = ("verdict", "gap (interval)", "p", "p equivalent", "rank-sum", "KS")
+TESTS = {"rank_sum": "rank-sum test", "ks": "KS test"}
 REJECTED, KEPT = Look("square", "ink", "ink", 34), Look("square", "paper", "ink", 34)
 
 
@@ -32,27 +40,31 @@ def gaps(material: Material) -> Drawing | str:
     if found.claims["gap"].is_null().all():
         return common.nothing(material) if found.claims.is_empty() else "no gap could be tested"
     known = found.claims
-    reach = panels.domain(known["gap"], known["gap_low"], known["gap_high"], known["bound"], -known["bound"])
+    reach = panels.domain(
+        known["gap"], known["gap_low"], known["gap_high"], known["bound"], -known["bound"]
+    )
     last = len(found.places) - 1
     made = [
         _forest(name, own, reach, options.alpha, "gap" if i == last else None)
         for i, (name, own) in enumerate(found.places)
     ]
+    zone = ("equivalent to brains", Look(BOX, "ramp1", "ramp1", 180))
+    tests = (("a test of the paper rejects", REJECTED), ("does not reject", KEPT),
+             "number: how often it rejects one more brain")  # fmt: skip
+    of_paper = known["rank_sum_p"].is_not_null().any()
     key = panels.key(
-        ("equivalent to brains", Look(BOX, "ramp1", "ramp1", 180)),
-        ("a test of the paper rejects", REJECTED),
-        ("does not reject", KEPT),
-        "number: how often it rejects one more brain",
+        zone,
+        *(tests if of_paper else ()),
     )
     level = percent(1 - options.alpha)
-    caption = [
+    caption = {
         f"Mean agreement of the model with brains minus that of brains with each other, with its {level} interval. "
         f"Shaded: gaps of at most {percent(options.equivalence_bound)} of the agreement of brains count as equivalent. "
-        "p: the model is one more brain; p equivalent: the gap is outside the shaded zone.",
+        "p: the model is one more brain; p equivalent: the gap is outside the shaded zone.": True,
         f"Rank-sum and Kolmogorov–Smirnov (KS) tests are those of the paper, at {options.alpha:g}; next to them is how "
-        "often they reject one more brain.",
-        found.note,
-    ]
+        "often they reject one more brain.": of_paper,
+        found.note: True,
+    }
     said = [f"{name}: " + ", ".join(
         f"{model} {fixed(gap, sign=True)} ({spoken(label)})"
         for model, gap, label in own.select("model", "gap", "label").iter_rows()) + "."
@@ -81,9 +93,13 @@ def _forest(
     zone = pl.DataFrame({"gap": -bound, "high": bound})
     x = panels.axis("gap", title, reach, ticks=6)
     y = panels.lanes("model", rows["model"], limit=150)
-    plain = {name: {"value": WIDTH + at} for name, at in COLUMNS.items()}
+    columns = {
+        name: (words, {"value": WIDTH + at})
+        for (name, at), words in zip(COLUMNS.items(), TITLES, strict=True)
+        if name not in TESTS or claims[f"{name}_p"].is_not_null().any()
+    }
     tests = []
-    for test, words in (("rank_sum", "rank-sum test"), ("ks", "KS test")):
+    for test, words in TESTS.items():
         own = rows.drop_nulls(f"{test}_p").drop("mark")
         own = with_marks(own, f"{where}, {words} of the paper: p = {{{test}_p}}; false alarms {{{test}_false_alarms}}",
                          f"{test}_p")  # fmt: skip
@@ -96,8 +112,8 @@ def _forest(
         panels.intervals(known.drop("mark"), "x", y, x, ends=("gap_low", "gap_high")),
         panels.points(known, x, y, VERDICTS, "label"),
         panels.points(rows.drop("mark"), {"value": WIDTH + 22}, y, VERDICTS, "label"),
-        *(panels.text(rows, column, at, y, size=10) for column, at in plain.items()),
-        *(panels.heading(words, WIDTH + at, y=-13) for words, at in zip(TITLES, COLUMNS.values(), strict=True)),
+        *(panels.text(rows.drop("mark"), column, at, y, size=10) for column, (_, at) in columns.items()),
+        *(panels.heading(words, at["value"], y=-13) for words, at in columns.values()),
         *tests,
         width=WIDTH,
         step=STEP,
