@@ -260,7 +260,7 @@ def _growth(
     row = fits.row(0, named=True) if fits.height else dict.fromkeys(fits.columns)
     rate = row["per_doubling"]
     words = (
-        f"{fixed(rate, sign=True)} per doubling" if rate is not None else "too few sizes for a fit"
+        f"{fixed(rate, sign=True)} per doubling" if rate is not None else "too few values for a fit"
     )
     ticks = [sizes[0]] + [b for a, b in pairwise(sizes) if b >= 1.6 * a]
     x = panels.axis("amount", over, (sizes[0], sizes[-1]), ticks=ticks, fmt="d")
