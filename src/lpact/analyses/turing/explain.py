@@ -70,13 +70,17 @@ def conclusion(material: Material) -> Conclusion:
     code = next(
         (CODES[own] for own in (CONVERGES, ABOVE, INCONCLUSIVE, BELOW) if own in labels), "U"
     )
-    said = [
-        _of_model(model, rows) for (model,), rows in claims.group_by(["model"], maintain_order=True)
-    ]
+    said = of_models(claims)
     headline = " ".join(said) or "Nothing could be tested; the table turing/unavailable says why."
     why = tuple(claims["reason"]) if claims.height <= len(said) else ()
     why = (*why, *warnings(material))
     return Conclusion("turing", headline, why, (Outcome(code, MEANINGS[code]),))  # fmt: skip
+
+
+def of_models(claims: pl.DataFrame) -> list[str]:
+    """One sentence per model."""
+    found = claims.group_by(["model"], maintain_order=True)
+    return [_of_model(model, rows) for (model,), rows in found]
 
 
 def _of_model(model: str, rows: pl.DataFrame) -> str:
