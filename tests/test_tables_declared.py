@@ -6,6 +6,7 @@ import pytest
 
 from lpact.analyses.deconstruct.analysis import Deconstruct
 from lpact.analyses.lpact.analysis import LPact
+from lpact.analyses.turing.analysis import Turing
 from lpact.errors import TableError
 from lpact.tables import (
     CLAIM,
@@ -31,6 +32,7 @@ FOLDERS = {
     "controls",
     "calibration",
     "deconstruct",
+    "turing",
 }
 UNIT_SUFFIXES = {"Hz": "_hz", "mm": "_mm", "bytes": "_bytes", "ms": "_ms", "s": "_s"}
 
@@ -59,7 +61,7 @@ def nullable_numbers(table: Table) -> list[str]:
 
 def test_tables_of_engine_and_analyses_are_found() -> None:
     names = {table.name for table in (*ENGINE_TABLES, *LPact.tables, *LPact.other_tables)}
-    names |= {table.name for table in Deconstruct.tables}
+    names |= {table.name for table in (*Deconstruct.tables, *Turing.tables)}
     assert names == set(declared_tables())
     assert len(names) >= 30
 
@@ -71,9 +73,14 @@ def test_names_are_folder_and_name(table) -> None:
     assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
 
 
-def test_short_names_are_unambiguous() -> None:
-    short = [name.split("/")[1] for name in declared_tables()]
+@pytest.mark.parametrize("analysis", [LPact, Deconstruct, Turing])
+def test_short_names_are_unambiguous_in_a_run_of_one_analysis(analysis) -> None:
+    own = (*ENGINE_TABLES, *analysis.tables, *analysis.other_tables)
+    short = [table.name.split("/")[1] for table in own]
     assert len(set(short)) == len(short)
+    for table in own:
+        among = [other.name for other in own]
+        assert find_table(table.name.split("/")[1], among) is table
 
 
 @every_table
@@ -152,7 +159,9 @@ def test_shared_keys() -> None:
 def test_find_table_by_full_and_short_name() -> None:
     for name, table in declared_tables().items():
         assert find_table(name) is table
-        assert find_table(name.split("/")[1]) is table
+    assert find_table("predictive_scores").name == "predictive/predictive_scores"
+    with pytest.raises(TableError, match="deconstruct/claims or turing/claims"):
+        find_table("claims")
 
 
 def test_an_unknown_table_gets_a_suggestion() -> None:

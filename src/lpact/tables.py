@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -224,13 +224,17 @@ def _loaded_tables() -> dict[str, Table]:
     return tables
 
 
-def find_table(name: str) -> Table:
-    """Return the declaration of ``name``; the folder may be left out where that is unambiguous."""
+def find_table(name: str, among: Collection[str] | None = None) -> Table:
+    """Return the declaration of ``name``; the folder may be left out where that is unambiguous.
+
+    ``among`` are tables, by full name, that a short name is looked for in first.
+    """
     loaded = _loaded_tables()
     if name in loaded:
         return loaded[name]
     known = declared_tables()
     found = [full for full in known if name in (full, full.partition("/")[2])]
+    found = [full for full in found if among is None or full in among] or found
     if len(found) == 1:
         return known[found[0]]
     raise TableError(

@@ -9,7 +9,7 @@ References: Feather et al. (2025), Brain-model evaluations need the NeuroAI Turi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -33,7 +33,6 @@ MISSING_SHARE = 0.05
 
 Arrays = list[FloatArray]
 Rows = Sequence[tuple[IntArray, IntArray]]
-Subsample = tuple[Arrays, Rows | None]
 
 
 @dataclass(frozen=True)
@@ -119,59 +118,51 @@ def growth(
     """
     require_known(over, tuple(FEWEST), "quantity", where="growth, parameter 'over'")
     arrays = [np.asarray(own, dtype=np.float64) for own in subjects]
-    fitted = measure.needs_fit and folds is not None
-    rows = [(np.asarray(a), np.asarray(b)) for a, b in folds or ()] if fitted else None
-    subsample: Callable[[int, np.random.Generator], Subsample]
-    if over == "units":
-        n = round(float(np.mean([own.shape[-1] for own in arrays])))
-
-        def subsample(size: int, rng: np.random.Generator) -> Subsample:
-            share = size / n
-            return [own[..., _some(own.shape[-1], share, rng)] for own in arrays], rows
-
-    elif over == "repetitions":
-        if any(own.ndim < 3 for own in arrays):
-            raise InputError(
-                "a subject has no repetitions", where="growth", expected="[n, r, units]"
-            )
-        n = max(own.shape[1] for own in arrays)
-
-        def subsample(size: int, rng: np.random.Generator) -> Subsample:
-            kept = rng.permutation(n)[:size]  # the same for all: repetitions may share noise
-            return [own[:, np.sort(kept[kept < own.shape[1]])] for own in arrays], rows
-
-    elif fitted:
-        assert rows is not None
-        n = min(len(train) for train, _ in rows)
-
-        def subsample(size: int, rng: np.random.Generator) -> Subsample:
-            share = size / n
-            return arrays, [(train[_some(len(train), share, rng)], test) for train, test in rows]
-
-    else:
-        n = len(arrays[0])
-
-        def subsample(size: int, rng: np.random.Generator) -> Subsample:
-            kept = _some(n, size / n, rng)
-            return [own[kept] for own in arrays], None
-
+    rows = None
+    if measure.needs_fit and folds is not None:
+        rows = [(np.asarray(train), np.asarray(test)) for train, test in folds]
+    n = _whole(arrays, rows, over)
     sizes = growth_sizes(n, over)
     values, reasons = [], []
     for size in sizes:
+        own: dict[str, Any] = {"n_halves": n_halves, "seed": seed, **options}
         if size == n:
-            drawn = [
-                whole
-                or between_subjects(arrays, measure, rows, n_halves=n_halves, seed=seed, **options)
-            ]
+            drawn = [whole or between_subjects(arrays, measure, rows, **own)]
         else:
-            parts = [
-                subsample(size, keyed_rng(seed, "growth", over, size, k)) for k in range(n_draws)
-            ]
-            each = {"n_halves": -(-n_halves // n_draws), "seed": seed, **options}
-            drawn = [between_subjects(own, measure, split, **each) for own, split in parts]
+            own["n_halves"] = -(-n_halves // n_draws)
+            rngs = [keyed_rng(seed, "growth", over, size, draw) for draw in range(n_draws)]
+            parts = [_subsample(arrays, rows, over, size, n, rng) for rng in rngs]
+            drawn = [between_subjects(some, measure, split, **own) for some, split in parts]
         values.append(mean_of_finite(np.stack([mean_of_finite(one.matrix) for one in drawn])))
-        reasons += [own.reason for one in drawn for own in one.pairs.values() if not own.corrected]
+        reasons += [one.reason for d in drawn for one in d.pairs.values() if not one.corrected]
     return Growth(np.array(sizes), np.stack(values), not reasons, reasons[0] if reasons else "")
+
+
+def _whole(arrays: Arrays, rows: Rows | None, over: Over) -> int:
+    """How many there are in all."""
+    if over == "units":
+        return round(float(np.mean([own.shape[-1] for own in arrays])))
+    if over == "stimuli":
+        return len(arrays[0]) if rows is None else min(len(train) for train, _ in rows)
+    if any(own.ndim < 3 for own in arrays):
+        expected = "stimuli × repetitions × units"
+        raise InputError("a subject has no repetitions", where="growth", expected=expected)
+    return max(own.shape[1] for own in arrays)
+
+
+def _subsample(
+    arrays: Arrays, rows: Rows | None, over: Over, size: int, n: int, rng: np.random.Generator
+) -> tuple[Arrays, Rows | None]:
+    """Responses and folds with ``size`` of n."""
+    if over == "repetitions":
+        kept = np.sort(rng.permutation(n)[:size])  # the same for all: repetitions may share noise
+        return [own[:, kept[kept < own.shape[1]]] for own in arrays], rows
+    if over == "units":
+        return [own[..., _some(own.shape[-1], size / n, rng)] for own in arrays], rows
+    if rows is None:
+        kept = _some(n, size / n, rng)
+        return [own[kept] for own in arrays], None
+    return arrays, [(train[_some(len(train), size / n, rng)], test) for train, test in rows]
 
 
 def _some(n: int, share: float, rng: np.random.Generator) -> IntArray:

@@ -104,16 +104,15 @@ def tables(
 ) -> None:
     """List the tables of a run, or show one."""
     import lpact
-    from lpact.tables import find_table
 
     opened = lpact.open_run(run)
     if name is None:
         rows = ((table.name, opened.n_rows(table.name), table.meaning) for table in opened.tables())
         show_table(("table", "rows", "meaning"), rows, indent=0)
     elif csv:
-        _write_csv(opened, find_table(name))
+        _write_csv(opened, opened.find_table(name))
     else:
-        _show_head(opened, find_table(name), head)
+        _show_head(opened, opened.find_table(name), head)
 
 
 def _show_head(run: Run, table: Table, n_rows: int) -> None:

@@ -91,16 +91,20 @@ class StoredRun:
             )
         return [table for name, table in declared.items() if name in names]
 
+    def find_table(self, name: str) -> Table:
+        """The declaration of a table by name; a short name that several analyses use is that of this run."""
+        return find_table(name, [path.removesuffix(".parquet") for path in self._checksums])
+
     def table(self, name: str) -> pl.DataFrame:
         """Return a table by name; its folder may be left out."""
-        declared = find_table(name)
+        declared = self.find_table(name)
         if declared.name not in self._frames:
             self._frames[declared.name] = self._read(declared)
         return self._frames[declared.name]
 
     def n_rows(self, name: str) -> int:
         """Rows of a table, from the file's footer where it has not been read."""
-        declared = find_table(name)
+        declared = self.find_table(name)
         if declared.name in self._frames:
             return self._frames[declared.name].height
         try:
