@@ -1,11 +1,13 @@
-"""Make the size and power table of the tests of organisms: ``python tools/simulate_organism_tests.py``.
+"""Make the size and power table of the tests of organisms: ``python tools/simulate_organism_tests.py`` (2 minutes).
 
-Writes ``src/lpact/stats/organism_tests.csv`` and the tables of ``docs/explanation/turing-test-statistics.md``.
+Writes ``src/lpact/stats/organism_tests.csv`` and the tables of ``docs/explanation/turing-test-statistics.md``; with
+``--page``, the page alone. The same seeds, and so the same numbers, in every cell and every time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from lpact.stats.organisms import RATES, exact_p_values, layout
 
 PAGE = Path(__file__).parents[1] / "docs/explanation/turing-test-statistics.md"
 N_SIMULATIONS = 10_000
-SIZES = (4, 6, 10, 20, 40)
+SIZES = (3, 4, 6, 10, 20, 40)
 DEVIATIONS = (0.0, 0.5, 1.0)
 GAPS = (0.0, 0.5, 1.0, 2.0)
 MARGIN = 2.0
@@ -112,18 +114,70 @@ def cell(
         }  # fmt: skip
 
 
+def tables(rates: pl.DataFrame) -> dict[str, str]:
+    """Tables of the page, by name."""
+    keys = ["test", "symmetric", "effects", "n_organisms", "gap"]
+    found = {
+        key: part.sort("sd_organism")["rate"].to_list()
+        for key, part in rates.partition_by(keys, as_dict=True).items()
+    }
+
+    def row_of(label: object, keys: Iterable[tuple[Any, ...]]) -> str:
+        cells = [" / ".join(f"{rate:.2f}" for rate in found.get(key, [])) or "–" for key in keys]
+        return f"| {' | '.join([str(label), *cells])} |"
+
+    def table(head: str, rows: Iterable[str]) -> str:
+        return "\n".join([head, "|" + "---|" * (head.count("|") - 1), *rows])
+
+    size = [("exact", True), ("approximate", True), ("approximate", False), ("rank_sum", True), ("rank_sum", False),
+            ("ks", True), ("ks", False)]  # fmt: skip
+    power = [(*t, gap) for t in size[:3] for gap in GAPS[1:]]
+    other = [("exact", True, "skewed", 0.0), *(("approximate", *k, 0.0) for k in (
+        (True, "skewed"), (False, "skewed"), (False, "correlated")))]  # fmt: skip
+    other += [(t, s, "normal", MARGIN) for t in ("interval", "equivalence") for s in (True, False)]
+    return {
+        "size": table(
+            "| N | exact | approximate, symmetric | approximate, asymmetric | rank-sum, symmetric "
+            "| rank-sum, asymmetric | KS, symmetric | KS, asymmetric |",
+            (row_of(n, ((t, sym, "normal", n, 0.0) for t, sym in size)) for n in SIZES),
+        ),
+        "power": table(
+            "| N | exact, gap 0.5 | 1 | 2 | approximate, symmetric, gap 0.5 | 1 | 2 "
+            "| approximate, asymmetric, gap 0.5 | 1 | 2 |",
+            (row_of(n, ((t, sym, "normal", n, gap) for t, sym, gap in power)) for n in SIZES),
+        ),
+        "other": table(
+            "| N | exact, skewed | approximate, symmetric, skewed | asymmetric, skewed | asymmetric, correlated "
+            "| interval, symmetric | asymmetric | equivalence, symmetric | asymmetric |",
+            (row_of(n, ((t, sym, e, n, gap) for t, sym, e, gap in other)) for n in SIZES),
+        ),
+    }  # fmt: skip
+
+
+def page(text: str, rates: pl.DataFrame) -> str:
+    """The page with its tables, each between two comments."""
+    for name, table in tables(rates).items():
+        start, end = f"<!-- {name} -->\n", f"\n<!-- end of {name} -->"
+        before, rest = text.split(start)
+        text = before + start + table + end + rest.split(end)[1]
+    return text
+
+
 def main() -> None:
     """Write table and page."""
-    rows = [
-        row
-        for symmetric in (True, False)
-        for effects in EFFECTS
-        if not (symmetric and effects == "correlated")
-        for n in SIZES
-        for sd in DEVIATIONS
-        for row in cell(n, sd, symmetric, effects, gaps=GAPS if effects == "normal" else (0.0,))
-    ]
-    pl.DataFrame(rows).sort(pl.all().exclude("rate", "n_simulations")).write_csv(RATES)
+    if "--page" not in sys.argv:
+        rows = [
+            row
+            for symmetric in (True, False)
+            for effects in EFFECTS
+            if not (symmetric and effects == "correlated")
+            for n in SIZES
+            for sd in DEVIATIONS
+            for row in cell(n, sd, symmetric, effects, gaps=GAPS if effects == "normal" else (0.0,))
+        ]
+        pl.DataFrame(rows).sort(pl.all().exclude("rate", "n_simulations")).write_csv(RATES)
+    text = page(PAGE.read_text(encoding="utf-8"), pl.read_csv(RATES))
+    PAGE.write_text(text, encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":
