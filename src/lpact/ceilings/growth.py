@@ -147,7 +147,7 @@ def _whole(arrays: Arrays, rows: Rows | None, over: Over) -> int:
     if any(own.ndim < 3 for own in arrays):
         expected = "stimuli × repetitions × units"
         raise InputError("a subject has no repetitions", where="growth", expected=expected)
-    return max(own.shape[1] for own in arrays)
+    return int(max(own.shape[1] for own in arrays))
 
 
 def _subsample(

@@ -350,6 +350,7 @@ def test_growth_ends_at_the_brain_brain_value() -> None:
         ({"instances": {"net": ["seed1"]}}, "there is no model 'seed1'"),
         ({"source": "pooled", "test": "exact"}, "needs source"),
         ({"source": "pooled", "measures": ["error_consistency"]}, "cannot be pooled"),
+        ({"test": "exact"}, "needs a symmetric measure, which 'linear' is not"),
         ({"options": {"cka": {}}}, "not in measures"),
     ],
 )

@@ -80,14 +80,23 @@ class Turing(Analysis):
 
         options = options_of(study)
         resolved = spell_out(options, MEASURES, options.measures, where="turing.measures")
-        for name in options.measures if options.source == "pooled" else ():
-            if MEASURES.get(name).behavioural:
+        for name in options.measures:
+            measure = MEASURES.get(name)
+            if options.source == "pooled" and measure.behavioural:
                 raise ConfigError(
                     f"answers of several subjects cannot be pooled for the measure '{name}'",
                     where="option 'turing.source'",
                     got="pooled",
                     expected="pairs",
                     remedy='set turing.source = "pairs", or leave the measure out',
+                )
+            if options.test == "exact" and not measure.symmetric:
+                raise ConfigError(
+                    f"the exact test needs a symmetric measure, which '{name}' is not",
+                    where="option 'turing.test'",
+                    got="exact",
+                    expected="auto or approximate",
+                    remedy='set turing.test = "auto", or leave the measure out',
                 )
         return resolved
 
