@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         DebiasedCKA,
         DebiasedRBFCKA,
         EventResponse,
+        MutualKNN,
         Pearson,
     )
 
@@ -48,6 +49,7 @@ __all__ = [
     "EventResponse",
     "LinearPredictivity",
     "Measure",
+    "MutualKNN",
     "Pearson",
     "Score",
 ]
@@ -59,6 +61,7 @@ BUILT_IN = {
     "cka_rbf_debiased": "similarity:DebiasedRBFCKA",
     "event_response": "similarity:EventResponse",
     "linear": "predictivity:LinearPredictivity",
+    "mutual_knn": "similarity:MutualKNN",
     "pearson": "similarity:Pearson",
     "rsa": "similarity:RSA",
 }
