@@ -120,17 +120,6 @@ def upper_triangle(n: int, block: Callable[[slice], FloatArray]) -> FloatArray:
     return upper
 
 
-def pair_row_sums(upper: FloatArray, n: int) -> FloatArray:
-    """Return the row sums [n] of the symmetric matrix with this upper triangle and diagonal 0."""
-    sums = np.zeros(n)
-    end = 0
-    for a in range(n - 1):
-        start, end = end, end + n - 1 - a
-        sums[a] += upper[start:end].sum()
-        sums[a + 1 :] += upper[start:end]
-    return sums
-
-
 def squared_distances(x: FloatArray) -> FloatArray:
     """Return ‖x_a − x_b‖² of all pairs of rows, [n, p] → [n (n − 1) / 2].
 
@@ -150,6 +139,9 @@ def squared_distances(x: FloatArray) -> FloatArray:
         made = x[rows] @ x[others].T
         made *= -2.0
         made += both
+        np.fill_diagonal(made, np.inf)
+        if made.min(initial=np.inf) >= 2.0 * _CLOSE * length.max():
+            return made
         both *= _CLOSE
         first, second = np.nonzero(np.triu(made < both, 1))
         step = max(1, _DIFFERENCES // n_columns)

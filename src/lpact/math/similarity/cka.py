@@ -42,7 +42,6 @@ from lpact.math.similarity._common import (
     gram_norm_squared,
     normalised,
     normalised_pairs,
-    pair_row_sums,
     squared_distances,
     squared_projections,
     standardised_pair,
@@ -216,7 +215,7 @@ def cka_rbf_to_units(
         return np.full(n_units, np.nan)
     scaled, defined = _scaled_units(y, varies, median_fraction)
     cross, squares, sums = _products_with_units(kernel, scaled, constant)
-    own_sums = pair_row_sums(kernel, n)
+    own_sums = _pair_row_sums(kernel, n)
     own = 2.0 * float(kernel @ kernel)
     self_phi = float(_centred(own, own_sums @ own_sums, own_sums.sum() ** 2, n, debiased))
     totals = sums.sum(axis=1)
@@ -273,7 +272,7 @@ def rbf_kernel(
     upper = _hollow_kernel(_centred_scaled(x), median_fraction, constant)
     if upper is None:
         return None
-    kernel = RBFKernel(upper, pair_row_sums(upper, len(x)), 0.0, median_fraction, debiased)
+    kernel = RBFKernel(upper, _pair_row_sums(upper, len(x)), 0.0, median_fraction, debiased)
     own = _rbf_product(kernel, kernel)
     return replace(kernel, own=own) if own > _NO_STRUCTURE * float(upper @ upper) else None
 
@@ -393,6 +392,17 @@ def _centred(
     """Return ⟨HKH, HLH⟩ or n (n − 3) HSIC from tr EF, eᵀf and 1ᵀe 1ᵀf."""
     rows, all_pairs = (n - 2, (n - 1) * (n - 2)) if debiased else (n, n * n)
     return np.asarray(product - 2.0 / rows * row_sums + totals / all_pairs)
+
+
+def _pair_row_sums(upper: FloatArray, n: int) -> FloatArray:
+    """Return the row sums [n] of the symmetric matrix with this upper triangle and diagonal 0."""
+    sums = np.zeros(n)
+    end = 0
+    for a in range(n - 1):
+        start, end = end, end + n - 1 - a
+        sums[a] += upper[start:end].sum()
+        sums[a + 1 :] += upper[start:end]
+    return sums
 
 
 def _pair_tile(upper: FloatArray, n: int, rows: slice, columns: slice) -> FloatArray:

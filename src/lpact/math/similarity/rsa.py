@@ -33,6 +33,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+from scipy.spatial.distance import squareform
 
 from lpact.math.columns import (
     as_finite_matrix,
@@ -47,7 +48,6 @@ from lpact.math.similarity._common import (
     gram_norm_squared,
     normalised,
     normalised_pairs,
-    pair_row_sums,
     squared_distances,
     squared_projections,
     standardised_pair,
@@ -202,11 +202,12 @@ def comparison_pattern(distances: FloatArray, comparator: Comparator) -> FloatAr
     dissimilarity is NaN, or all are equal (for cosines: zero).
     """
     cosine = comparator.startswith("cosine")
-    if not np.isfinite(distances).all() or not (np.any if cosine else np.ptp)(distances):
-        return np.full(len(distances), np.nan)
-    if comparator in ("spearman", "rho_a"):
+    defined = np.isfinite(distances).all() and (np.any if cosine else np.ptp)(distances)
+    if defined and comparator in ("spearman", "rho_a"):
         distances = average_ranks(_with_ties(distances))
-    if cosine:
+    if not defined:
+        pattern = np.full(len(distances), np.nan)
+    elif cosine:
         pattern = distances * power_of_two_scale(np.abs(distances).max())
     else:
         pattern = standard_columns(distances[:, None])[0][:, 0] / np.sqrt(len(distances))
@@ -216,7 +217,9 @@ def comparison_pattern(distances: FloatArray, comparator: Comparator) -> FloatAr
         return np.asarray(pattern * np.sqrt(np.var(distances) / ((m * m - 1.0) / 12.0)))
     if comparator.endswith("whitened"):
         pattern = _doubly_centred(pattern)
-    return pattern if comparator in ("pearson", "spearman") else pattern / np.linalg.norm(pattern)
+    if comparator not in ("pearson", "spearman"):
+        pattern /= np.linalg.norm(pattern)
+    return pattern
 
 
 def dense_ranks(distances: FloatArray) -> IntArray:
@@ -233,13 +236,14 @@ def _with_ties(distances: FloatArray) -> FloatArray:
 
 
 def _doubly_centred(distances: FloatArray) -> FloatArray:
-    """Return HDH's upper triangle times √2, then its diagonal: [n (n − 1) / 2] → [n (n + 1) / 2]."""
-    n = round((1.0 + np.sqrt(1.0 + 8.0 * len(distances))) / 2.0)
-    means = pair_row_sums(distances, n) / n
+    """Return HDH's upper triangle, then its diagonal over √2: [n (n − 1) / 2] → [n (n + 1) / 2]."""
+    matrix = squareform(distances, checks=False)
+    means = matrix.mean(axis=0)
     means -= means.mean() / 2.0
-    centred = upper_triangle(n, lambda rows: means[rows, None] + means[None, rows.start :])
-    np.subtract(distances, centred, out=centred)
-    return np.concatenate((np.sqrt(2.0) * centred, -2.0 * means))
+    matrix -= means
+    matrix -= means[:, None]
+    upper = upper_triangle(len(means), lambda rows: matrix[rows, rows.start :])
+    return np.concatenate((upper, -np.sqrt(2.0) * means))
 
 
 def kendall_tau_a(a: IntArray, b: IntArray) -> float:
