@@ -196,7 +196,11 @@ class RSA(Similarity):
             x = mean_of_finite(x, 1)
             if not np.isfinite(x).all():
                 return np.full(len(x) * (len(x) - 1) // 2, np.nan)
-        return correlation_rdm(x) if kind == "correlation" else rdm(x, "sqeuclidean") / x.shape[1]
+        if kind == "correlation":
+            return correlation_rdm(x)
+        distances = rdm(x, "sqeuclidean")
+        distances /= x.shape[1]
+        return distances
 
     def values(self, X: FloatArray, Y: FloatArray) -> float:
         """The value of X and Y, which have no repetitions."""

@@ -210,7 +210,8 @@ def comparison_pattern(distances: FloatArray, comparator: Comparator) -> FloatAr
     elif cosine:
         pattern = distances * power_of_two_scale(np.abs(distances).max())
     else:
-        pattern = standard_columns(distances[:, None])[0][:, 0] / np.sqrt(len(distances))
+        pattern = standard_columns(distances[:, None])[0][:, 0]
+        pattern /= np.sqrt(len(distances))
     if comparator == "rho_a":
         m = float(len(distances))
         # Ties leave less variance than the ranks 1 … m have.
