@@ -12,7 +12,16 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "himalaya", "torch", "transformers", "zarr")
+LIBRARIES = (
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "himalaya",
+    "torch",
+    "transformers",
+    "zarr",
+    "rsatoolbox",
+)
 
 
 @cache

@@ -1,6 +1,12 @@
-"""Every registered measure: traits it declares, fast ways against plain ones, undefined values with a reason."""
+"""Every registered measure: traits it declares, fast ways against plain ones, undefined values with a reason.
+
+A measure that is registered is tested, with its default options; `VARIANTS` has options of which traits depend, and
+`OTHER_DATA` the data of measures for which real numbers make no sense.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,7 +16,7 @@ from sklearn.model_selection import KFold
 
 from lpact.errors import InputError, SplitError
 from lpact.math.ridge import RidgeGrid
-from lpact.measures import CKA, MEASURES, RBFCKA, RSA, LinearPredictivity, Measure
+from lpact.measures import MEASURES, RBFCKA, RSA, LinearPredictivity, Measure, MutualKNN
 from lpact.measures.base import (
     SOURCE_CONSTANT,
     SOURCE_MISSING,
@@ -21,8 +27,16 @@ from lpact.measures.base import (
 from lpact.splits import contiguous, shuffled
 
 N, P, T = 60, 6, 4
+VARIANTS = [
+    RSA(dissimilarity="euclidean"),
+    *(RSA(comparator=c) for c in ("cosine", "spearman", "tau_a", "rho_a", "pearson_whitened")),
+    RSA(dissimilarity="euclidean", comparator="cosine_whitened"),
+    MutualKNN(distance="euclidean", k=5),
+]
+OTHER_DATA: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {}
+"""X [60, 6] and Y [60, 4] by name of a measure."""
 EVERY = pytest.mark.parametrize(
-    "measure", [e.plugin() for e in MEASURES.entries()], ids=lambda m: m.name
+    "measure", [*(e.plugin() for e in MEASURES.entries()), *VARIANTS], ids=lambda m: m.name
 )
 CHANGES = {
     "offset": lambda x, rng: x + rng.standard_normal(x.shape[1]),
@@ -34,7 +48,12 @@ CHANGES = {
 
 
 @pytest.fixture
-def data():
+def data(request):
+    measure = getattr(request.node, "callspec", None) and request.node.callspec.params.get(
+        "measure"
+    )
+    if measure and measure.name in OTHER_DATA:
+        return OTHER_DATA[measure.name]()
     rng = np.random.default_rng(0)
     x = rng.standard_normal((N, P)) @ rng.standard_normal((P, P)) + rng.standard_normal(P)
     y = x @ rng.standard_normal((P, T)) + 2.0 * rng.standard_normal((N, T))
@@ -63,7 +82,8 @@ def test_symmetric_measures_have_no_direction_and_the_others_do(measure, data):
     if measure.symmetric:
         assert float(measure.score(x, y)) == pytest.approx(float(measure.score(y, x)), abs=1e-12)
     else:
-        assert scored(measure, x, y).value.shape != scored(measure, y, x).value.shape
+        there, back = scored(measure, x, y).value, scored(measure, y, x).value
+        assert there.shape != back.shape or np.abs(there - back).max() > 1e-4
 
 
 @EVERY
@@ -84,9 +104,14 @@ def test_declared_invariances_hold_and_no_other(measure, change, data):
 
 @EVERY
 def test_a_representation_is_aligned_with_itself(measure, data):
-    x, _ = data
+    """No other is aligned with it better."""
+    x, y = data
+    own = scored(measure, x, x).value
     if measure.symmetric:
-        assert float(measure.score(x, x)) == pytest.approx(1.0, abs=1e-10)
+        assert float(own) == pytest.approx(1.0, abs=1e-10)
+    rng = np.random.default_rng(4)
+    for other in (y, x + rng.standard_normal(x.shape), rng.standard_normal(x.shape)):
+        assert scored(measure, x, other).value.max() <= own.max() + 1e-9
     values = measure.pairwise(x, contiguous(N, 3)) if measure.needs_fit else measure.pairwise(x)
     np.testing.assert_allclose(np.diagonal(values), 1.0, atol=1e-3)
 
@@ -129,6 +154,28 @@ def test_prepared_representations_give_the_score(measure, data):
     for a, b in ((x, y), (x, wide), (wide, x), (wide, wide[:, ::2])):
         prepared = measure.compare(measure.prepare(a), measure.prepare(b))
         assert prepared == pytest.approx(float(measure.score(a, b)), abs=1e-12)
+
+
+@EVERY
+def test_repetitions_are_their_mean(measure, data):
+    """That of the trials that are not missing; and all pairs are each of them."""
+    if measure.scope != "population" or measure.needs_fit:
+        return
+    trials = [side[:, None] + np.array([-1.0, 0.0, 1.0])[:, None] for side in data]
+    for one in trials:
+        one[3, 1] = np.nan  # the trial that is the mean
+    prepared = [measure.prepare_trials(one) for one in (*trials, trials[0][:, ::2])]
+    expected = measure.compare(*(measure.prepare(side) for side in data))
+    values = measure.compare_all(prepared)
+    np.testing.assert_allclose(values[0, [1, 2]], [expected, 1.0], atol=1e-12)
+    each = [[measure.compare(a, b) for b in prepared] for a in prepared]
+    np.testing.assert_allclose(values, each, atol=1e-12)
+
+
+@EVERY
+def test_corrected_measures_are_bounded(measure, data):
+    if measure.correctable:
+        assert np.abs(scored(measure, *data).value).max() <= 1.0
 
 
 @EVERY
@@ -200,14 +247,15 @@ def test_cross_validation_is_the_mean_over_folds(measure, data):
         assert np.isnan(left.by_fold[0]).all()
 
 
-def test_debiased_measures_average_zero_where_nothing_is_shared():
-    """|mean| < 3 standard errors over 200 draws of independent data; the biased ones are far above."""
+@pytest.mark.parametrize("name", ["cka_debiased", "cka_rbf_debiased"])
+def test_debiased_measures_average_zero_where_nothing_is_shared(name):
+    """|mean| < 3 standard errors over 200 draws of independent data; the biased twin is far above."""
     rng = np.random.default_rng(0)
     draws = [(rng.standard_normal((100, 500)), rng.standard_normal((100, 300))) for _ in range(200)]
-    for name in ("cka_debiased", "cka_rbf_debiased"):
-        values = np.array([float(MEASURES.build(name).score(x, y)) for x, y in draws])
-        assert abs(values.mean()) < 3 * values.std(ddof=1) / np.sqrt(200)
-    assert min(float(CKA().score(x, y)) for x, y in draws[:10]) > 0.5
+    values = np.array([float(MEASURES.build(name).score(x, y)) for x, y in draws])
+    assert abs(values.mean()) < 3 * values.std(ddof=1) / np.sqrt(200)
+    biased = MEASURES.build(name.removesuffix("_debiased"))
+    assert min(float(biased.score(x, y)) for x, y in draws[:10]) > 0.5
 
 
 def test_measures_without_an_override_say_so(data):

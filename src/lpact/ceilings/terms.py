@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from lpact.ceilings.trials import Trials
-from lpact.math.columns import mean_of_finite
 from lpact.math.scores import pearson_columns
 from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.measures import Measure
@@ -96,7 +95,7 @@ def pair_terms(
 
 def _correctable(measure: Measure) -> bool:
     """Whether the measure is a Pearson correlation of predictions, or compares representations without a fit."""
-    if not getattr(measure, "correctable", True):
+    if not measure.correctable:
         return False
     if measure.scope == "population":
         return not measure.needs_fit
@@ -235,10 +234,10 @@ def _compare(
             if x.noise_free:
                 first = second = _prepared(measure, x, at)
             else:
-                first, second = (_trials(measure, half) for half in x.halves(draw, at))
+                first, second = (measure.prepare_trials(half) for half in x.halves(draw, at))
             r_source = 1.0 if x.noise_free else measure.compare(first, second)
             for y, pair in group:
-                s1, s2 = (_trials(measure, half) for half in y.halves(draw, at))
+                s1, s2 = (measure.prepare_trials(half) for half in y.halves(draw, at))
                 pair.half[draw, fold] = measure.compare(first, s2)
                 pair.r_source[draw, fold] = r_source
                 pair.r_target[draw, fold] = measure.compare(s1, s2)
@@ -247,13 +246,7 @@ def _compare(
 def _prepared(measure: Measure, population: Trials, rows: IntArray) -> Any:
     if population.noise_free:
         return measure.prepare(population.mean[rows])
-    return _trials(measure, population.values[rows])
-
-
-def _trials(measure: Measure, trials: FloatArray) -> Any:
-    """What `Measure.compare` needs of trials [n, r, p]; by default of their mean."""
-    prepare = getattr(measure, "prepare_trials", None)
-    return measure.prepare(mean_of_finite(trials, 1)) if prepare is None else prepare(trials)
+    return measure.prepare_trials(population.values[rows])
 
 
 def _score(

@@ -58,9 +58,9 @@ def standard_columns(x: FloatArray) -> tuple[FloatArray, BoolArray]:
     """
     varies = varying_columns(x)
     z = np.where(varies, x, 0.0)
-    z *= power_of_two_scale(np.abs(z).max(axis=0))
+    z *= power_of_two_scale(np.maximum(z.max(axis=0), -z.min(axis=0)))
     z -= z.mean(axis=0)
     z -= z.mean(axis=0)
-    z *= power_of_two_scale(np.abs(z).max(axis=0))
+    z *= power_of_two_scale(np.maximum(z.max(axis=0), -z.min(axis=0)))
     z /= np.where(varies, np.sqrt(np.einsum("ij,ij->j", z, z) / len(z)), 1.0)
     return z, varies

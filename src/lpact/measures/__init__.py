@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         DebiasedCKA,
         DebiasedRBFCKA,
         EventResponse,
+        MutualKNN,
         Pearson,
     )
 
@@ -56,6 +57,7 @@ __all__ = [
     "EventResponse",
     "LinearPredictivity",
     "Measure",
+    "MutualKNN",
     "OneToOne",
     "PairwiseMatching",
     "Pearson",
@@ -74,6 +76,7 @@ BUILT_IN = {
     "error_consistency": "behaviour:ErrorConsistency",
     "event_response": "similarity:EventResponse",
     "linear": "predictivity:LinearPredictivity",
+    "mutual_knn": "similarity:MutualKNN",
     "one_to_one": "matching:OneToOne",
     "pairwise_matching": "matching:PairwiseMatching",
     "pearson": "similarity:Pearson",

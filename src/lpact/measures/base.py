@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpact.errors import InputError
-from lpact.math.columns import standard_columns
+from lpact.math.columns import mean_of_finite, standard_columns
 from lpact.math.types import FloatArray
 from lpact.registry import Plugin, Registry
 from lpact.splits import Split
@@ -72,7 +73,8 @@ class Measure(Plugin, ABC):
     """A measure of how a source X [n, p] relates to a target Y [n, t], over the same n stimuli.
 
     A new measure overrides `values` (NaN for a constant unit), and `fit` where it has something to fit. Measures that
-    compare representations override `prepare` and `compare` instead, so that each representation is prepared once.
+    compare representations override `prepare` and `compare` instead, so that each representation is prepared once, and
+    `prepare_trials` where they make more of repetitions than their mean.
     `to_units` and `pairwise` may be overridden with faster ways to the same numbers.
 
     Attributes
@@ -89,13 +91,14 @@ class Measure(Plugin, ABC):
         ``"permutation"``, columns in another order; ``"rotation"``, an orthogonal map of the columns.
     fewest_stimuli
         With fewer the value is undefined.
+    local
+        Whether neighbourhoods of stimuli are compared, rather than all pairs alike.
+    correctable
+        Whether the value is a correlation (or a cosine), which the noise correction of `lpact.ceilings` can divide by
+        reliabilities. Of fitted measures, only those with a ``predict`` are corrected.
     from_readout
         Whether `cross_validate` is the nested ridge readout, which chooses among lags of Y and which an analysis may
         have fitted already.
-    local
-        Whether only neighbouring stimuli count.
-    correctable
-        Whether the value is a correlation, which can be divided by reliabilities.
     behavioural
         Whether it compares answers of observers, whose columns are alike, rather than representations.
     """
@@ -105,9 +108,9 @@ class Measure(Plugin, ABC):
     needs_fit: ClassVar[bool] = False
     invariances: ClassVar[frozenset[Invariance]] = frozenset()
     fewest_stimuli: ClassVar[int] = 3
-    from_readout: ClassVar[bool] = False
     local: ClassVar[bool] = False
     correctable: ClassVar[bool] = True
+    from_readout: ClassVar[bool] = False
     behavioural: ClassVar[bool] = False
 
     def __init__(self, options: Any = None, **values: Any) -> None:
@@ -146,6 +149,17 @@ class Measure(Plugin, ABC):
     def prepare(self, X: FloatArray) -> Any:
         """What `compare` needs of one representation [n, p], to be reused for many comparisons: an RDM, a kernel."""
         return X
+
+    def prepare_trials(self, trials: FloatArray) -> Any:
+        """What `compare` needs of repetitions [n, r, p]; by default `prepare` of their mean.
+
+        A missing trial is NaN, and the mean is that of the others; every stimulus needs one of every unit.
+        """
+        return self.prepare(mean_of_finite(trials, 1))
+
+    def compare_all(self, prepared: Sequence[Any]) -> FloatArray:
+        """Values of all pairs of k prepared representations of the same stimuli, one number each: [k, k]."""
+        return np.array([[self.compare(a, b) for b in prepared] for a in prepared])
 
     def compare(self, source: Any, target: Any) -> FloatArray | float:
         """Values of two prepared representations of the same stimuli."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field
+import numpy.typing as npt
+from pydantic import Field, model_validator
 
+from lpact.errors import InputError
+from lpact.math.columns import mean_of_finite, varying_columns
 from lpact.math.similarity.cka import (
     LinearKernel,
     cka_between_units,
@@ -25,9 +28,26 @@ from lpact.math.similarity.correlation import (
     pearson_between_units,
     pearson_to_units,
 )
-from lpact.math.similarity.rsa import rdm_pattern, rsa_between_units, rsa_to_units
-from lpact.math.types import FloatArray
-from lpact.measures.base import Measure
+from lpact.math.similarity.neighbours import (
+    NeighbourDistance,
+    nearest_neighbours,
+    shared_neighbours,
+)
+from lpact.math.similarity.rsa import (
+    Comparator,
+    comparison_pattern,
+    correlation_rdm,
+    crossnobis_rdm,
+    dense_ranks,
+    kendall_tau_a,
+    noise_whitened,
+    products_of_all,
+    rdm,
+    rsa_between_units,
+    rsa_to_units,
+)
+from lpact.math.types import FloatArray, IntArray
+from lpact.measures.base import Invariance, Measure
 from lpact.registry import PluginOptions
 from lpact.splits import Split
 
@@ -86,13 +106,64 @@ class EventResponse(Similarity):
     _between_units = staticmethod(event_response_between_units)
 
 
+class RSAOptions(PluginOptions):
+    """Options of `rsa`."""
+
+    dissimilarity: Literal["correlation", "euclidean", "crossnobis"] = Field(
+        "correlation",
+        description="Dissimilarity of two stimuli; `crossnobis` needs responses with repetitions.",
+    )
+    comparator: Comparator = Field(
+        "pearson",
+        description="How dissimilarities are compared; whitened ones allow for the covariance of their errors.",
+    )
+    noise: Literal["none", "diagonal", "shrinkage"] = Field(
+        "none",
+        description="Noise of the units that Euclidean and crossnobis distances are divided by; needs repetitions.",
+    )
+
+    @model_validator(mode="after")
+    def _noise_has_a_use(self) -> Self:
+        if self.noise != "none" and self.dissimilarity == "correlation":
+            raise ValueError(
+                f"noise = '{self.noise}' has no effect on correlation distances: choose the dissimilarity 'euclidean' "
+                "(with noise, Mahalanobis) or 'crossnobis', or noise = 'none'"
+            )
+        return self
+
+
 class RSA(Similarity):
-    """Pearson correlation, over pairs of stimuli, of the dissimilarities of X and of Y.
+    """Comparison, over pairs of stimuli, of the dissimilarities of X and of Y; by default their Pearson correlation.
 
-    The dissimilarity is the correlation distance between the rows of two stimuli; with fewer than three columns, where
-    rows have no pattern to correlate, it is the squared Euclidean distance.
+    Dissimilarities of stimuli a and b, of p units:
 
-    Reference: Kriegeskorte, Mur & Bandettini (2008), Front. Syst. Neurosci. 2:4.
+    - ``"correlation"``: 1 − r of their rows. A constant row has distance 1 from all others. With fewer than three
+      columns, where rows have no pattern to correlate, it is the squared Euclidean distance.
+    - ``"euclidean"``: ‖x_a − x_b‖² / p. Noise adds to it.
+    - ``"crossnobis"``: the mean over repetitions of (x̄_a − x̄_b)ᵀ(x_a − x_b) / p, x being the responses of one
+      repetition and x̄ the mean of all others. Its expected value is the squared distance without noise, if noise is
+      independent between repetitions; it can be negative.
+
+    With ``noise``, units are divided by the noise of single trials around the mean of their stimulus, by its standard
+    deviations (``"diagonal"``) or its covariance shrunk towards the diagonal (``"shrinkage"``, Schäfer & Strimmer):
+    squared Mahalanobis distances. Being estimated from the same trials, it leaves a bias of the order of 1 / trials.
+
+    Comparators: ``"pearson"``, ``"cosine"``, ``"spearman"``, ``"tau_a"`` (Kendall's), ``"rho_a"`` (the expected
+    Spearman correlation if ties were broken at random), and Pearson or cosine after whitening by the covariance of
+    distances of patterns with independent errors. Dissimilarities equal to 12 decimals of the largest are ties. The
+    value is undefined where all dissimilarities of one side are equal; for cosines, where all are zero or it is
+    constant. For stimuli without any signal, crossnobis distances have a cosine of 0 on average, Euclidean ones nearly
+    1; where stimuli differ, all distances share a positive mean, which only Pearson and rank comparators take out.
+
+    `score` takes responses without repetitions, hence neither crossnobis nor noise; `lpact.ceilings.consistency` takes
+    stimuli × repetitions × units, and features beside them, which have no noise: their distances are Euclidean. All
+    comparators but ``"tau_a"`` are correlations (of ranks too) or cosines, which it corrects for noise; halves need two
+    trials each for crossnobis. Missing trials are left out of means. Crossnobis uses all products of two different
+    trials of a and b; a stimulus with fewer than two trials of a unit has no distances, and leaves the value undefined.
+    Noise is estimated from trials without a missing unit, and with shrinkage only these count.
+
+    References: Kriegeskorte, Mur & Bandettini (2008), Front. Syst. Neurosci. 2:4; Walther et al. (2016), NeuroImage
+    137; Schütt et al. (2023), eLife 12:e82566.
     """
 
     name = "rsa"
@@ -100,16 +171,148 @@ class RSA(Similarity):
     scope = "population"
     symmetric = True
     invariances = frozenset({"scale", "permutation"})
+    Options: ClassVar[type[PluginOptions]] = RSAOptions
+    options: RSAOptions
     _to_units = staticmethod(rsa_to_units)
     _between_units = staticmethod(rsa_between_units)
 
-    def prepare(self, X: FloatArray) -> FloatArray:
-        """Dissimilarities of all pairs of stimuli, centred, at unit length; NaN if all are equal."""
-        return rdm_pattern(X)
+    def __init__(self, options: Any = None, **values: Any) -> None:
+        super().__init__(options, **values)
+        # These traits depend on options: the class has those of the defaults.
+        if self.options.comparator == "tau_a":
+            self.correctable = False  # type: ignore[misc]
+        if self.options.dissimilarity != "correlation":
+            more: Invariance = "rotation" if self.options.noise == "none" else "column_scale"
+            self.invariances = type(self).invariances | {"offset", more}  # type: ignore[misc]
 
-    def compare(self, source: FloatArray, target: FloatArray) -> float:
-        """Correlation of two prepared RDMs."""
+    def dissimilarities(self, X: npt.ArrayLike) -> FloatArray:
+        """The RDM of X [n, p], without noise, or of its repetitions [n, r, p]: upper triangle [n (n − 1) / 2]."""
+        x, kind = np.asarray(X, dtype=np.float64), self.options.dissimilarity
+        if x.ndim == 3:
+            if self.options.noise != "none":
+                x = noise_whitened(x, shrinkage=self.options.noise == "shrinkage")
+            if kind == "crossnobis":
+                return crossnobis_rdm(x)
+            x = mean_of_finite(x, 1)
+            if not np.isfinite(x).all():
+                return np.full(len(x) * (len(x) - 1) // 2, np.nan)
+        if kind == "correlation":
+            return correlation_rdm(x)
+        distances = rdm(x, "sqeuclidean")
+        distances /= x.shape[1]
+        return distances
+
+    def values(self, X: FloatArray, Y: FloatArray) -> float:
+        """The value of X and Y, which have no repetitions."""
+        self._check_without_trials()
+        return self.compare(self.prepare(X), self.prepare(Y))
+
+    def prepare(self, X: FloatArray) -> Any:
+        """What is compared of the dissimilarities of X [n, p], which has no noise: ranks, or a vector of unit length.
+
+        NaN (ranks 0) where it is undefined.
+        """
+        return self._prepared(X, X)
+
+    def prepare_trials(self, trials: FloatArray) -> Any:
+        """The same of repetitions [n, r, p]; missing trials are NaN."""
+        return self._prepared(trials, mean_of_finite(trials, 1))
+
+    def compare(self, source: Any, target: Any) -> float:
+        """Comparison of two prepared RDMs."""
+        if self.options.comparator == "tau_a":
+            return kendall_tau_a(source, target)
         return float(np.clip(source @ target, -1.0, 1.0))
+
+    def compare_all(self, prepared: Sequence[Any]) -> FloatArray:
+        """Comparisons of all pairs of k prepared RDMs, in one matrix product but for ``"tau_a"``: [k, k]."""
+        if self.options.comparator != "tau_a":
+            return np.clip(products_of_all(prepared), -1.0, 1.0)
+        values = np.empty((len(prepared), len(prepared)))
+        for i, source in enumerate(prepared):
+            values[i, i:] = values[i:, i] = [self.compare(source, one) for one in prepared[i:]]
+        return values
+
+    def to_units(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        """Value of X with every unit of Y: without any RDM of a unit with the default options, else one by one."""
+        self._check_without_trials()
+        return super().to_units(X, Y) if self._default else Measure.to_units(self, X, Y)
+
+    def pairwise(
+        self, Y: FloatArray, split: Split | None = None, lagged: FloatArray | None = None
+    ) -> FloatArray:
+        """Value of all pairs of units, in one call with the default options."""
+        return (super().pairwise if self._default else super(Similarity, self).pairwise)(
+            Y, split, lagged
+        )
+
+    @property
+    def _default(self) -> bool:
+        return self.options.dissimilarity == "correlation" and self.options.comparator == "pearson"
+
+    def _prepared(self, X: FloatArray, mean: FloatArray) -> Any:
+        distances = self.dissimilarities(X)
+        if not varying_columns(mean).any():
+            distances = np.full_like(distances, np.nan)
+        comparator = self.options.comparator
+        ranks = comparator == "tau_a"
+        return dense_ranks(distances) if ranks else comparison_pattern(distances, comparator)
+
+    def _check_without_trials(self) -> None:
+        options = self.options
+        if options.dissimilarity == "crossnobis" or options.noise != "none":
+            needs = "noise" if options.dissimilarity != "crossnobis" else "dissimilarity"
+            raise InputError(
+                f"{needs} = '{getattr(options, needs)}' needs repetitions",
+                where="measure 'rsa'",
+                got="stimuli × units",
+                expected="stimuli × repetitions × units",
+                remedy="use lpact.ceilings.consistency, or compare what `prepare_trials` gives",
+            )
+
+
+class MutualKNNOptions(PluginOptions):
+    """Options of `mutual_knn`."""
+
+    k: int = Field(10, ge=1, description="Number of nearest neighbours of every stimulus.")
+    distance: NeighbourDistance = Field("cosine", description="Distance of two stimuli.")
+
+
+class MutualKNN(Measure):
+    """Share of nearest neighbours in common: mean over stimuli a of |N_k(a; X) ∩ N_k(a; Y)| / k.
+
+    N_k(a; X) are the k stimuli nearest to a, by the cosine or Euclidean distance of rows of X; one column has no
+    direction, and its distance is Euclidean. Of neighbours at the same distance (to seven digits) the first in the
+    order of stimuli are taken. Independent representations of n stimuli share k / (n − 1) on average. Undefined for
+    n ≤ k, where all distances are equal, and, by cosine, where a row is zero. `pairwise` finds neighbours again for
+    every pair of units.
+
+    Reference: Huh et al. (2024), ICML.
+    """
+
+    name = "mutual_knn"
+    summary = "share of nearest neighbours in common"
+    scope = "population"
+    symmetric = True
+    local = True
+    correctable = False
+    invariances = frozenset({"scale", "permutation", "rotation"})
+    Options: ClassVar[type[PluginOptions]] = MutualKNNOptions
+    options: MutualKNNOptions
+
+    def __init__(self, options: Any = None, **values: Any) -> None:
+        super().__init__(options, **values)
+        self.fewest_stimuli = self.options.k + 1  # type: ignore[misc]
+        if self.options.distance == "euclidean":
+            self.invariances = type(self).invariances | {"offset"}  # type: ignore[misc]
+
+    def prepare(self, X: FloatArray) -> IntArray | None:
+        """Neighbours of every stimulus [n k]; None where they are undefined."""
+        return nearest_neighbours(X, self.options.k, self.options.distance)
+
+    def compare(self, source: IntArray | None, target: IntArray | None) -> float:
+        """Share of neighbours in common."""
+        return np.nan if source is None or target is None else shared_neighbours(source, target)
 
 
 class CKA(Similarity):

@@ -139,6 +139,9 @@ def squared_distances(x: FloatArray) -> FloatArray:
         made = x[rows] @ x[others].T
         made *= -2.0
         made += both
+        np.fill_diagonal(made, np.inf)
+        if made.min(initial=np.inf) >= 2.0 * _CLOSE * length.max():
+            return made
         both *= _CLOSE
         first, second = np.nonzero(np.triu(made < both, 1))
         step = max(1, _DIFFERENCES // n_columns)

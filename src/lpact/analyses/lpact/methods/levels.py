@@ -56,6 +56,7 @@ MEASURES: Mapping[str, str] = {
     "cka_rbf": "centred kernel alignment with Gaussian kernels",
     "cka_rbf_debiased": "debiased centred kernel alignment with Gaussian kernels",
     "event_response": "correlation of response magnitudes over events",
+    "mutual_knn": "share of nearest neighbours in common",
     "pearson": "absolute correlation with the leading principal component",
 }
 PROFILES: Mapping[str, str] = {
