@@ -33,8 +33,8 @@ from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 
-from lpact.analyses.lpact.claim_audit.readers import BlockKind, Words
-from lpact.analyses.lpact.claim_audit.statements import Statement
+from lpact.claim_audit.readers import BlockKind, Words
+from lpact.claim_audit.statements import Statement
 
 
 def _words(alternatives: Iterable[str]) -> re.Pattern[str]:
@@ -100,10 +100,12 @@ class Rule:
 
 
 @cache
-def compile_rules(mechanisms: tuple[str, ...] = ()) -> tuple[Rule, ...]:
-    """Compile all rules; ``mechanisms`` are expressions for those of a run, added to the class NAMED."""
-    named = {**_CLASSES, "NAMED": [*mechanisms, *_CLASSES["NAMED"]]}
-    classes = {name: "|".join(expressions) for name, expressions in named.items()}
+def compile_rules(named: tuple[tuple[str, str], ...] = ()) -> tuple[Rule, ...]:
+    """Compile all rules; ``named`` are expressions for names of a run, with the class that each is added to."""
+    classes = {
+        name: "|".join([*(own for where, own in named if where == name), *expressions])
+        for name, expressions in _CLASSES.items()
+    }
     text = files(__package__).joinpath("rules.txt").read_text(encoding="utf-8")
     text = re.sub(r"^#.*\n|^\n", "", text, flags=re.MULTILINE)
     lines = re.sub(r"\n +", " ", re.sub(r"\|\n +", "|", text)).splitlines()
