@@ -12,6 +12,8 @@ or a regular expression; ``~`` after an element makes it optional.
 ``@unless``
     words that cancel the rule if the match contains them; ``@never-with``: if the clause contains them.
     ``{NAME}`` inserts a list of ``words.toml``.
+``@with``
+    classes of words that the sentence must contain, too.
 ``@noun``
     the match is a noun phrase, which states nothing without a verb of showing next to it.
 ``@prose``
@@ -74,7 +76,7 @@ SIDES = {
 _BOTH_SIDES = _words([r"(?:the )?(?:two|both) (?:systems?|kinds?|sides)"])
 _ANY_GAP = re.compile(r"\.\.(\d+) ")
 _CLASS = re.compile(r"\b[A-Z]{4,}\b")
-_DENIAL = re.compile(r"\b(?:not|no|nothing|never|neither|in place of|in lieu of)\b")
+_DENIAL = re.compile(r"\b(?:not|no|nothing|never|neither|in place of|in lieu of|short of)\b")
 
 
 def sides(line: str) -> set[str]:
@@ -94,6 +96,7 @@ class Rule:
     needs: frozenset[str]
     unless: re.Pattern[str] | None
     never_with: re.Pattern[str] | None
+    with_: tuple[re.Pattern[str], ...]
     noun: bool
     prose: bool
     denies: bool
@@ -126,6 +129,7 @@ def _compile(line: str, classes: Mapping[str, str]) -> Rule:
         SIDES[given["needs"]] if "needs" in given else frozenset(),
         unless,
         never_with,
+        tuple(_words([classes[own]]) for own in given.get("with", "").split()),
         "noun" in given,
         "prose" in given,
         _DENIAL.search(pattern) is not None,
@@ -174,6 +178,12 @@ _FOR_MODELS_ONLY = {
     Statement.ALIGNMENT,
 }
 _LEVELS = {*_FOR_MODELS_ONLY, Statement.MECHANISM}
+_AGAINST_BRAINS = {
+    Statement.BELOW_BRAINS,
+    Statement.INDISTINGUISHABLE,
+    Statement.ABOVE_BRAINS,
+}
+"""Statements within bounds: their rules come first, and no other rule reads the same words as more."""
 
 
 class Force(StrEnum):
@@ -209,10 +219,17 @@ def find_statements(
     mentioned = sides(words.line)
     long_enough = len(words.line.split()) >= _SHORTEST_SENTENCE
     prose = kind is BlockKind.PROSE or (long_enough and has("FINITE_VERBS", words.line))
+    bounded: list[tuple[int, int]] = []
     for rule in rules:
         if not rule.needs <= mentioned or (rule.prose and not prose):
             continue
+        if not all(own.search(words.line) for own in rule.with_):
+            continue
         for match in rule.pattern.finditer(words.line):
+            if rule.statement not in _AGAINST_BRAINS and any(
+                a < match.end() and match.start() < b for a, b in bounded
+            ):
+                continue
             if rule.unless is not None and rule.unless.search(match[0]):
                 continue
             if rule.never_with is not None and rule.never_with.search(_claimed(scope, match)):
@@ -222,6 +239,8 @@ def find_statements(
             if _excused(rule.statement, scope, match):
                 continue
             force = scope.force(match.start(), match.end(), noun=rule.noun, denies=rule.denies)
+            if rule.statement in _AGAINST_BRAINS and force is not Force.NEGATED:
+                bounded.append(match.span())
             if question or kind is BlockKind.QUOTE:
                 force = Force.QUOTED if kind is BlockKind.QUOTE else Force.HEDGED
             yield _widened(rule.statement, force, scope, match)
@@ -426,7 +445,9 @@ def _widened(statement: Statement, force: Force, scope: Scope, match: re.Match[s
     line, words = scope.words.line, match[0].strip()
     first, last = scope.part(match.start())
     part = line[first : scope.part(match.end() - 1)[1]]
-    if force is Force.ASSERTED and statement in _LEVELS and has("REQUIRED", scope.line[first:last]):
+    against = statement in _AGAINST_BRAINS
+    tested = force is Force.ASSERTED and (statement in _LEVELS or against)
+    if tested and has("REQUIRED", scope.line[first:last]):
         return Found(statement, Force.MENTIONED, words)
     bounded = has("BOUNDED", line)
     if force is Force.NEGATED and not bounded:
@@ -439,8 +460,9 @@ def _widened(statement: Statement, force: Force, scope: Scope, match: re.Match[s
             and not scope.disowned(match.start(), match.end())
         ):
             return Found(Statement.UNIVERSAL_NEGATIVE, Force.ASSERTED, words)
-    if force is Force.ASSERTED and statement in _LEVELS:
-        generic = statement is Statement.ALIGNMENT and has("GENERIC_SUBJECT", part)
+    if tested:
+        wide = against or statement is Statement.ALIGNMENT
+        generic = wide and has("GENERIC_SUBJECT", part)
         if has("UNIVERSAL", part) or (generic and not bounded):
             return Found(Statement.UNIVERSAL, Force.ASSERTED, words)
     plain = force is Force.NEGATED and statement in _LEVELS and not has("WITHHELD", part)
