@@ -225,22 +225,21 @@ def find_statements(
             continue
         if not all(own.search(words.line) for own in rule.with_):
             continue
+        if bounded and rule.statement not in _AGAINST_BRAINS:
+            words = words.without(bounded)
+            scope, bounded = Scope.of(words), []
         for match in rule.pattern.finditer(words.line):
-            if rule.statement not in _AGAINST_BRAINS and any(
-                a < match.end() and match.start() < b for a, b in bounded
-            ):
-                continue
             if rule.unless is not None and rule.unless.search(match[0]):
                 continue
             if rule.never_with is not None and rule.never_with.search(_claimed(scope, match)):
                 continue
             if rule.noun and not _stated(scope, match):
                 continue
-            if _excused(rule.statement, scope, match):
-                continue
             force = scope.force(match.start(), match.end(), noun=rule.noun, denies=rule.denies)
             if rule.statement in _AGAINST_BRAINS and force is not Force.NEGATED:
                 bounded.append(match.span())
+            if _excused(rule.statement, scope, match):
+                continue
             if question or kind is BlockKind.QUOTE:
                 force = Force.QUOTED if kind is BlockKind.QUOTE else Force.HEDGED
             yield _widened(rule.statement, force, scope, match)
@@ -432,10 +431,10 @@ def _excused(statement: Statement, scope: Scope, match: re.Match[str]) -> bool:
         return True
     if statement is Statement.CAUSATION:
         return has("SCORE_OF", before) or has("IN_PREDICTOR", part)
+    if statement in {*_AGAINST_BRAINS, Statement.PREDICTION} and has("ANY_MODEL", before):
+        return True
     if statement is not Statement.PREDICTION:
         return False
-    if has("ANY_MODEL", before):
-        return True
     by_control = has("CONTROL_SUBJECT", before) or has("BY_CONTROL", after)
     return by_control and not has("DENIED", part)
 
@@ -463,7 +462,10 @@ def _widened(statement: Statement, force: Force, scope: Scope, match: re.Match[s
     if tested:
         wide = against or statement is Statement.ALIGNMENT
         generic = wide and has("GENERIC_SUBJECT", part)
-        if has("UNIVERSAL", part) or (generic and not bounded):
+        # "Every brain" of a comparison is one of the study.
+        if has("UNIVERSAL", part.replace(match[0], "") if against else part) or (
+            generic and not bounded
+        ):
             return Found(Statement.UNIVERSAL, Force.ASSERTED, words)
     plain = force is Force.NEGATED and statement in _LEVELS and not has("WITHHELD", part)
     return Found(statement, force, words, plain)

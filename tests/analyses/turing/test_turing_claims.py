@@ -38,6 +38,10 @@ SENTENCES = {
         "The last layer matched the brain–brain agreement.",
         "The model attains the consistency between subjects.",
         "The model converges to brains under linear predictivity.",
+        "The model is statistically equivalent to a brain by RSA on these data.",
+        "Model–brain consistency is on par with brain–brain consistency.",
+        "The model is as predictive of each subject as the other subjects are.",
+        "The network is indistinguishable from the other subjects by RSA in this dataset.",
     ),
     Statement.ABOVE_BRAINS: (
         "The model is closer to brains than brains are to each other.",
@@ -46,6 +50,7 @@ SENTENCES = {
         "Its score surpasses brain–brain similarity.",
         "The score lies above the between-subject agreement.",
         "The model predicts a brain better than another brain does.",
+        "Model–brain scores are higher than brain–brain scores.",
     ),
     Statement.BELOW_BRAINS: (
         "The model is further from brains than brains are from each other.",
@@ -72,6 +77,13 @@ NEVER = (
     "Language models pass the NeuroAI Turing Test.",
     "The model cannot be told from a brain by this measure on these data, and so it works like the brain.",
     "It passes the NeuroAI Turing Test, which proves that the model is brain-like.",
+    "The model passes the NeuroAI Turing Test and therefore implements the algorithm of the cortex.",
+    "The model cannot be told from a brain by linear on these data and works like the brain.",
+    "On these data the model cannot be told from a brain by this measure; it understands language as people do.",
+    "The network cannot be told from a brain by RSA on these data, so model and brain are equivalent.",
+    "The model is closer to brains than brains are to each other, and it is a theory of the brain.",
+    "Transformers cannot be told from brains.",
+    "The network is just another brain.",
 )
 UNTESTED = (
     "GPT-2 is aligned with the brain.",
@@ -95,9 +107,18 @@ SAYS_NOTHING = (
     "The model reaches 60 % of the inter-subject consistency.",
     "Subjects listened to stories, and the responses of every subject were compared with those of the others.",
     "We compared five brains with each other by linear predictivity.",
+    "With four subjects no test could tell the model from a brain.",
+    "The data are too few to say whether the model is as close to brains as brains are to each other.",
+    "A model that passes cannot be told from a brain by this measure on these data.",
+    "Passing the NeuroAI Turing Test does not mean that a model is a brain.",
+    "Inter-subject consistency was 0.41 for linear and 0.35 for RSA.",
 )
-MISSED: tuple[tuple[str, Statement], ...] = ()
-"""Sentences that are known to be read wrongly: the text and what it says."""
+MISSED = (
+    ("The network falls within the range of inter-subject variability.", Statement.INDISTINGUISHABLE),
+    ("No difference between the model and a subject was found by RSA on these data.", Statement.INDISTINGUISHABLE),
+    ("There remains a gap between the model and the inter-subject consistency.", Statement.BELOW_BRAINS),
+)  # fmt: skip
+"""Sentences that are not found, and what they say: the list may shrink."""
 
 
 def run(*rows: tuple[str, str, str]) -> Verdicts:
@@ -192,11 +213,21 @@ def test_the_region_it_is_not_a_pronoun() -> None:
     assert flagged(f"In IT, {said}.", verdicts) == [Statement.INDISTINGUISHABLE]
 
 
-@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("label", [label for label in LABELS if label != "not_computed"])
 def test_the_reason_of_a_verdict_is_supported_by_it(label: str) -> None:
     from lpact.analyses.turing.summaries import sentence
 
-    numbers = ("between", "agreement_p", "gap", "gap_low", "gap_high", "p_value", "bound", "power", "smallest_p")
+    numbers = (
+        "between",
+        "agreement_p",
+        "gap",
+        "gap_low",
+        "gap_high",
+        "p_value",
+        "bound",
+        "power",
+        "smallest_p",
+    )
     row = dict.fromkeys((*numbers, "fraction_of_between"), 0.2) | {"n_subjects": 4}
     for model in ("gpt2", "net"):
         named = row | {"model": model, "measure": "linear"}
