@@ -126,15 +126,17 @@ def test_commands_of_an_analysis_that_nobody_asked_say_so(toy: None, tmp_path: P
     study, run = tmp_path / "toy.toml", tmp_path / "run"
     study.write_text('name = "two"\ndatasets = [{name = "sim", reader = "simulated"}]\n[toy]\n')
     lpact.load_study(STUDY).run(run, progress=False)
-    for command in (
-        ("power", study, "--quick"),
-        ("assay", study),
-        ("claims", run),
-        ("claims", "check", "paper.md", "--run", run),
+    for error, *command in (
+        ("no analysis 'lpact'", "power", study, "--quick"),
+        ("no analysis 'lpact'", "assay", study),
+        ("no statement depends on", "claims", run),
+        ("no statement depends on", "claims", "check", "paper.md", "--run", run),
+        ("no statement depends on", "claims", run, "--analysis", "toy"),
+        ("'lpact'", "claims", run, "--analysis", "lpact"),
     ):
         result = CliRunner().invoke(app, [str(part) for part in command])
         assert result.exit_code == 2, command
-        assert "no analysis 'lpact'" in result.stderr
+        assert error in result.stderr
 
 
 def test_a_run_of_an_analysis_that_is_gone_says_what_to_install(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ COMMANDS = {
         "robustness": "lpact.analyses.lpact.cli.robustness:command",
         "power": "lpact.analyses.lpact.cli.power:command",
         "calibrate": "lpact.analyses.lpact.cli.calibrate:command",
-        "claims": "lpact.analyses.lpact.cli.claims:app",
     },
     "deconstruct": {},
     "turing": {},

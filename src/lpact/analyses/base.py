@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import polars as pl
 
@@ -37,6 +37,9 @@ from lpact.store import Manifest, Results, code_digest, library_versions
 from lpact.store.code import SHARED
 from lpact.tables import MODEL_FILES, SOURCE_FILES, Table
 from lpact.validation import Section
+
+if TYPE_CHECKING:
+    from lpact.claim_audit import Verdicts
 
 __all__ = [
     "ANALYSES",
@@ -280,6 +283,10 @@ class Analysis(Plugin, ABC):
         self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str
     ) -> Explanation:
         """Why a claim got its label. ``claim`` has a value for each column of ``claims.key``."""
+
+    def verdicts(self, material: Material, profile: str) -> Verdicts | None:
+        """Which statements its verdicts support under one profile, for `lpact claims`; None: it licenses none."""
+        return None
 
     def outline(self, study: StudyConfig) -> list[Block]:
         """What follows from the study file alone, for `lpact plan` while data are missing."""

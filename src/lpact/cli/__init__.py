@@ -33,6 +33,7 @@ SHARED = {
     "status": "lpact.cli.status:command",
     "report": "lpact.cli.read:report",
     "explain": "lpact.cli.read:explain",
+    "claims": "lpact.cli.claims:app",
     "explore": "lpact.cli.read:explore",
     "tables": "lpact.cli.read:tables",
     "lock": "lpact.cli.archive:lock",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
@@ -36,6 +36,9 @@ from lpact.inputs.workspace import Workspace
 from lpact.registry import Registry
 from lpact.store import Manifest
 from lpact.tables import CLAIM_KEY, RECORDING_KEY, Table
+
+if TYPE_CHECKING:
+    from lpact.analyses.lpact.claims import Verdicts
 
 GATES = {
     "P": ("predictive", Gate.PREDICTIVE),
@@ -285,6 +288,13 @@ class LPact(Analysis):
         from lpact.analyses.lpact.explain import explain_claim
 
         return explain_claim(LPactConfig.of(config), rows, claim, profile)
+
+    def verdicts(self, material: Material, profile: str) -> Verdicts:
+        """What every gate of the chain licenses."""
+        from lpact.analyses.lpact.claims import Verdicts
+
+        outcome = material.table(decisions.STUDY_OUTCOME.name)
+        return Verdicts.of_tables(material.table(decisions.DECISIONS.name), outcome, profile)
 
     def outline(self, study: StudyConfig) -> list[Block]:
         """Levels, gates, rows and claims of a study without data."""

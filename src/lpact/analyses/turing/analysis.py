@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
@@ -18,6 +18,9 @@ from lpact.inputs.workspace import Workspace
 from lpact.registry import Registry
 from lpact.store import Manifest
 from lpact.validation import Section
+
+if TYPE_CHECKING:
+    from lpact.analyses.turing.claims import Verdicts
 
 
 class Turing(Analysis):
@@ -160,6 +163,12 @@ class Turing(Analysis):
         from lpact.analyses.turing.explain import explain_claim
 
         return explain_claim(config, rows, claim)
+
+    def verdicts(self, material: Material, profile: str) -> Verdicts:
+        """What may be said of models that converge, or are above or below the brains."""
+        from lpact.analyses.turing.claims import Verdicts
+
+        return Verdicts.of_table(material.table(own.CLAIMS.name))
 
     def result_blocks(self, material: Material) -> list[Block]:
         """Verdicts with their numbers, the tests of the paper, and the limits of the method."""

@@ -89,7 +89,7 @@ def _of_model(model: str, rows: pl.DataFrame) -> str:
     counts = {label: int((rows["label"] == label).sum()) for label in LABELS}
     found = [(label, k) for label, k in counts.items() if k]
     if len(found) == 1:
-        where = f" by {rows['measure'][0]}" if n == 1 else f" in all {n} comparisons"
+        where = f" by {rows['measure'][0]} on these data" if n == 1 else f" in all {n} comparisons"
         return f"'{model}' {SHORT[found[0][0]]}{where}."
     parts = "; ".join(f"{SHORT[label]} in {k}" for label, k in found)
     return f"'{model}', {n} comparisons: {parts}."

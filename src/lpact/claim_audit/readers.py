@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import accumulate, pairwise
 from typing import Literal
@@ -477,6 +477,13 @@ class Words:
     def index(self, offset: int) -> int:
         """Number of the word at an offset of ``line``."""
         return bisect_right(self.starts, offset) - 1
+
+    def without(self, spans: Iterable[tuple[int, int]]) -> Words:
+        """The same with other words in place of those between some offsets."""
+        line = self.line
+        for start, end in spans:
+            line = line[:start] + re.sub("[^ ]", "x", line[start:end]) + line[end:]
+        return replace(self, line=line)
 
 
 def quotations(text: str) -> list[tuple[int, int]]:

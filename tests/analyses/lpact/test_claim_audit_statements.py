@@ -20,12 +20,8 @@ from synthetic_tables import (
     stack,
 )
 
-from lpact.analyses.lpact.claim_audit import (
-    Statement,
-    Verdicts,
-    check_text,
-    supported_statements,
-)
+from lpact.analyses.lpact.claims import Verdicts, supported_statements
+from lpact.claim_audit import Statement, check_text
 from lpact.codes import FinalLabel
 from lpact.errors import LPactError
 
@@ -166,17 +162,13 @@ def test_an_unknown_profile_is_named() -> None:
 
 @pytest.mark.parametrize("label", list(FinalLabel), ids=str)
 def test_the_supported_wording_passes_the_check_itself(label: FinalLabel) -> None:
-    from lpact.analyses.lpact.claim_audit.statements import supported_sentence
-
     verdicts = Verdicts.of_label(label)
-    sentence = supported_sentence(verdicts.claims[0])
+    sentence = verdicts.claims[0].wording
     assert sentence.endswith(".")
     assert check_text(sentence, "text", verdicts) == []
 
 
 def test_wordings_of_stronger_verdicts_do_not_pass_under_weaker_ones() -> None:
-    from lpact.analyses.lpact.claim_audit.statements import supported_sentence
-
     weak = Verdicts.of_label("control_explained")
     for label in (
         "predictive_only",
@@ -184,5 +176,5 @@ def test_wordings_of_stronger_verdicts_do_not_pass_under_weaker_ones() -> None:
         "mechanism_specific_candidate",
         "integrated_candidate",
     ):
-        sentence = supported_sentence(Verdicts.of_label(label).claims[0])
+        sentence = Verdicts.of_label(label).claims[0].wording
         assert check_text(sentence, "text", weak), sentence

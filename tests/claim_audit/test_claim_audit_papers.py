@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lpact.analyses.lpact.claim_audit import Verdicts, check_text
+from lpact.analyses.lpact.claims import Verdicts
+from lpact.claim_audit import check_text
 
 VERDICTS = Verdicts.of_label("control_explained")
 OVERCLAIM = "The model is brain-like."

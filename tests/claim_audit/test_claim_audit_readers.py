@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lpact.analyses.lpact.claim_audit import Format, Verdicts, check_text, unread_files
-from lpact.analyses.lpact.claim_audit.readers import READERS, Block, BlockKind, split_sentences
+from lpact.analyses.lpact.claims import Verdicts
+from lpact.claim_audit import Format, check_text, unread_files
+from lpact.claim_audit.readers import READERS, Block, BlockKind, split_sentences
 
 CLAIM = "GPT-2 is brain-like."
 WEAK = Verdicts.of_label("control_explained")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lpact.analyses.lpact.claim_audit import Verdicts, check_text
+from lpact.analyses.lpact.claims import Verdicts
+from lpact.claim_audit import check_text
 
 FOLDER = Path(__file__).parent
 HELD_OUT = "claim_sentences_held_out.toml"

@@ -16,7 +16,8 @@ from synthetic_tables import (
     stack,
 )
 
-from lpact.analyses.lpact.claim_audit import Statement, Verdicts, check_text, format_of
+from lpact.analyses.lpact.claims import Verdicts
+from lpact.claim_audit import Statement, check_text, format_of
 
 WEAK = Verdicts.of_label("control_explained")
 STRONG = Verdicts.of_label("integrated_candidate")

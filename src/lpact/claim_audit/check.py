@@ -7,14 +7,14 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lpact.analyses.lpact.claim_audit.detect import (
+from lpact.claim_audit.detect import (
     Force,
     Found,
     Rule,
     compile_rules,
     find_statements,
 )
-from lpact.analyses.lpact.claim_audit.readers import (
+from lpact.claim_audit.readers import (
     READERS,
     Block,
     BlockKind,
@@ -25,16 +25,7 @@ from lpact.analyses.lpact.claim_audit.readers import (
     read_words,
     split_sentences,
 )
-from lpact.analyses.lpact.claim_audit.statements import (
-    NONE,
-    SILENT,
-    Statement,
-    Verdict,
-    Verdicts,
-    grounds,
-    supported_sentence,
-)
-from lpact.codes import FinalLabel
+from lpact.claim_audit.statements import NONE, Statement, Verdict, Verdicts
 
 _SUFFIXES: dict[str, Format] = {
     **dict.fromkeys(("md", "markdown", "qmd", "rmd"), "markdown"),
@@ -86,9 +77,7 @@ def check_text(text: str, format: Format, evidence: Verdicts) -> list[Overclaim]
     verdict of the run's confirmatory claims. A sentence is listed once, with the strongest statement that is not
     supported.
     """
-    names = {v.claim[3] for v in evidence.claims if v.claim is not None} - {NONE}
-    mechanisms = (re.escape(name.replace("_", " ").lower()) + "s?" for name in sorted(names))
-    rules = compile_rules(tuple(mechanisms))
+    rules = compile_rules(_named_words(evidence))
     starts = line_starts(text)
     overclaims = []
     for sentence, found in _statements(text, format, rules):
@@ -97,6 +86,7 @@ def check_text(text: str, format: Format, evidence: Verdicts) -> list[Overclaim]
         if unsupported is None:
             continue
         statement, words, verdict = unsupported
+        reason, wording = evidence.said(statement, verdict)
         line = bisect_right(starts, sentence.start)
         overclaims.append(
             Overclaim(
@@ -105,8 +95,8 @@ def check_text(text: str, format: Format, evidence: Verdicts) -> list[Overclaim]
                 sentence=" ".join(written.split()),
                 statement=statement,
                 words=words,
-                reason=grounds(statement, verdict),
-                wording=supported_sentence(verdict),
+                reason=reason,
+                wording=wording,
             )
         )
     return overclaims
@@ -147,7 +137,7 @@ def _strongest(
 ) -> tuple[Statement, str, Verdict | None] | None:
     """The strongest statement that is made and not supported, with the verdict that counts for it."""
     if named is not None:
-        named = tuple(v for v in named if v.label is not FinalLabel.DIAGNOSTIC_ONLY) or named
+        named = tuple(v for v in named if v.confirmatory) or named
     unsupported = []
     for one in found:
         statement = one.statement
@@ -159,7 +149,8 @@ def _strongest(
         supported = verdict is not None and verdict.supports(statement)
         if statement is Statement.NOT_SHOWN:
             # A negative that a stronger verdict contradicts is a mistake, not an overclaim.
-            supported = verdict is not None and verdict.label not in SILENT
+            testable = statement in evidence.kind.tests
+            supported = testable and verdict is not None and verdict.label not in verdict.silent
         if not supported:
             unsupported.append((statement, one.words, verdict))
     return max(unsupported, key=lambda item: tuple(Statement).index(item[0]), default=None)
@@ -167,26 +158,56 @@ def _strongest(
 
 # --- Names -----------------------------------------------------------------------------------------
 
-_BESIDE = r"(?:models?|layers?|features|embeddings|network|dataset|data|recordings|study|corpus)"
+_BESIDE = {
+    "measure": r"(?:measures?|metrics?|predictivity|regression|similarity|scores?|tests?)",
+    "region": r"(?:areas?|regions?|cortex|gyrus|units|electrodes|voxels|neurons)",
+}
+_BESIDE_ANY = (
+    r"(?:models?|layers?|features|embeddings|network|dataset|data|recordings|study|corpus)"
+)
+_BY = re.compile(r"\b(?:by|under|with|using)\s+[`'\"*]*$", re.IGNORECASE)
+_QUOTED = re.compile(r"[\"'“‘]$")
+_NO_NAME = (NONE, "all")
+"""Values of a field that name nothing: no mechanism, all regions."""
+_ADDED_TO = {
+    "mechanism": ("NAMED", "{}s?", " "),
+    "measure": ("MEASURE", "{}", "[ _-]"),
+    "dataset": ("DATASET", "(?:in|on|for) (?:the )?{}", "[ _-]"),
+}
+"""Class of words that names of a field are added to, as which expression, and what joins their parts."""
 _LAYERS = re.compile(r"\blayers?\s+(\d+)(?:\s*(?:,|and|or|to|-|–)\s*(\d+))*", re.IGNORECASE)
+
+
+def _named_words(verdicts: Verdicts) -> tuple[tuple[str, str], ...]:
+    """Expressions for names of a run, with the class of words that they are added to."""
+    found = dict.fromkeys(
+        (*_ADDED_TO[field], str(value))
+        for v in verdicts.claims
+        for field, value in zip(verdicts.fields, v.claim or (), strict=False)
+        if field in _ADDED_TO and value != NONE
+    )
+    return tuple(
+        (word, pattern.format(re.escape(name.lower()).replace("_", joint)))
+        for word, pattern, joint, name in sorted(found)
+    )
 
 
 def named_claims(sentence: str, verdicts: Verdicts) -> tuple[Verdict, ...] | None:
     """Claims that a sentence is about, or None if it names nothing of the run.
 
-    A name that is a plain lower-case word (``drift``) counts only next to a noun such as *model* or *dataset*, or with
-    a capital inside the sentence; names with digits, marks or capitals always count. A name of one field narrows that
-    field only.
+    A name that is a plain lower-case word (``drift``) counts only in quotation marks, next to a noun such as *model* or
+    *dataset*, or with a capital inside the sentence; names with digits, marks or capitals always count. A name of one
+    field narrows that field only.
     """
     layers = {n for m in _LAYERS.finditer(sentence) for n in re.findall(r"\d+", m[0])}
-    fields = list(zip(*(v.claim for v in verdicts.claims if v.claim is not None), strict=True))
+    values = zip(*(v.claim for v in verdicts.claims if v.claim is not None), strict=True)
     chosen = []
-    for number, values in enumerate(fields):
-        known = set(values)
-        if number == 2:
+    for field, own in zip(verdicts.fields, values, strict=False):
+        known = set(own)
+        if field == "layer":
             named = {value for value in known if str(value) in layers}
         else:
-            named = {n for n in known if _is_named(str(n), sentence, mechanism=number == 3)}
+            named = {n for n in known if _is_named(str(n), sentence, field)}
         chosen.append(named or known)
     claims = tuple(
         v
@@ -197,20 +218,25 @@ def named_claims(sentence: str, verdicts: Verdicts) -> tuple[Verdict, ...] | Non
     return claims if 0 < len(claims) < len(verdicts.claims) else None
 
 
-def _is_named(name: str, sentence: str, *, mechanism: bool) -> bool:
+def _is_named(name: str, sentence: str, field: str) -> bool:
     """Whether a sentence contains a name, however its parts are joined: gpt2, GPT-2, gpt_2."""
     parts = re.findall(r"[A-Za-z]+|\d+", name)
-    if not parts or name == NONE:
+    if not parts or name in _NO_NAME:
         return False
     joined = r"[\s_\-–/.]*".join(map(re.escape, parts))
-    plain = name.isalpha() and name.islower() and not mechanism
-    for match in re.finditer(rf"(?<!\w){joined}(?:s|es)?(?!\w)", sentence, re.IGNORECASE):
+    plain = name.isalpha() and name.islower() and field != "mechanism"
+    # The region IT is not "it".
+    case = re.NOFLAG if field == "region" and not plain else re.IGNORECASE
+    beside = _BESIDE.get(field, _BESIDE_ANY)
+    for match in re.finditer(rf"(?<!\w){joined}(?:s|es)?(?!\w)", sentence, case):
         before, after = sentence[: match.start()], sentence[match.end() :]
         if (
             not plain
             or (match.start() > 0 and match[0][0].isupper())
-            or re.match(rf"[`'\"*]*\s+{_BESIDE}\b", after)
-            or re.search(rf"\b{_BESIDE}\s+[`'\"*]*$", before)
+            or re.match(rf"[`'\"*]*\s+{beside}\b", after)
+            or re.search(rf"\b{beside}\s+[`'\"*]*$", before)
+            or (field == "measure" and _BY.search(before))
+            or (_QUOTED.search(before) and re.match(r"[\"'”’]", after))
             or before.endswith(("`", "texttt{", "emph{"))
         ):
             return True

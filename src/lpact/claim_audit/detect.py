@@ -12,6 +12,8 @@ or a regular expression; ``~`` after an element makes it optional.
 ``@unless``
     words that cancel the rule if the match contains them; ``@never-with``: if the clause contains them.
     ``{NAME}`` inserts a list of ``words.toml``.
+``@with``
+    classes of words that the sentence must contain, too.
 ``@noun``
     the match is a noun phrase, which states nothing without a verb of showing next to it.
 ``@prose``
@@ -33,8 +35,8 @@ from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 
-from lpact.analyses.lpact.claim_audit.readers import BlockKind, Words
-from lpact.analyses.lpact.claim_audit.statements import Statement
+from lpact.claim_audit.readers import BlockKind, Words
+from lpact.claim_audit.statements import Statement
 
 
 def _words(alternatives: Iterable[str]) -> re.Pattern[str]:
@@ -74,7 +76,7 @@ SIDES = {
 _BOTH_SIDES = _words([r"(?:the )?(?:two|both) (?:systems?|kinds?|sides)"])
 _ANY_GAP = re.compile(r"\.\.(\d+) ")
 _CLASS = re.compile(r"\b[A-Z]{4,}\b")
-_DENIAL = re.compile(r"\b(?:not|no|nothing|never|neither|in place of|in lieu of)\b")
+_DENIAL = re.compile(r"\b(?:not|no|nothing|never|neither|in place of|in lieu of|short of)\b")
 
 
 def sides(line: str) -> set[str]:
@@ -94,16 +96,19 @@ class Rule:
     needs: frozenset[str]
     unless: re.Pattern[str] | None
     never_with: re.Pattern[str] | None
+    with_: tuple[re.Pattern[str], ...]
     noun: bool
     prose: bool
     denies: bool
 
 
 @cache
-def compile_rules(mechanisms: tuple[str, ...] = ()) -> tuple[Rule, ...]:
-    """Compile all rules; ``mechanisms`` are expressions for those of a run, added to the class NAMED."""
-    named = {**_CLASSES, "NAMED": [*mechanisms, *_CLASSES["NAMED"]]}
-    classes = {name: "|".join(expressions) for name, expressions in named.items()}
+def compile_rules(named: tuple[tuple[str, str], ...] = ()) -> tuple[Rule, ...]:
+    """Compile all rules; ``named`` are expressions for names of a run, with the class that each is added to."""
+    classes = {
+        name: "|".join([*(own for where, own in named if where == name), *expressions])
+        for name, expressions in _CLASSES.items()
+    }
     text = files(__package__).joinpath("rules.txt").read_text(encoding="utf-8")
     text = re.sub(r"^#.*\n|^\n", "", text, flags=re.MULTILINE)
     lines = re.sub(r"\n +", " ", re.sub(r"\|\n +", "|", text)).splitlines()
@@ -124,6 +129,7 @@ def _compile(line: str, classes: Mapping[str, str]) -> Rule:
         SIDES[given["needs"]] if "needs" in given else frozenset(),
         unless,
         never_with,
+        tuple(_words([classes[own]]) for own in given.get("with", "").split()),
         "noun" in given,
         "prose" in given,
         _DENIAL.search(pattern) is not None,
@@ -172,6 +178,12 @@ _FOR_MODELS_ONLY = {
     Statement.ALIGNMENT,
 }
 _LEVELS = {*_FOR_MODELS_ONLY, Statement.MECHANISM}
+_AGAINST_BRAINS = {
+    Statement.BELOW_BRAINS,
+    Statement.INDISTINGUISHABLE,
+    Statement.ABOVE_BRAINS,
+}
+"""Statements within bounds: their rules come first, and no other rule reads the same words as more."""
 
 
 class Force(StrEnum):
@@ -207,9 +219,15 @@ def find_statements(
     mentioned = sides(words.line)
     long_enough = len(words.line.split()) >= _SHORTEST_SENTENCE
     prose = kind is BlockKind.PROSE or (long_enough and has("FINITE_VERBS", words.line))
+    bounded: list[tuple[int, int]] = []
     for rule in rules:
         if not rule.needs <= mentioned or (rule.prose and not prose):
             continue
+        if not all(own.search(words.line) for own in rule.with_):
+            continue
+        if bounded and rule.statement not in _AGAINST_BRAINS:
+            words = words.without(bounded)
+            scope, bounded = Scope.of(words), []
         for match in rule.pattern.finditer(words.line):
             if rule.unless is not None and rule.unless.search(match[0]):
                 continue
@@ -217,9 +235,11 @@ def find_statements(
                 continue
             if rule.noun and not _stated(scope, match):
                 continue
+            force = scope.force(match.start(), match.end(), noun=rule.noun, denies=rule.denies)
+            if rule.statement in _AGAINST_BRAINS and force is not Force.NEGATED:
+                bounded.append(match.span())
             if _excused(rule.statement, scope, match):
                 continue
-            force = scope.force(match.start(), match.end(), noun=rule.noun, denies=rule.denies)
             if question or kind is BlockKind.QUOTE:
                 force = Force.QUOTED if kind is BlockKind.QUOTE else Force.HEDGED
             yield _widened(rule.statement, force, scope, match)
@@ -411,10 +431,10 @@ def _excused(statement: Statement, scope: Scope, match: re.Match[str]) -> bool:
         return True
     if statement is Statement.CAUSATION:
         return has("SCORE_OF", before) or has("IN_PREDICTOR", part)
+    if statement in {*_AGAINST_BRAINS, Statement.PREDICTION} and has("ANY_MODEL", before):
+        return True
     if statement is not Statement.PREDICTION:
         return False
-    if has("ANY_MODEL", before):
-        return True
     by_control = has("CONTROL_SUBJECT", before) or has("BY_CONTROL", after)
     return by_control and not has("DENIED", part)
 
@@ -424,7 +444,9 @@ def _widened(statement: Statement, force: Force, scope: Scope, match: re.Match[s
     line, words = scope.words.line, match[0].strip()
     first, last = scope.part(match.start())
     part = line[first : scope.part(match.end() - 1)[1]]
-    if force is Force.ASSERTED and statement in _LEVELS and has("REQUIRED", scope.line[first:last]):
+    against = statement in _AGAINST_BRAINS
+    tested = force is Force.ASSERTED and (statement in _LEVELS or against)
+    if tested and has("REQUIRED", scope.line[first:last]):
         return Found(statement, Force.MENTIONED, words)
     bounded = has("BOUNDED", line)
     if force is Force.NEGATED and not bounded:
@@ -437,9 +459,13 @@ def _widened(statement: Statement, force: Force, scope: Scope, match: re.Match[s
             and not scope.disowned(match.start(), match.end())
         ):
             return Found(Statement.UNIVERSAL_NEGATIVE, Force.ASSERTED, words)
-    if force is Force.ASSERTED and statement in _LEVELS:
-        generic = statement is Statement.ALIGNMENT and has("GENERIC_SUBJECT", part)
-        if has("UNIVERSAL", part) or (generic and not bounded):
+    if tested:
+        wide = against or statement is Statement.ALIGNMENT
+        generic = wide and has("GENERIC_SUBJECT", part)
+        # "Every brain" of a comparison is one of the study.
+        if has("UNIVERSAL", part.replace(match[0], "") if against else part) or (
+            generic and not bounded
+        ):
             return Found(Statement.UNIVERSAL, Force.ASSERTED, words)
     plain = force is Force.NEGATED and statement in _LEVELS and not has("WITHHELD", part)
     return Found(statement, force, words, plain)

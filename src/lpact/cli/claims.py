@@ -14,15 +14,16 @@ from lpact.cli._terminal import heading, print_json, say, show_table
 from lpact.wording import counted
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from lpact.analyses.lpact.claim_audit import Format, Overclaim
+    from lpact.claim_audit import Format, Overclaim, Verdicts
+    from lpact.study import Run
 
 OVERCLAIMS_FOUND = 1
 STANDARD_INPUT = "-"
-DECISIONS = "decisions/lpact_decision_table"
-OUTCOME = "decisions/lpact_study_outcome"
 _DEFAULT = "show"
+Which = Annotated[
+    str | None,
+    typer.Option("--analysis", help="Analysis of the run; default: the first with statements."),
+]
 
 
 class _WithDefault(TyperGroup):
@@ -49,6 +50,7 @@ def command(
     out: Annotated[
         Path | None, typer.Option("--out", help="New folder for the tables of statements.")
     ] = None,
+    analysis: Which = None,
     as_json: Json = False,
 ) -> None:
     """Say which statements the verdicts of a run support, and which they forbid.
@@ -56,42 +58,62 @@ def command(
     For the study as a whole, and for every claim; `lpact claims RUN` is the same.
     """
     import lpact
-    from lpact.analyses.lpact.claim_audit import supported_statements
-    from lpact.analyses.lpact.tables.decisions import CLAIM_STATEMENTS, STUDY_STATEMENTS
+    from lpact.claim_audit import tabulate
+    from lpact.errors import RunError
 
     opened = lpact.open_run(run)
-    opened.analysis("lpact")
-    claims, study = supported_statements(opened.table(DECISIONS), opened.table(OUTCOME))
+    found = _verdicts(opened, analysis)
+    claims, study = tabulate(found)
     if out is not None:
+        names = found[0].tables
+        if names is None:
+            raise RunError(
+                "the analysis declares no tables of statements",
+                where="option --out",
+                got=str(out),
+                expected="an analysis with such tables",
+                remedy="use --json, which prints them",
+            )
         refuse_existing(out, run)
-        write_tables({CLAIM_STATEMENTS.name: claims, STUDY_STATEMENTS.name: study}, out)
+        write_tables({names[0].name: claims, names[1].name: study}, out)
     if as_json:
         print_json({"study": study.to_dicts(), "claims": claims.to_dicts()})
         return
-    # The point rules first, as everywhere.
-    profiles = sorted(study["gate_profile"].unique(), key=lambda name: (name != "paper", name))
-    for profile in profiles:
-        rows = study.filter(gate_profile=profile).sort("statement_order")
-        _show_profile(profile, rows, claims.filter(gate_profile=profile))
+    for own in found:
+        _show(own)
     if out is not None:
         heading(f"Wrote 2 tables to {out}/")
     say(f"\nCheck a text: {program()} claims check PAPER --run {run}")
 
 
-def _show_profile(profile: str, study: pl.DataFrame, claims: pl.DataFrame) -> None:
-    """The statements of the study and the wording that each claim supports, under one gate profile."""
-    from lpact.tables import CLAIM_KEY
+def _verdicts(run: Run, analysis: str | None, profile: str | None = None) -> list[Verdicts]:
+    """Verdicts of an analysis, or of the first that has any: under one profile, or under all of the run."""
+    from lpact.errors import RunError
 
-    outcome, n_claims = study.select("outcome", "n_claims").row(0)
-    n_claims = counted(n_claims, "confirmatory claim")
-    heading(f"Study, {profile} gates: outcome {outcome}, {n_claims}")
-    rows = study.select("allowed", "meaning", "reason").iter_rows()
-    show_table(("supported", "statement", "why"), rows)
-    heading(f"Wording that each claim supports, {profile} gates")
-    first = claims.filter(statement_order=0).iter_rows(named=True)
-    wordings = [
-        ("/".join(str(row[k]) for k in CLAIM_KEY), row["label"], row["wording"]) for row in first
-    ]
+    for chosen in [run.analysis(analysis)] if analysis else run.analyses.values():
+        profiles = [profile] if profile else list(chosen.claims.profiles) or [""]
+        found = [own for name in profiles if (own := chosen.verdicts(run.material, name))]
+        if found:
+            return found
+    raise RunError(
+        "no statement depends on the verdicts of this analysis",
+        where=str(run.root),
+        got=analysis or ", ".join(run.analyses),
+        expected="an analysis whose verdicts support statements",
+        remedy="`lpact explain` says what it found",
+    )
+
+
+def _show(found: Verdicts) -> None:
+    """The statements of the study and the wording that each claim supports, under one gate profile."""
+    rules = f", {found.profile} gates" if found.profile else ""
+    heading(f"Study{rules}: {found.summary}")
+    show_table(
+        ("supported", "statement", "why"),
+        [(row["allowed"], row["meaning"], row["reason"]) for row in found.of_study()],
+    )
+    heading(f"Wording that each claim supports{rules}")
+    wordings = [("/".join(map(str, v.claim or ())), v.label, v.wording) for v in found.claims]
     show_table(("claim", "verdict", "supported wording"), wordings)
 
 
@@ -105,9 +127,10 @@ def check(
         Literal["markdown", "latex", "text"] | None,
         typer.Option("--format", help="Markup of the text; default: inferred from the file name."),
     ] = None,
+    analysis: Which = None,
     profile: Annotated[
-        str, typer.Option("--profile", help="Gate profile whose verdicts count.")
-    ] = "paper",
+        str | None, typer.Option("--profile", help="Gate profile; default: the analysis' first.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Find sentences that say more than the verdicts of a run support.
@@ -115,11 +138,9 @@ def check(
     Reads Markdown, LaTeX and plain text. Exit status 0: none found; 1: some found; 2: an error.
     """
     import lpact
-    from lpact.analyses.lpact.claim_audit import Verdicts, check_text, format_of, unread_files
+    from lpact.claim_audit import check_text, format_of, unread_files
 
-    opened = lpact.open_run(run)
-    opened.analysis("lpact")
-    verdicts = Verdicts.of_tables(opened.table(DECISIONS), opened.table(OUTCOME), profile)
+    verdicts = _verdicts(lpact.open_run(run), analysis, profile)[0]
     found: list[tuple[str, Overclaim]] = []
     unread: list[tuple[str, int, str]] = []
     for name in texts:
@@ -130,13 +151,13 @@ def check(
     if as_json:
         print_json(
             {
-                "gate_profile": profile,
+                "gate_profile": verdicts.profile,
                 "overclaims": [{"file": name, **asdict(one)} for name, one in found],
                 "not_followed": [{"file": f, "line": n, "target": t} for f, n, t in unread],
             }
         )
     else:
-        _show_found(found, unread, len(texts), profile)
+        _show_found(found, unread, len(texts), verdicts.profile)
     if found:
         raise typer.Exit(OVERCLAIMS_FOUND)
 
@@ -177,4 +198,5 @@ def _show_found(
     for name, line, target in unread:
         say(f"{name}:{line}: '{target}' is not followed; check that file too.")
     many = counted(len(found), "overclaim") if found else "No overclaim"
-    say(f"{many} found in {counted(n_texts, 'text')} ({profile} gates).")
+    rules = f" ({profile} gates)" if profile else ""
+    say(f"{many} found in {counted(n_texts, 'text')}{rules}.")

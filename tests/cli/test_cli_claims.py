@@ -6,12 +6,16 @@ import json
 import shutil
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import lpact as api
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.tables.decisions import CLAIM_STATEMENTS, STUDY_STATEMENTS
+from lpact.analyses.turing.claims import Verdicts
 from lpact.store import read_table
 from tiny_study import Lpact, TinyRun
+from toy_analysis import Toy, toy_registered
 
 TEXT = "# Results\n\nScores were low. GPT-2 is brain-like.\n\nWe claim nothing about homology.\n"
 
@@ -121,3 +125,34 @@ def test_standard_input(tiny_run: TinyRun) -> None:
     result = CliRunner().invoke(app, args, input=TEXT)
     assert result.exit_code == 1
     assert result.stdout.startswith("-:3:18: brain_like\n")
+
+
+class Talking(Toy):
+    """A toy whose verdicts are those of a Turing test, without gate profiles and tables of statements."""
+
+    def verdicts(self, material: Material, profile: str) -> Verdicts:
+        place = {"dataset": "sim", "region": "all", "time": "0ms", "measure": "rsa", "model": "net"}
+        said = {"label": "below", "reason": "'net' is further from brains."}
+        return Verdicts.of_table(pl.DataFrame([place | said]))
+
+
+def test_an_analysis_without_profiles_and_tables(lpact: Lpact, tmp_path: Path) -> None:
+    study, run, paper = tmp_path / "two.toml", tmp_path / "run", tmp_path / "paper.md"
+    study.write_text('name = "two"\ndatasets = [{name = "sim", reader = "simulated"}]\n[toy]\n')
+    paper.write_text("The net model passes the NeuroAI Turing Test.")
+    with toy_registered(Talking):
+        api.load_study(study).run(run, progress=False)
+        shown = lpact("claims", run).stdout
+        assert "Study: 1 claim" in shown
+        assert "sim/all/0ms/rsa/net" in shown
+        told = json.loads(lpact("claims", run, "--json", "--analysis", "toy").stdout)
+        allowed = [row["statement"] for row in told["study"] if row["allowed"]]
+        assert allowed == ["below_brains"]
+        assert told["claims"][0]["wording"] == "'net' is further from brains."
+        refused = lpact("claims", run, "--out", tmp_path / "out")
+        assert refused.exit_code == 2
+        assert "--json" in refused.stderr
+        found = lpact("claims", "check", paper, "--run", run)
+    assert found.exit_code == 1
+    assert "Supported: 'net' is further from brains." in found.stdout
+    assert found.stdout.endswith("1 overclaim found in 1 text.\n")

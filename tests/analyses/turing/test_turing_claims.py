@@ -1,0 +1,256 @@
+"""What a text may say of models that were compared with brains as brains are with each other."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from lpact.analyses.lpact.claims import Verdicts as OfLPact
+from lpact.analyses.turing.claims import Verdicts
+from lpact.analyses.turing.config import LABELS
+from lpact.claim_audit import Statement, check_text, tabulate
+from lpact.codes import FinalLabel
+
+RUN = (
+    ("linear", "gpt2", "converges"),
+    ("rsa", "gpt2", "below"),
+    ("linear", "lexical", "below"),
+    ("linear", "average", "above"),
+    ("linear", "small_net", "inconclusive"),
+    ("rsa", "small_net", "cannot_reject"),
+)
+OWN = {
+    "converges": Statement.INDISTINGUISHABLE,
+    "above": Statement.ABOVE_BRAINS,
+    "below": Statement.BELOW_BRAINS,
+}
+SENTENCES = {
+    Statement.INDISTINGUISHABLE: (
+        "The model cannot be told from a brain by this measure on these data.",
+        "On these data, the network could not be distinguished from a human brain by linear predictivity.",
+        "The model is indistinguishable from a brain by this measure on this dataset.",
+        "By this measure, the model is not distinguishable from other subjects in our recordings.",
+        "On these stimuli the test does not tell the model from one more brain.",
+        "The model passes the NeuroAI Turing Test.",
+        "The network is as close to brains as brains are to each other.",
+        "Its features are as similar to the brains as other brains are.",
+        "The model reaches inter-subject consistency.",
+        "The last layer matched the brain–brain agreement.",
+        "The model attains the consistency between subjects.",
+        "The model converges to brains under linear predictivity.",
+        "The model is statistically equivalent to a brain by RSA on these data.",
+        "Model–brain consistency is on par with brain–brain consistency.",
+        "The model is as predictive of each subject as the other subjects are.",
+        "The network is indistinguishable from the other subjects by RSA in this dataset.",
+    ),
+    Statement.ABOVE_BRAINS: (
+        "The model is closer to brains than brains are to each other.",
+        "The network is more similar to every subject's responses than subjects are to one another.",
+        "The model exceeds the inter-subject consistency.",
+        "Its score surpasses brain–brain similarity.",
+        "The score lies above the between-subject agreement.",
+        "The model predicts a brain better than another brain does.",
+        "Model–brain scores are higher than brain–brain scores.",
+    ),
+    Statement.BELOW_BRAINS: (
+        "The model is further from brains than brains are from each other.",
+        "The network is less close to brains than brains are to each other.",
+        "The model is not as close to brains as brains are to each other.",
+        "The model fails the NeuroAI Turing Test.",
+        "The model did not pass the NeuroAI Turing Test.",
+        "The model can be told from a brain by this measure.",
+        "The network is clearly distinguishable from a brain.",
+        "This measure tells the model from a brain.",
+        "The model falls short of inter-subject consistency.",
+        "Its score stays below the brain–brain agreement.",
+    ),
+}
+NEVER = (
+    "The model is a brain.",
+    "The model is brain-like.",
+    "The model is indistinguishable from the human brain.",
+    "The model cannot be told from a brain.",
+    "The model cannot be told from a brain by any measure on these data.",
+    "The model converges to the brain.",
+    "The model and the brain share a mechanism.",
+    "No measure can tell the model from a brain.",
+    "Language models pass the NeuroAI Turing Test.",
+    "The model cannot be told from a brain by this measure on these data, and so it works like the brain.",
+    "It passes the NeuroAI Turing Test, which proves that the model is brain-like.",
+    "The model passes the NeuroAI Turing Test and therefore implements the algorithm of the cortex.",
+    "The model cannot be told from a brain by linear on these data and works like the brain.",
+    "On these data the model cannot be told from a brain by this measure; it understands language as people do.",
+    "The network cannot be told from a brain by RSA on these data, so model and brain are equivalent.",
+    "The model is closer to brains than brains are to each other, and it is a theory of the brain.",
+    "Transformers cannot be told from brains.",
+    "The network is just another brain.",
+)
+UNTESTED = (
+    "GPT-2 is aligned with the brain.",
+    "The model predicts brain responses beyond controls.",
+    "The geometry of the model matches the geometry of the brain.",
+    "GPT-2 is not aligned with the brain in this study.",
+)
+SAYS_NOTHING = (
+    "Is the model closer to brains than brains are to each other?",
+    "We ask whether the model can be told from a brain by this measure on these data.",
+    "The model may be as close to brains as brains are to each other.",
+    "A larger model might exceed the inter-subject consistency.",
+    "The model is not closer to brains than brains are to each other.",
+    "We do not claim that the model passes the NeuroAI Turing Test.",
+    "It is not shown that the model reaches inter-subject consistency.",
+    "Feather et al. (2025) claim that the model passes the NeuroAI Turing Test.",
+    "Smith and colleagues argue that the network is as close to brains as brains are to each other.",
+    "The slogan “the model passes the NeuroAI Turing Test” is often misread.",
+    "To pass the NeuroAI Turing Test, a model must reach the agreement of brains.",
+    "If the model exceeded the inter-subject consistency, new stimuli would be needed.",
+    "The model reaches 60 % of the inter-subject consistency.",
+    "Subjects listened to stories, and the responses of every subject were compared with those of the others.",
+    "We compared five brains with each other by linear predictivity.",
+    "With four subjects no test could tell the model from a brain.",
+    "The data are too few to say whether the model is as close to brains as brains are to each other.",
+    "A model that passes cannot be told from a brain by this measure on these data.",
+    "Passing the NeuroAI Turing Test does not mean that a model is a brain.",
+    "Inter-subject consistency was 0.41 for linear and 0.35 for RSA.",
+)
+MISSED = (
+    ("The network falls within the range of inter-subject variability.", Statement.INDISTINGUISHABLE),
+    ("No difference between the model and a subject was found by RSA on these data.", Statement.INDISTINGUISHABLE),
+    ("There remains a gap between the model and the inter-subject consistency.", Statement.BELOW_BRAINS),
+)  # fmt: skip
+"""Sentences that are not found, and what they say: the list may shrink."""
+
+
+def run(*rows: tuple[str, str, str]) -> Verdicts:
+    """Verdicts from a table: measure, model and label of each claim."""
+    return Verdicts.of_table(
+        pl.DataFrame(
+            [
+                {"dataset": "brains", "region": "all", "time": "100ms", "measure": measure, "model": model}
+                | {"label": label, "reason": f"'{model}' is {label} by {measure}."}
+                for measure, model, label in rows
+            ]
+        )
+    )  # fmt: skip
+
+
+def flagged(text: str, verdicts: Verdicts | OfLPact) -> list[Statement]:
+    return [found.statement for found in check_text(text, "text", verdicts)]
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize(
+    ("statement", "text"), [(own, text) for own, texts in SENTENCES.items() for text in texts]
+)
+def test_a_statement_is_supported_by_its_own_label_only(
+    label: str, statement: Statement, text: str
+) -> None:
+    expected = [] if OWN.get(label) is statement else [statement]
+    assert flagged(text, run(("linear", "net", label))) == expected
+
+
+@pytest.mark.parametrize("text", NEVER)
+def test_nothing_licenses_more_than_this_measure_on_these_data(text: str) -> None:
+    (found,) = check_text(text, "text", run(("linear", "net", "converges")))
+    assert found.statement.never
+    assert "No gate licenses it" in found.reason
+
+
+@pytest.mark.parametrize("text", UNTESTED)
+def test_statements_of_other_analyses_are_not_tested(text: str) -> None:
+    (found,) = check_text(text, "text", run(("linear", "net", "converges")))
+    assert not found.statement.never
+    assert found.reason.startswith("This analysis does not test it")
+
+
+@pytest.mark.parametrize("text", SAYS_NOTHING)
+@pytest.mark.parametrize("label", ["converges", "below", "cannot_reject"])
+def test_questions_hedges_negations_and_reports_say_nothing(text: str, label: str) -> None:
+    assert flagged(text, run(("linear", "net", label))) == []
+
+
+@pytest.mark.parametrize(
+    ("subject", "supported"),
+    [
+        ("'gpt2' cannot be told from a brain by linear", True),
+        ("GPT-2 cannot be told from a brain by linear", True),
+        ("'gpt2' cannot be told from a brain by this measure", True),
+        ("'gpt2' cannot be told from a brain by rsa", False),
+        ("GPT-2 cannot be told from a brain by RSA", False),
+        ("'lexical' cannot be told from a brain by linear", False),
+        ("The lexical model cannot be told from a brain by linear", False),
+        ("'average' cannot be told from a brain by linear", False),
+        ("'small_net' cannot be told from a brain by linear", False),
+        ("'small_net' cannot be told from a brain by rsa", False),
+        ("Without lexical stress, the model cannot be told from a brain by linear", True),
+        ("The model cannot be told from a brain by rsa", False),
+    ],
+)
+def test_a_sentence_counts_for_the_model_and_measure_that_it_names(
+    subject: str, supported: bool
+) -> None:
+    found = check_text(f"{subject} on these data.", "text", run(*RUN))
+    assert [one.statement for one in found] == ([] if supported else [Statement.INDISTINGUISHABLE])
+    if "lexical' " in subject:
+        assert found[0].reason == (
+            "The best verdict is below (brains/all/100ms/linear/lexical): Further from brains than brains are from "
+            "each other."
+        )
+        assert found[0].wording == "'lexical' is below by linear."
+    if "small_net" in subject:
+        assert "neither a positive nor a negative" in found[0].reason
+
+
+def test_the_region_it_is_not_a_pronoun() -> None:
+    rows = [
+        {"dataset": "d", "region": region, "time": "0ms", "measure": "rsa", "model": "net"}
+        | {"label": label, "reason": "It is so."}
+        for region, label in (("all", "converges"), ("IT", "below"), ("V4", "below"))
+    ]
+    verdicts = Verdicts.of_table(pl.DataFrame(rows))
+    said = "it cannot be told from a brain by RSA on these data"
+    assert flagged(f"As for the network, {said}.", verdicts) == []
+    assert flagged(f"In IT, {said}.", verdicts) == [Statement.INDISTINGUISHABLE]
+
+
+@pytest.mark.parametrize("label", [label for label in LABELS if label != "not_computed"])
+def test_the_reason_of_a_verdict_is_supported_by_it(label: str) -> None:
+    from lpact.analyses.turing.summaries import sentence
+
+    numbers = (
+        "between",
+        "agreement_p",
+        "gap",
+        "gap_low",
+        "gap_high",
+        "p_value",
+        "bound",
+        "power",
+        "smallest_p",
+    )
+    row = dict.fromkeys((*numbers, "fraction_of_between"), 0.2) | {"n_subjects": 4}
+    for model in ("gpt2", "net"):
+        named = row | {"model": model, "measure": "linear"}
+        assert flagged(sentence(named, label), run(("linear", model, label))) == []  # fmt: skip
+
+
+@pytest.mark.parametrize("label", list(FinalLabel), ids=str)
+def test_no_verdict_of_lpact_supports_them(label: FinalLabel) -> None:
+    for statement, texts in SENTENCES.items():
+        for text in texts:
+            assert flagged(text, OfLPact.of_label(label)) == [statement]
+
+
+def test_the_study_supports_what_a_claim_supports() -> None:
+    claims, study = tabulate([run(*RUN)])
+    assert set(study.filter("allowed")["statement"]) == set(OWN.values())
+    assert claims.filter("allowed").select("label", "statement").unique().height == 3
+    assert claims.height == len(RUN) * study.height
+    none = run(("rsa", "net", "cannot_reject"))
+    assert not any(frame["allowed"].any() for frame in tabulate([none]))
+
+
+@pytest.mark.parametrize(("text", "statement"), MISSED)
+def test_known_misses(text: str, statement: Statement) -> None:
+    label = next(label for label in LABELS if OWN.get(label) is not statement)
+    assert flagged(text, run(("linear", "net", label))) == []
