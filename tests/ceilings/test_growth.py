@@ -52,6 +52,14 @@ def test_the_interval_covers_the_limit():
     assert 88 <= covered <= 100
 
 
+def test_what_does_not_grow_has_reached_its_limit():
+    values = np.repeat(np.array([0.9, 0.7, 0.6, 0.55])[:, None], 4, axis=1)
+    found = ceilings.extrapolate(SIZES, values)
+    assert found.at_infinity == found.low == found.high == 0.55
+    assert found.saturated is True
+    assert found.per_doubling < 0
+
+
 def test_what_cannot_be_said():
     unsure = ceilings.extrapolate(SIZES, np.repeat(curve(0.8, 5.0)[:, None], 2, axis=1))
     assert unsure.saturated is None

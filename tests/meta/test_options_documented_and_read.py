@@ -203,6 +203,34 @@ WITHOUT_GROUPS = EVERY_STEP | {
     "deconstruct": EVERY_STEP["deconstruct"] | {"category": "", "split_by": "rows", "n_folds": 3},  # type: ignore[operator]
 }
 
+EVERY_BRAIN = {
+    "name": "every-brain",
+    "datasets": [
+        {
+            "name": "brains",
+            "reader": "simulated_brains",
+            "options": {
+                "n_subjects": 3,
+                "n_stimuli": 24,
+                "n_repetitions": 2,
+                "n_units": 4,
+                "lags_ms": [0.0],
+                "gains": [1.0],
+            },
+        }
+    ],
+    "models": [{"name": name, "layers": [0, 1]} for name in ("sixth_brain", "half_brain")],
+    "turing": {
+        "split_by": "rows",
+        "gap_events": 0,
+        "n_folds": 2,
+        "n_halves": 1,
+        "growth_draws": 1,
+        "source_units": 3,
+        "instances": {"both": ["sixth_brain", "half_brain"]},
+    },
+}
+
 
 @pytest.mark.slow
 def test_every_option_is_read_while_a_study_runs(
@@ -221,7 +249,7 @@ def test_every_option_is_read_while_a_study_runs(
     monkeypatch.setattr(Section, "__getattribute__", recorded)
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("".join(f"w{i} {i} 1\n" for i in range(1, 20)), encoding="utf-8")
-    for everything in (EVERY_PLUGIN, EVERY_GRID, EVERY_STEP, WITHOUT_GROUPS):
+    for everything in (EVERY_PLUGIN, EVERY_GRID, EVERY_STEP, WITHOUT_GROUPS, EVERY_BRAIN):
         folders = {"features": str(tmp_path / "features"), "models": {}}
         if "deconstruct" in everything:
             folders["models"] = {"words": str(vectors)}

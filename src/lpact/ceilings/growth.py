@@ -66,8 +66,8 @@ class Extrapolation:
         1 (NaN where it does not rise).
     at_infinity, low, high
         v∞ of v(n) = v∞ √(n / (n + k)), k ≥ 0, which is how a correlation grows with the reliability n / (n + k) of a
-        mean of n; and its 95 % interval, from leaving out one target at a time (three or more). NaN where all data
-        reach less than half of v∞, which is too far to extrapolate.
+        mean of n (or the value with all data, where nothing grows); and its 95 % interval, from leaving out one target
+        at a time (three or more). NaN where all data reach less than half of v∞, which is too far to extrapolate.
     saturated
         True where the whole interval is at most 5 % above the value with all data, as a share of v∞; False where all of
         it is more than 5 % above; None where the data do not say.
@@ -112,9 +112,9 @@ def growth(
     whole
         Consistency with all data, if it is known already.
     n_draws
-        Subsamples of every size; the halves are shared out among them.
+        Subsamples of every size, each with one random half of the trials.
     n_halves, seed, options
-        Other parameters of `consistency`.
+        Other parameters of `consistency`, for all data.
     """
     require_known(over, tuple(FEWEST), "quantity", where="growth, parameter 'over'")
     arrays = [np.asarray(own, dtype=np.float64) for own in subjects]
@@ -125,14 +125,16 @@ def growth(
     sizes = growth_sizes(n, over)
     values, reasons = [], []
     for size in sizes:
-        own: dict[str, Any] = {"n_halves": n_halves, "seed": seed, **options}
         if size == n:
+            own = {"n_halves": n_halves, "seed": seed, **options}
             drawn = [whole or between_subjects(arrays, measure, rows, **own)]
         else:
-            own["n_halves"] = -(-n_halves // n_draws)
-            rngs = [keyed_rng(seed, "growth", over, size, draw) for draw in range(n_draws)]
-            parts = [_subsample(arrays, rows, over, size, n, rng) for rng in rngs]
-            drawn = [between_subjects(some, measure, split, **own) for some, split in parts]
+            drawn = []
+            for draw in range(n_draws):
+                rng = keyed_rng(seed, "growth", over, size, draw)
+                some, split = _subsample(arrays, rows, over, size, n, rng)
+                own = {"n_halves": 1, "seed": int(rng.integers(2**32)), **options}
+                drawn.append(between_subjects(some, measure, split, **own))
         values.append(mean_of_finite(np.stack([mean_of_finite(one.matrix) for one in drawn])))
         reasons += [one.reason for d in drawn for one in d.pairs.values() if not one.corrected]
     return Growth(np.array(sizes), np.stack(values), not reasons, reasons[0] if reasons else "")
@@ -222,7 +224,9 @@ def _limit(n: FloatArray, v: FloatArray) -> tuple[float, float]:
     bounds = (float(np.log(n[0] * 1e-4)), float(np.log(n[-1] * 1e2)))
     grid = np.linspace(*bounds, 60)
     best = int(np.argmin([loss(x) for x in grid]))
-    around = (grid[max(0, best - 1)], grid[min(len(grid) - 1, best + 1)])
+    if best == 0:  # small sizes have no lower values: nothing grows
+        return float(v[-1]), 1.0
+    around = (grid[best - 1], grid[min(len(grid) - 1, best + 1)])
     found = minimize_scalar(loss, bounds=around, method="bounded", options={"xatol": 1e-10})
     g = share(min([float(found.x), grid[best]], key=loss))
     return float(v @ g / (g @ g)), float(g[-1])

@@ -60,6 +60,8 @@ CAVEATS = (
     "Subjects are a random sample, stimuli are not: the test says nothing of other stimuli.",
 )
 AVERAGE_BRAIN = "A model above the brains may be an average brain: it is closer to each brain than single brains are."
+LOW_RELIABILITY = 0.5
+"""Of the mean over trials. Below it, a mean of ratios with noisy denominators can be clearly too high."""
 NEW_STIMULI = "Brains are no harder to match than this: to separate models, use new stimuli or a stricter measure."
 
 
@@ -117,6 +119,13 @@ def warnings(material: Material) -> list[str]:
         )
         made.append(f"Not corrected for noise: {which}. The table turing/pairs says why.")
     pairs = material.table(tables.PAIRS.name)
+    corrected = pairs.filter("corrected", pl.col("kind").is_in([BRAIN, POOLED]))
+    reliability = corrected.group_by(summaries.PLACE).agg(pl.col("reliability_target").median())
+    if low := reliability.filter(pl.col("reliability_target") < LOW_RELIABILITY).height:
+        made.append(
+            f"Reliability is below {LOW_RELIABILITY:g} in {counted(low, 'place')}: corrected scores, of brains and "
+            "models alike, may be too high there."
+        )
     noisy = set(pairs.filter(kind=TRIALS)["measure"])
     if without := [m for m in pairs["measure"].unique(maintain_order=True) if m not in noisy]:
         made.append(
@@ -278,7 +287,7 @@ def _what_would_change(row: Mapping[str, Any], options: TuringSection) -> tuple[
         INCONCLUSIVE: (f"The interval of the gap would have to lie within ±{fixed(row['bound'])}: more subjects, "
                        "trials or stimuli.",),
         BELOW: (f"The test would have to give p > {alpha:g}, now {number(row['p_value'])}.",),
-        CANNOT_REJECT: ("More subjects: 4 for the approximate test, and 19 for the exact test at 0.05.",),
+        CANNOT_REJECT: ("More subjects: 3 for the approximate test, and 19 for the exact test at 0.05.",),
         NO_AGREEMENT: ("Brains would have to agree: more trials or stimuli, another region or time point.",),
         UNKNOWN: ("The sources would have to offer responses and features that vary.",),
     }[label]  # fmt: skip

@@ -41,6 +41,8 @@ BETWEEN, MODELS, GROWING = "brains", "models", "growth"
 FEWEST_SUBJECTS = 2
 EIGH = 14.0
 """Operations of a decomposition of [n, n], in n³ of a matrix product."""
+CALLS = 4e7
+"""Operations in the time of the calls around a fit or a comparison, where arrays are small."""
 
 
 @dataclass(frozen=True)
@@ -381,21 +383,19 @@ def work(study: StudyConfig, audit: Audit) -> dict[str, StageWork]:
         n_layers = sum(map(len, plan.layers.values()))
         for place in plan.places:
             measure, n_subjects = measure_of(study, place.measure), len(place.subjects)
-            if measure.needs_fit:
-                one = (
-                    options.n_folds
-                    * 6
-                    * (2.0 * n * p * small + EIGH * small**3 + 20.0 * n * p * n_subjects)
-                )
+            if measure.needs_fit:  # five validation blocks, and all training stimuli
+                fit = 2.0 * n * p * small + EIGH * small**3 + 20.0 * n * p * n_subjects
+                one = options.n_folds * 6 * (fit + CALLS)
             else:
-                one = (1 + n_subjects) * 2.0 * n * n * p
+                one = (1 + n_subjects) * (2.0 * n * n * p + CALLS)
             noisy = one * (1 + halves)
             draws = options.source_draws if options.source_units else 1
             total[BETWEEN] += noisy * n_subjects * draws
             models = n_layers * (one * 2 + (noisy if plan.trials else 0.0))
             total[MODELS] += models
-            # All data once, and an eighth, a quarter and a half for each quantity.
-            grown = noisy * n_subjects * (1.0 + len(plan.growth)) if plan.growth else 0.0
+            # All data once; for each quantity, an eighth, a quarter and a half of it, each with one half of the trials.
+            each = one * n_subjects * options.growth_draws * (3 if halves else 1)
+            grown = noisy * n_subjects + 3 * len(plan.growth) * each if plan.growth else 0.0
             total[GROWING] += grown
             longest[BETWEEN] = max(longest[BETWEEN], noisy * draws)
             longest[MODELS] = max(longest[MODELS], noisy)

@@ -353,7 +353,7 @@ def claims(frames: Tables, options: TuringSection) -> pl.DataFrame:
                 "saturated": False,
             }
             here.append(row | _verdict(row, own, tested, options))
-        saturated = any(row["position"] in ("within", "above") for row in here)
+        saturated = any(row["label"] in (CONVERGES, ABOVE) for row in here)
         made += [row | {"saturated": saturated} for row in here]
     return frame(tables.CLAIMS, made)
 

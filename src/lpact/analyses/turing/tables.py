@@ -180,7 +180,7 @@ CLAIMS = _WORDS.table("""
     between        float?  Score of brains.
     fraction_of_between  float?  Score of the model as a fraction of that of brains.
     position       str     `below`, `within` or `above` the brains; empty if not computed.
-    saturated      bool    Whether some model is within or above the brains at this place.
+    saturated      bool    Whether some model converges or is above the brains at this place.
     gap            float?  Mean agreement of the model with brains, minus that of brains with each other.
     gap_low        float?  Lower end of its confidence interval (level 1 − alpha).
     gap_high       float?  Upper end.
