@@ -257,7 +257,7 @@ def test_every_option_is_read_while_a_study_runs(
         study.plan()
         study.run(tmp_path / study.config.name, console=Console(quiet=True))
     for measure in FITTED:  # L-PACT does not take these
-        measure().fit(np.eye(5), np.eye(5))
+        measure().fit(np.eye(9, 3), np.eye(9, 2))
     # Readers of files have tests of their own, with files.
     files = {
         model

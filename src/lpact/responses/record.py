@@ -290,7 +290,10 @@ class Responses:
             changed |= {name: _at(getattr(self, name), rows) for name in along}
         if stimuli is not None and self.words is not None:
             kept = self.words.with_row_index("_row").join(
-                pl.DataFrame({STIMULUS: changed["stimulus_ids"], "_at": range(len(stimuli))}),
+                pl.DataFrame(
+                    {STIMULUS: changed["stimulus_ids"], "_at": range(len(stimuli))},
+                    schema_overrides={STIMULUS: pl.String},
+                ),
                 on=STIMULUS,
             )
             changed["words"] = kept.sort("_at", "_row").drop("_at", "_row")

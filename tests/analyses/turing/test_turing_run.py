@@ -245,6 +245,15 @@ def test_missing_trials_are_kept_out_and_counted() -> None:
     assert row_of(run, model="one_more")["n_undefined"] > 0
 
 
+def test_a_subject_without_a_usable_unit_is_left_out_with_the_reason() -> None:
+    _, subjects, models = arrays()
+    subjects["s2"][:] = 1.0
+    run = compare(subjects, models)
+    assert set(run.table("turing/pairs")["target"]) == {"s0", "s1", "s3"}
+    assert run.table("turing/subjects").filter(subject="s2")["reason"].item() == "too_few_units"
+    assert "subject s2" in run.table("turing/unavailable")["item"].to_list()
+
+
 def test_a_single_trial_leaves_scores_uncorrected_and_says_so() -> None:
     _, subjects, models = arrays(r=1)
     run = compare(subjects, models)

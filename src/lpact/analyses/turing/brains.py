@@ -78,7 +78,8 @@ def shared_stimuli(subjects: Sequence[Responses]) -> list[str]:
     for own in subjects:
         there = np.flatnonzero(np.isfinite(own.values).any(axis=(1, 2)))
         present.append({own.stimulus_ids[i] for i in there})
-    return [name for name in subjects[0].stimulus_ids if all(name in own for own in present)]
+    every = subjects[0].stimulus_ids if subjects else ()
+    return [name for name in every if all(name in own for own in present)]
 
 
 def brains_of(workspace: Workspace, dataset: str, subjects: Sequence[str], lag_ms: float) -> Brains:

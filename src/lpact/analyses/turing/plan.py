@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from lpact.analyses.base import Audit, Keys, Stage, StageWork
 from lpact.analyses.turing import tables
 from lpact.analyses.turing.brains import (
@@ -31,6 +33,7 @@ from lpact.inputs.prepare import Placed
 from lpact.inputs.responses import stack_recordings
 from lpact.inputs.workspace import Workspace
 from lpact.math.columns import mean_of_finite
+from lpact.math.types import IntArray
 from lpact.responses import Responses
 from lpact.store import frame
 from lpact.wording import counted, listed
@@ -120,9 +123,17 @@ def _dataset(
         row: Row = {"dataset": dataset, "item": item, "detail": detail, "reason": reason.value}
         rows[tables.UNAVAILABLE.name].append(row)
 
+    if not found:
+        lacks("subjects", f"dataset '{dataset}' has no recording", Reason.DATASET_HAS_NO_RECORDING)
+        return []
     lags = _lags(dataset, found, options.lags_ms)
     read = {who: stack_recordings(own, entry, lags[0]) for who, own in found.items()}
-    rows[tables.SUBJECTS.name] += _subject_rows(dataset, found, read)
+    usable = {who: own for who, own in read.items() if len(_units(own))}
+    rows[tables.SUBJECTS.name] += _subject_rows(dataset, found, read, list(usable))
+    for who in (who for who in read if who not in usable):
+        lacks(f"subject {who}", f"subject '{who}' of dataset '{dataset}' has no unit that varies and is finite",
+              Reason.TOO_FEW_UNITS)  # fmt: skip
+    read = usable
     if len(read) < FEWEST_SUBJECTS:
         lacks("subjects", f"dataset '{dataset}' has {counted(len(read), 'subject')}; at least "
               f"{FEWEST_SUBJECTS} are needed", Reason.SINGLE_SUBJECT)  # fmt: skip
@@ -208,21 +219,28 @@ def _lags(
     return tuple(wanted) or tuple(common)
 
 
+def _units(own: Responses) -> IntArray:
+    """Units with a response."""
+    return np.flatnonzero(np.isfinite(own.values).any(axis=(0, 1)))
+
+
 def _n_trials(own: Responses, shared: Sequence[str]) -> int:
     """Most trials of a shared stimulus."""
     return int(own.select(stimuli=shared).counts().max(initial=0))
 
 
 def _subject_rows(
-    dataset: str, found: Mapping[str, list[Placed]], read: Mapping[str, Responses]
+    dataset: str,
+    found: Mapping[str, list[Placed]],
+    read: Mapping[str, Responses],
+    usable: Sequence[str],
 ) -> list[Row]:
-    shared = shared_stimuli(list(read.values()))
+    shared = shared_stimuli([read[who] for who in usable])
     rows: list[Row] = []
     for who, own in read.items():
         kept = own.select(stimuli=shared)
         per_stimulus = kept.counts().max(axis=1, initial=0)
-        units = (own.counts() > 0).any(axis=0)
-        complete = (kept.counts() > 0).all(axis=0) if shared else units
+        complete = (kept.counts() > 0).all(axis=0) & bool(shared)
         rows.append(
             {
                 "dataset": dataset,
@@ -235,7 +253,7 @@ def _subject_rows(
                 "n_missing": kept.n_missing,
                 "n_units": own.n_units,
                 "n_left_out": int((~complete).sum()),
-                "reason": (Reason.OK if units.any() else Reason.NON_FINITE_NEURAL).value,
+                "reason": (Reason.OK if who in usable else Reason.TOO_FEW_UNITS).value,
             }
         )
     return rows
@@ -248,7 +266,10 @@ def _regions(
     lacks: Callable[[str, str, Reason], None],
 ) -> list[str]:
     """Regions that all subjects have, in the order of the options."""
-    of_subject = {who: set(own.regions or ()) for who, own in read.items()}
+    of_subject = {
+        who: {own.regions[i] for i in _units(own)} if own.regions else set()
+        for who, own in read.items()
+    }
     known = list(dict.fromkeys(r for own in read.values() for r in own.regions or ()))
     found: list[str] = []
     for region in dict.fromkeys(w for name in wanted for w in (known if name == EACH else [name])):

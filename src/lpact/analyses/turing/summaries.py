@@ -28,7 +28,7 @@ from lpact.math.types import FloatArray
 from lpact.measures import MEASURES
 from lpact.stats import OrganismTest, compare_with_organisms, compare_with_pooled, student_tail
 from lpact.store import frame
-from lpact.wording import fixed, number
+from lpact.wording import fixed, number, percent
 
 Row = dict[str, Any]
 Tables = Mapping[str, pl.DataFrame]
@@ -344,7 +344,7 @@ def claims(frames: Tables, options: TuringSection) -> pl.DataFrame:
                 "score": score,
                 "score_without_noise": found[MODEL]["score"],
                 "between": between,
-                "fraction_of_between": score / between if score is not None and between else None,
+                "fraction_of_between": _share(score, between),
                 "layers": tested["layers"][0],
                 "optimistic": bool(tested["optimistic"].any()),
                 "corrected": bool(brains["corrected"] and found[kind]["corrected"]),
@@ -404,6 +404,11 @@ def _verdict(row: Row, pairs: pl.DataFrame, tested: pl.DataFrame, options: Turin
     return {**made, "label": label, "reason": sentence({**row, **made}, label)}  # fmt: skip
 
 
+def _share(score: float | None, between: float | None) -> float | None:
+    """Score of a model as a fraction of that of brains, if these agree."""
+    return score / between if score is not None and between is not None and between > 0.0 else None
+
+
 def _subjects(pairs: pl.DataFrame) -> list[str]:
     pooled = pairs.filter(kind=POOLED)
     return pooled["target"].to_list() if pooled.height else between_of(pairs)[0]
@@ -434,9 +439,9 @@ def sentence(row: Mapping[str, Any], label: str) -> str:
             f"No evidence that brains agree with each other by {measure} ({fixed(row['between'])}, "
             f"p = {number(row['agreement_p'])}): {model} has nothing to be compared with."
         )
-    share = f"{number(row['fraction_of_between'], 2)} of brain–brain agreement"
-    if row["gap"] is not None:
-        share += f"; gap {fixed(row['gap'], sign=True)} ({interval(row)})"
+    share = f"gap {fixed(row['gap'], sign=True)} ({interval(row)})"
+    if row["fraction_of_between"] is not None:
+        share = f"{percent(row['fraction_of_between'])} of brain–brain agreement; {share}"
     p, bound = f"p = {number(row['p_value'], 2)}", f"±{fixed(row['bound'])}"
     if label == CONVERGES:
         said = f"{model} cannot be told from a brain by {measure} on these data"
