@@ -25,6 +25,7 @@ from lpact.wording import counted, fixed, listed
 
 BRAINS = " brains"
 """Lane of the brains; names of models have no space in front."""
+SUBJECT = Look("circle", "paper", "ink", 14)
 WIDTH, STEP, MOST_PAIRS, MOST_SENTENCES = 260, 24, 120, 8
 
 
@@ -34,6 +35,7 @@ WIDTH, STEP, MOST_PAIRS, MOST_SENTENCES = 260, 24, 120, 8
     tables.CLAIMS,
     tables.SCORES,
     tables.PAIRS,
+    tables.MODEL_PAIRS,
 )
 def brains_and_models(material: Material) -> Drawing | str:
     """A bar per model over the distribution of pairs of brains, and its verdict."""
@@ -42,10 +44,12 @@ def brains_and_models(material: Material) -> Drawing | str:
         return common.nothing(material)
     pairs = material.table(tables.PAIRS.name).select(*PLACE, "kind", "source", "target", "value")
     values, scores = found.rows(pairs), found.rows(material.table(tables.SCORES.name))
+    dots = found.rows(common.tested_of_places(material.table(tables.MODEL_PAIRS.name)))
     made = []
     for name, claims in found.places:
         at = claims.select(PLACE).row(0)
         own = [rows for key, rows in scores.items() if key[-1] == at[-1]]
+        subjects = [rows["value"] for key, rows in dots.items() if key[-1] == at[-1]]
         reach = panels.domain(
             *(
                 common.brain_pairs(rows)["value"]
@@ -58,8 +62,10 @@ def brains_and_models(material: Material) -> Drawing | str:
                 for sign in (-1, 1)
             ),
             *(rows["noise_ceiling"] for rows in own),
+            *subjects,
         )
-        made.append(_place(name, claims, common.brain_pairs(values[at]), scores[at], reach))
+        pairs_here = common.brain_pairs(values[at])
+        made.append(_place(name, claims, pairs_here, scores[at], dots[at], reach))
     said = of_models(common.in_order(material))
     lines = [line for own in said[:MOST_SENTENCES] for line in textwrap.wrap(own, 150)]
     lines += [f"… and {counted(len(said) - MOST_SENTENCES, 'model')} more."] * (
@@ -79,12 +85,14 @@ def brains_and_models(material: Material) -> Drawing | str:
         (f"one {one}", Look(TICK, None, "brain", 60)),
         ("95 % of them", Look(BOX, "ramp1", "ramp1", 180)),
         ("score of brains", Look(LINE, None, "brain", 120)),
+        ("one subject with the model", SUBJECT),
         *([(ceiling, Look(BROKEN, None, "muted", 120))] if has_ceiling else []),
     )
     caption = {
         "Bars are scores with their standard error: the mean over sources for every unit of every brain, then the "
         "median over units; for measures of populations, the median over brains. The colour and symbol of a bar is "
         "its verdict.": True,
+        "Dots are subjects: the median over the units of one brain.": True,
         found.note: True,
         "The noise ceiling is the square root of the reliability of responses, and the largest score to expect before "
         "correction for noise; corrected scores can be above it, and reach 1.": corrected
@@ -103,6 +111,7 @@ def _place(
     claims: pl.DataFrame,
     pairs: pl.DataFrame,
     scores: pl.DataFrame,
+    subjects: pl.DataFrame,
     reach: tuple[float, float],
 ) -> alt.LayerChart:
     """Brains and models at one place; the axis is that of all places with its measure."""
@@ -138,6 +147,8 @@ def _place(
         drawn = drawn[kept.tolist()]
     strip = with_marks(drawn, f"{where}, {{source}} → {{target}}: {{value}}", "value")
     strip = strip.with_columns(lane=pl.lit(BRAINS))
+    dots = subjects.filter(pl.col("model").is_in(rows["model"])).drop_nulls("value")
+    dots = with_marks(dots, f"{where}, {{model}} and {{target}}: {{value}}", "value")
     low, high = (pairs["value"].quantile(q, "linear") for q in (0.025, 0.975))
     most = pl.DataFrame(
         {"low": [low], "high": [high]}, schema={"low": pl.Float64, "high": pl.Float64}
@@ -153,6 +164,7 @@ def _place(
         panels.layer(known, "bar", {"height": 12, "strokeWidth": 1}, x=x, x2={"datum": 0}, y=y,
                      fill=panels.own("fill"), stroke=panels.own("stroke")),
         panels.intervals(known.drop("mark"), "x", y, x, strokeWidth=1.2),
+        panels.points(dots, {**x, "field": "value"}, y, SUBJECT),
         panels.layer(line.drop_nulls("score"), "rule", {"color": "brain", "strokeWidth": 2}, x=x),
         panels.layer(ceiling, "rule", {"color": "muted", "strokeWidth": 1.2, "strokeDash": [4, 3]},
                      x={**x, "field": "noise_ceiling"}),
@@ -241,10 +253,11 @@ def _slopes(name: str, models: list[str], rows: pl.DataFrame) -> tuple[alt.Layer
         height=2 * STEP * len(models),
         title=panels.panel_title(name, WIDTH + 100),
     )  # fmt: skip
-    told = counts.select("said", "model", "value", "brains").iter_rows()
     words = ", ".join(
         f"{said} with {model} ({fixed(value)}, brains {fixed(brains)})"
-        for said, model, value, brains in told
+        for said, model, value, brains in counts.select(
+            "said", "model", "value", "brains"
+        ).iter_rows()
     )
     return chart, words
 

@@ -109,7 +109,7 @@ def some_models(claims: pl.DataFrame) -> tuple[pl.DataFrame, str]:
 
 def names_of(rows: pl.DataFrame, by: Iterable[str] = PLACE) -> dict[tuple[Any, ...], str]:
     """Names of places: what differs between them, and the measure."""
-    told = [
+    differing = [
         key
         for key in by
         if key == "measure"
@@ -117,7 +117,9 @@ def names_of(rows: pl.DataFrame, by: Iterable[str] = PLACE) -> dict[tuple[Any, .
         or (key == "region" and ALL not in rows[key])
     ]
     keys = rows.select(list(by)).unique(maintain_order=True).iter_rows(named=True)
-    return {tuple(own.values()): " · ".join(short(own[key], 24) for key in told) for own in keys}
+    return {
+        tuple(own.values()): " · ".join(short(own[key], 24) for key in differing) for own in keys
+    }
 
 
 def nothing(material: Material) -> str:
