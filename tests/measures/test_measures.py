@@ -1,12 +1,9 @@
 """Every registered measure: traits it declares, fast ways against plain ones, undefined values with a reason.
 
-A measure that is registered is tested, with its default options; `VARIANTS` has options of which traits depend, and
-`OTHER_DATA` the data of measures for which real numbers make no sense.
+A measure that is registered is tested, with its default options; `VARIANTS` has options on which traits depend.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -16,7 +13,7 @@ from sklearn.model_selection import KFold
 
 from lpact.errors import InputError, SplitError
 from lpact.math.ridge import RidgeGrid
-from lpact.measures import MEASURES, RBFCKA, RSA, LinearPredictivity, Measure, MutualKNN
+from lpact.measures import MEASURES, PLS, RBFCKA, RSA, LinearPredictivity, Measure, MutualKNN
 from lpact.measures.base import (
     SOURCE_CONSTANT,
     SOURCE_MISSING,
@@ -33,16 +30,33 @@ VARIANTS = [
     RSA(dissimilarity="euclidean", comparator="cosine_whitened"),
     MutualKNN(distance="euclidean", k=5),
 ]
-OTHER_DATA: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {}
-"""X [60, 6] and Y [60, 4] by name of a measure."""
-EVERY = pytest.mark.parametrize(
-    "measure", [*(e.plugin() for e in MEASURES.entries()), *VARIANTS], ids=lambda m: m.name
-)
+# With as many components as features, PLS is least squares, which scales of columns do not change.
+DEFAULTS = [PLS(n_components=2) if e.name == "pls" else e.plugin() for e in MEASURES.entries()]
+
+
+def measures_that(condition=lambda measure: True):
+    """Parametrise a test over the measures that meet the condition."""
+    found = [measure for measure in DEFAULTS + VARIANTS if condition(measure)]
+    return pytest.mark.parametrize("measure", found, ids=lambda m: m.name)
+
+
+def takes_numbers(measure):
+    """All but error consistency, which takes answers of 0 and 1."""
+    return measure.name != "error_consistency"
+
+
+def compares(measure):
+    """Whether representations with any numbers of columns are prepared and compared."""
+    return measure.scope == "population" and not measure.needs_fit and not measure.behavioural
+
+
+EVERY, NUMBERS = measures_that(), measures_that(takes_numbers)
+COMPARED = measures_that(compares)
 CHANGES = {
     "offset": lambda x, rng: x + rng.standard_normal(x.shape[1]),
     "scale": lambda x, rng: 3.7 * x,
     "column_scale": lambda x, rng: x * rng.uniform(0.2, 5.0, x.shape[1]),
-    "permutation": lambda x, rng: x[:, rng.permutation(x.shape[1])],
+    "permutation": lambda x, rng: x[:, ::-1],
     "rotation": lambda x, rng: x @ ortho_group.rvs(x.shape[1], random_state=3),
 }
 
@@ -52,11 +66,12 @@ def data(request):
     measure = getattr(request.node, "callspec", None) and request.node.callspec.params.get(
         "measure"
     )
-    if measure and measure.name in OTHER_DATA:
-        return OTHER_DATA[measure.name]()
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((N, P)) @ rng.standard_normal((P, P)) + rng.standard_normal(P)
-    y = x @ rng.standard_normal((P, T)) + 2.0 * rng.standard_normal((N, T))
+    if measure and not takes_numbers(measure):
+        return tuple((rng.random((2, N, 1)) < rng.random((N, 1))).astype(float))
+    p = T if measure and measure.behavioural else P
+    x = rng.standard_normal((N, p)) @ rng.standard_normal((p, p)) + rng.standard_normal(p)
+    y = x @ rng.standard_normal((p, T)) + 2.0 * rng.standard_normal((N, T))
     return x, y
 
 
@@ -80,13 +95,14 @@ def test_scope_says_how_many_numbers(measure, data):
 def test_symmetric_measures_have_no_direction_and_the_others_do(measure, data):
     x, y = data
     if measure.symmetric:
-        assert float(measure.score(x, y)) == pytest.approx(float(measure.score(y, x)), abs=1e-12)
+        there, back = float(scored(measure, x, y)), float(scored(measure, y, x))
+        assert there == pytest.approx(back, abs=1e-12)
     else:
         there, back = scored(measure, x, y).value, scored(measure, y, x).value
         assert there.shape != back.shape or np.abs(there - back).max() > 1e-4
 
 
-@EVERY
+@NUMBERS
 @pytest.mark.parametrize("change", CHANGES)
 def test_declared_invariances_hold_and_no_other(measure, change, data):
     """For a symmetric measure, on either side. Without the declaration, the value changes."""
@@ -97,12 +113,12 @@ def test_declared_invariances_hold_and_no_other(measure, change, data):
         np.testing.assert_allclose(found, expected, atol=1e-8)
         if measure.symmetric:
             other = CHANGES[change](y, np.random.default_rng(2))
-            np.testing.assert_allclose(measure.score(x, other).value, expected, atol=1e-8)
+            np.testing.assert_allclose(scored(measure, x, other).value, expected, atol=1e-8)
     else:
         assert np.abs(found - expected).max() > 1e-4
 
 
-@EVERY
+@NUMBERS
 def test_a_representation_is_aligned_with_itself(measure, data):
     """No other is aligned with it better."""
     x, y = data
@@ -116,13 +132,11 @@ def test_a_representation_is_aligned_with_itself(measure, data):
     np.testing.assert_allclose(np.diagonal(values), 1.0, atol=1e-3)
 
 
-@EVERY
+@measures_that(lambda m: not m.needs_fit and not m.behavioural)
 def test_units_are_populations_of_one(measure, data):
     """The fast way to many units is the plain score of each, from standardised features."""
     x, y = data
     y[:, 2] = 5.0
-    if measure.needs_fit:
-        return
     z = zscore(x)
     expected = [measure.score(z, y[:, [j]]).value.item() for j in range(T)]
     np.testing.assert_allclose(measure.to_units(x, y), expected, atol=1e-9)
@@ -130,25 +144,23 @@ def test_units_are_populations_of_one(measure, data):
     assert np.isnan(expected[2])
 
 
-@EVERY
+@NUMBERS
 def test_pairs_of_units_are_plain_scores(measure, data):
     _, y = data
-    split = contiguous(N, 4, gap=1)
+    split, columns = contiguous(N, 4, gap=1), [y[:, [i]] for i in range(y.shape[1])]
+    value = measure.score
+    if measure.needs_fit:
+        value = lambda a, b: measure.cross_validate(a, b, split)  # noqa: E731
     found = measure.pairwise(y, split)
-    for i in range(T):
-        if measure.needs_fit:
-            expected = measure.cross_validate(y[:, [i]], y, split).value
-        else:
-            expected = [measure.score(y[:, [i]], y[:, [j]]).value.item() for j in range(T)]
-        np.testing.assert_allclose(found[i], expected, atol=1e-9)
-    np.testing.assert_allclose(Measure.pairwise(measure, y, split), found, atol=1e-9)
+    expected = [[value(a, b).value.item() for b in columns] for a in columns]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    if measure.from_readout or not measure.needs_fit:
+        np.testing.assert_allclose(Measure.pairwise(measure, y, split), found, atol=1e-9)
 
 
-@EVERY
+@COMPARED
 def test_prepared_representations_give_the_score(measure, data):
     x, y = data
-    if measure.scope != "population":
-        return
     wide = np.random.default_rng(5).standard_normal((N, 3 * N))
     wide[:, :P] += x
     for a, b in ((x, y), (x, wide), (wide, x), (wide, wide[:, ::2])):
@@ -156,11 +168,9 @@ def test_prepared_representations_give_the_score(measure, data):
         assert prepared == pytest.approx(float(measure.score(a, b)), abs=1e-12)
 
 
-@EVERY
+@COMPARED
 def test_repetitions_are_their_mean(measure, data):
     """That of the trials that are not missing; and all pairs are each of them."""
-    if measure.scope != "population" or measure.needs_fit:
-        return
     trials = [side[:, None] + np.array([-1.0, 0.0, 1.0])[:, None] for side in data]
     for one in trials:
         one[3, 1] = np.nan  # the trial that is the mean
@@ -172,20 +182,20 @@ def test_repetitions_are_their_mean(measure, data):
     np.testing.assert_allclose(values, each, atol=1e-12)
 
 
-@EVERY
+@measures_that(lambda m: m.correctable)
 def test_corrected_measures_are_bounded(measure, data):
-    if measure.correctable:
-        assert np.abs(scored(measure, *data).value).max() <= 1.0
+    assert np.abs(scored(measure, *data).value).max() <= 1.0
 
 
-@EVERY
+@NUMBERS
 def test_undefined_values_have_a_reason(measure, data):
     x, y = data
     constant, missing = y.copy(), y.copy()
     constant[:, 1] = missing[:, 1] = 2.0
     missing[3, 1] = missing[45, 1] = np.nan
     if measure.scope == "population":
-        assert measure.score(x, np.ones((N, 3))).reason == TARGET_CONSTANT
+        measure.fit(x, y)
+        assert measure.score(x, np.ones_like(y)).reason == TARGET_CONSTANT
         assert measure.score(x, missing).reason == TARGET_MISSING
     else:
         for target, reason in ((constant, TARGET_CONSTANT), (missing, TARGET_MISSING)):
@@ -228,7 +238,7 @@ def test_a_split_without_training_rows_is_the_error_of_its_check(measure, data):
     assert str(found.value) == str(expected.value)
 
 
-@EVERY
+@NUMBERS
 def test_cross_validation_is_the_mean_over_folds(measure, data):
     x, y = data
     split = contiguous(N, 4, gap=1)
