@@ -394,6 +394,8 @@ def _features(
 ) -> tuple[dict[FeatureKey, FloatArray], bool]:
     """Features by key, one row per word; and whether they were given per stimulus of several words."""
     given = {key: _labelled(value) for key, value in _keys(features)}
+    if not given:
+        raise InputError("there are no features", where=FEATURES, expected="an array, or a model")
     continuous = first.sampling_rate_hz is not None
     order = first.stimulus_ids if labelled and not continuous else None
     if words is not None and STIMULUS in words.columns:

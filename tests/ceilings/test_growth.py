@@ -19,7 +19,7 @@ def test_the_limit_of_a_curve_without_noise(limit, k):
     found = ceilings.extrapolate(SIZES, np.repeat(curve(limit, k)[:, None], 4, axis=1))
     assert found.at_infinity == pytest.approx(limit, abs=1e-4)
     assert found.low == pytest.approx(limit, abs=1e-3) == found.high
-    assert found.saturated is bool(curve(limit, k)[-1] >= 0.95 * limit)
+    assert found.levelled_off is bool(curve(limit, k)[-1] >= 0.95 * limit)
 
 
 def test_the_same_fit_as_scipy():
@@ -53,25 +53,34 @@ def test_the_interval_covers_the_limit():
 
 
 def test_what_does_not_grow_has_reached_its_limit():
-    values = np.repeat(np.array([0.9, 0.7, 0.6, 0.55])[:, None], 4, axis=1)
+    values = np.repeat(np.array([0.6, 0.57, 0.56, 0.55])[:, None], 4, axis=1)
     found = ceilings.extrapolate(SIZES, values)
     assert found.at_infinity == found.low == found.high == 0.55
-    assert found.saturated is True
+    assert found.levelled_off is True
     assert found.per_doubling < 0
+
+
+def test_values_that_still_fall_say_nothing():
+    """As values that are corrected with few repetitions do."""
+    found = ceilings.extrapolate(
+        SIZES, np.repeat(np.array([1.0, 0.7, 0.6, 0.55])[:, None], 4, axis=1)
+    )
+    assert found.levelled_off is None
+    assert np.isnan([found.at_infinity, found.low, found.high]).all()
 
 
 def test_what_cannot_be_said():
     unsure = ceilings.extrapolate(SIZES, np.repeat(curve(0.8, 5.0)[:, None], 2, axis=1))
-    assert unsure.saturated is None
+    assert unsure.levelled_off is None
     assert np.isnan(unsure.low)
     straight = ceilings.extrapolate(SIZES, np.repeat(np.sqrt(SIZES)[:, None] / 20, 3, axis=1))
-    assert straight.saturated is False
+    assert straight.levelled_off is False
     assert np.isnan(straight.at_infinity)
     assert np.isnan(ceilings.extrapolate(SIZES[:2], np.ones((2, 3))).per_doubling)
     some = np.repeat(curve(0.8, 5.0)[:, None], 4, axis=1)
     some[1, 0] = np.nan
     assert ceilings.extrapolate(SIZES, some).at_infinity == pytest.approx(0.8, abs=1e-4)
-    assert ceilings.extrapolate(SIZES, np.full((4, 3), np.nan)).saturated is None
+    assert ceilings.extrapolate(SIZES, np.full((4, 3), np.nan)).levelled_off is None
 
 
 def brains(n_units, n=200, r=4, noise=1.5, n_subjects=4, seed=0):

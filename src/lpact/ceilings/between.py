@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from lpact.ceilings.consistency import Consistency, Folds, consistencies
 from lpact.errors import InputError
-from lpact.math.columns import mean_of_finite
+from lpact.math.columns import mean_of_finite, median_of_finite
 from lpact.math.types import FloatArray
 from lpact.measures import Measure
 
@@ -31,8 +31,7 @@ class Aggregate:
     @property
     def median(self) -> float:
         """Median of the defined values; NaN where there is none."""
-        finite = self.values[np.isfinite(self.values)]
-        return float(np.median(finite)) if finite.size else np.nan
+        return median_of_finite(self.values)
 
     @property
     def sem(self) -> float:

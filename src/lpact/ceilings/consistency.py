@@ -38,7 +38,7 @@ from lpact.ceilings.reliability import noise_corrected, spearman_brown
 from lpact.ceilings.terms import Pair, RowsOfFold, pair_terms
 from lpact.ceilings.trials import Draws, Halves, Trials
 from lpact.errors import InputError, require_known
-from lpact.math.columns import mean_of_finite
+from lpact.math.columns import mean_of_finite, median_of_finite
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray, IntArray
 from lpact.measures import Measure
@@ -49,6 +49,8 @@ Estimator = Literal["full_trials", "half_trials", "as_printed", "none"]
 Folds = Split | Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]
 ESTIMATORS = ("full_trials", "half_trials", "as_printed", "none")
 NOT_ASKED = "no correction was asked for"
+NO_VALUE = "the measure has no value: source or target is constant or missing, or there are too few stimuli"
+NOT_POSITIVE = "a reliability is not positive in any half and fold"
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Consistency:
         Draws × folds without a value, same shape as ``value``, and all of them. A reliability that is not positive
         leaves a value undefined.
     corrected, reason
-        Whether noise was corrected for, and why not.
+        Whether noise was corrected for, and why not, or why no value is defined.
     n_stimuli, n_stimuli_left_out
         Stimuli that count, and those for which source or target has no trial at all.
     n_without_halves
@@ -97,8 +99,7 @@ class Consistency:
     @property
     def median(self) -> float:
         """Median over units with a value."""
-        finite = self.value[np.isfinite(self.value)]
-        return float(np.median(finite)) if finite.size else np.nan
+        return median_of_finite(self.value)
 
     def __repr__(self) -> str:
         how = "corrected" if self.corrected else f"not corrected: {self.reason}"
@@ -243,6 +244,9 @@ def _averaged(parts: Sequence[Pair], estimator: Estimator) -> Consistency:
     full = np.concatenate([pair.full for pair in parts])
     flat = ratio.reshape(-1, ratio.shape[-1])
     source, target = mean_of_finite(reliability.reshape(2, *flat.shape), 1)
+    undefined = ""
+    if np.isnan(flat).all():
+        undefined = NO_VALUE if np.isnan(full).all() else NOT_POSITIVE
     kept = ... if parts[0].of_units else (..., 0)
     pair = parts[0]
     return Consistency(
@@ -254,7 +258,7 @@ def _averaged(parts: Sequence[Pair], estimator: Estimator) -> Consistency:
         n_undefined=np.isnan(flat).sum(axis=0)[kept],
         n_values=len(flat),
         corrected=corrected,
-        reason="" if corrected else next(pair.reason for pair in parts if pair.reason),
+        reason=next((pair.reason for pair in parts if pair.reason), "") or undefined,
         n_stimuli=int(pair.rows.sum()),
         n_stimuli_left_out=int((~pair.rows).sum()),
         n_without_halves=pair.n_without_halves if corrected else 0,

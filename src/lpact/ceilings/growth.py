@@ -67,10 +67,11 @@ class Extrapolation:
     at_infinity, low, high
         v∞ of v(n) = v∞ √(n / (n + k)), k ≥ 0, which is how a correlation grows with the reliability n / (n + k) of a
         mean of n (or the value with all data, where nothing grows); and its 95 % interval, from leaving out one target
-        at a time (three or more). NaN where all data reach less than half of v∞, which is too far to extrapolate.
-    saturated
+        at a time (three or more). NaN where all data reach less than half of v∞, which is too far to extrapolate, and
+        where the last step falls by more than 5 %.
+    levelled_off
         True where the whole interval is at most 5 % above the value with all data, as a share of v∞; False where all of
-        it is more than 5 % above; None where the data do not say.
+        it is more than 5 % above; None where the data do not say, or the last step falls by more than 5 %.
     """
 
     per_doubling: float
@@ -78,7 +79,7 @@ class Extrapolation:
     at_infinity: float
     low: float
     high: float
-    saturated: bool | None
+    levelled_off: bool | None
 
 
 def growth_sizes(n: int, over: Over) -> list[int]:
@@ -192,7 +193,7 @@ def extrapolate(sizes: npt.ArrayLike, values: npt.ArrayLike) -> Extrapolation:
     reaches = 2.0**power if power < 1000 else np.nan
     limit, reached = _limit(n, v.mean(axis=1))
     low = high = np.nan
-    saturated = None
+    levelled_off = None
     if (targets := v.shape[1]) > 2:
         each = [_limit(n, np.delete(v, j, axis=1).mean(axis=1)) for j in range(targets)]
         limits, shares = np.array(each).T
@@ -200,11 +201,14 @@ def extrapolate(sizes: npt.ArrayLike, values: npt.ArrayLike) -> Extrapolation:
         low, high = limit - half * limits.std(ddof=1), limit + half * limits.std(ddof=1)
         missing, margin = 1.0 - reached, half * shares.std(ddof=1)
         if limit > 0:
-            saturated = True if missing + margin <= MISSING_SHARE else None
-            saturated = False if missing - margin > MISSING_SHARE else saturated
-    if reached < 0.5:
+            levelled_off = True if missing + margin <= MISSING_SHARE else None
+            levelled_off = False if missing - margin > MISSING_SHARE else levelled_off
+    falls = v[-2].mean() - v[-1].mean() > MISSING_SHARE * abs(v[-1].mean())
+    if falls:  # corrected values of few data can be too high
+        levelled_off = None
+    if reached < 0.5 or falls:
         limit = low = high = np.nan
-    return Extrapolation(float(slope), float(reaches), limit, float(low), float(high), saturated)
+    return Extrapolation(float(slope), float(reaches), limit, float(low), float(high), levelled_off)
 
 
 def _limit(n: FloatArray, v: FloatArray) -> tuple[float, float]:

@@ -42,6 +42,12 @@ def mean_of_finite(values: FloatArray, axis: int = 0, *, keepdims: bool = False)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
+def median_of_finite(values: FloatArray) -> float:
+    """Median of the finite values; NaN if there are none."""
+    kept = values[np.isfinite(values)]
+    return float(np.median(kept)) if kept.size else np.nan
+
+
 def power_of_two_scale(peak: FloatArray) -> FloatArray:
     """Return powers of two that bring ``peak`` (finite, ≥ 0) near 1; they multiply exactly."""
     exponent = np.clip(np.frexp(peak)[1], -_EXPONENT_LIMIT, _EXPONENT_LIMIT)

@@ -135,7 +135,8 @@ def test_bars_scores_pairs_and_ceilings(run: Material):
     assert values(run, name, AT + r", (\w+) → (\w+): ") == keyed(pairs, "value", "source", "target")
     brains = run.table(tables.SCORES.name).filter(source="brains")
     assert values(run, name, AT + ", brains: score") == keyed(brains, "score")
-    assert values(run, name, AT + ": noise ceiling") == keyed(brains, "noise_ceiling")
+    assert brains["corrected"].all()
+    assert values(run, name, AT + ": noise ceiling") == dict.fromkeys(keyed(brains, "score"), 1.0)
     words = texts(svg(run, name))
     assert [word for word in words if word in LABELS] == claims.sort(
         "lag_ms", "measure", "model", descending=[False, False, True]

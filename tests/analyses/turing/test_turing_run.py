@@ -202,8 +202,9 @@ def test_planted_verdicts() -> None:
 def test_few_subjects_can_never_pass() -> None:
     _, subjects, models = arrays(units=(8, 8))
     row = row_of(compare(subjects, models), model="one_more")
-    assert row["label"] in {"cannot_reject", "no_agreement"}
+    assert row["label"] == "cannot_reject"
     assert not row["could_reject"]
+    assert "at least 3 are needed" in row["reason"]
     _, subjects, models = arrays(units=(8,) * 6)
     row = row_of(compare(subjects, models, "rsa", test="exact"), model="one_more")
     assert row["label"] == "cannot_reject"
@@ -274,8 +275,48 @@ def test_pooled_sources_and_subsampled_ones() -> None:
     assert set(run.claims()["test"]) == {"paired"}
     drawn = compare(subjects, models, source_units=3, source_draws=2).table("turing/pairs")
     whole = compare(subjects, models).table("turing/pairs")
-    few, all_units = (t.filter(kind="brain")["value"].mean() for t in (drawn, whole))
-    assert few < all_units  # three units are a poorer source
+    for kind in ("brain", "model"):
+        few, all_units = (t.filter(kind=kind)["value"].mean() for t in (drawn, whole))
+        assert few < all_units  # three units are a poorer source
+
+
+def test_one_more_brain_stays_one_where_sources_are_subsampled() -> None:
+    """Models are subsampled like brains, or they would be better sources."""
+    gaps = []
+    for seed in range(8):
+        _, subjects, models = arrays(units=(12,) * 6, seed=seed)
+        models = {"one_more": models["one_more"]}
+        run = compare(subjects, models, "rsa", source_units=4, source_draws=3)
+        row = row_of(run, model="one_more")
+        gaps.append(row["gap"] / row["between"])
+    assert abs(np.mean(gaps)) < 2.0 * np.std(gaps, ddof=1) / np.sqrt(len(gaps)) + 0.02
+
+
+def test_noise_ceiling_has_the_reliability_of_every_subject() -> None:
+    """Pairs of a symmetric measure are stored once: the first subject is no target."""
+    _, subjects, models = arrays(units=(10,) * 4)
+    subjects["s0"] += 3.0 * np.random.default_rng(1).standard_normal(subjects["s0"].shape)
+    run = compare(subjects, models, "rsa", n_halves=5)
+    pairs = run.table("turing/pairs").filter(kind="brain")
+    ends = [pairs.select(who, r=f"reliability_{who}") for who in ("source", "target")]
+    ends[0] = ends[0].rename({"source": "target"})
+    each = pl.concat(ends).group_by("target").agg(pl.col("r").mean())
+    assert each.height == 4
+    brains = run.table("turing/scores").filter(source="brains").row(0, named=True)
+    assert brains["noise_ceiling"] == pytest.approx(each["r"].clip(0.0).sqrt().mean())
+    assert each["r"].min() < 0.5 * each["r"].max()
+
+
+def test_what_is_undefined_has_a_reason_and_is_counted_once() -> None:
+    _, subjects, models = arrays()
+    run = compare(subjects, {**models, "flat": np.ones((60, 4))})
+    row = row_of(run, model="flat")
+    assert row["label"] == "not_computed"
+    assert "source or target is constant" in row["reason"]
+    scores = run.table("turing/scores")
+    assert f"{scores['n_undefined'].sum():,} values" in " ".join(run.conclusion().why)
+    with pytest.raises(LPactError, match="there are no features"):
+        compare(subjects, {})
 
 
 def test_behaviour_is_compared_by_error_consistency() -> None:
@@ -333,6 +374,7 @@ def test_instances_are_compared_with_brains_as_distributions(run: lpact.Run) -> 
     assert row["of_instances"] == pytest.approx([expected["sixth_brain"], expected["half_brain"]])
     assert row["sd_instances"] == pytest.approx(np.std(row["of_instances"], ddof=1))
     assert 0.0 < row["smallest_p"] <= row["p_mean"] <= 1.0
+    assert "the 2 instances of 'both'" in " ".join(run.conclusion().why)
 
 
 def test_growth_ends_at_the_brain_brain_value() -> None:

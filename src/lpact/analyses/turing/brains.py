@@ -15,7 +15,7 @@ from lpact.features.models import FULL
 from lpact.inputs.prepare import Placed, compute_settings
 from lpact.inputs.responses import event_ids, stack_recordings
 from lpact.inputs.workspace import Workspace
-from lpact.math.columns import mean_of_finite
+from lpact.math.columns import mean_of_finite, median_of_finite
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray, IntArray
 from lpact.measures import MEASURES, LinearPredictivity, Measure
@@ -62,13 +62,8 @@ class Brains:
         """
         if self.n_trials < 2:
             return None
-        found = []
-        for trials in self.trials.values():
-            reliability = split_half(trials, n_halves, seed=seed).corrected
-            found.append(
-                float(np.nanmedian(reliability)) if np.isfinite(reliability).any() else np.nan
-            )
-        rho = float(np.nanmedian(found)) if np.isfinite(found).any() else np.nan
+        each = [split_half(own, n_halves, seed=seed).corrected for own in self.trials.values()]
+        rho = median_of_finite(np.array([median_of_finite(own) for own in each]))
         return float(np.sqrt(self.n_trials * max(0.0, 1.0 - rho) / rho)) if rho > 0.0 else None
 
 
@@ -200,15 +195,11 @@ def training_scores(
             found.append(np.nan)
         elif measure.needs_fit:
             inner = contiguous(len(train), 3)
-            found.append(_median(measure.cross_validate(X[train], target[train], inner).value))
+            own = measure.cross_validate(X[train], target[train], inner)
+            found.append(median_of_finite(own.value))
         else:
-            found.append(_median(measure.score(X[train], target[train]).value))
+            found.append(median_of_finite(measure.score(X[train], target[train]).value))
     return found
-
-
-def _median(values: FloatArray) -> float:
-    finite = values[np.isfinite(values)]
-    return float(np.median(finite)) if finite.size else np.nan
 
 
 def check_features(own: Placed, workspace: Workspace, model: str, layers: Sequence[int]) -> None:

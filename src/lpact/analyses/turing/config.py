@@ -58,7 +58,9 @@ class TuringSection(Section):
     where brains have too few units.
     """
     source_units: Annotated[int, Field(ge=0)] = 0
-    """Units drawn at random from every source brain, so that brains with many units are no better sources. 0: all."""
+    """Units drawn at random from every source, brain or model, so that those with many units are no better sources.
+    0: all.
+    """
     source_draws: Count = 5
     """Draws of `source_units` to average over."""
     model_trials: Literal["matched", "none"] = "matched"

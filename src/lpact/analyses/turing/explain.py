@@ -29,6 +29,7 @@ from lpact.analyses.turing.config import (
     NO_AGREEMENT,
     UNKNOWN,
     TuringSection,
+    models_of,
     options_of,
 )
 from lpact.analyses.turing.jobs import BRAIN, POOLED, TRIALS
@@ -36,6 +37,7 @@ from lpact.config import StudyConfig
 from lpact.report.methods import cite
 from lpact.wording import counted, fixed, listed, number, percent
 
+TESTS = {"none": "a test"} | {own: f"the {own} test" for own in ("exact", "approximate", "paired")}
 CODES = {CONVERGES: "C", ABOVE: "A", INCONCLUSIVE: "I", BELOW: "B"}
 MEANINGS = {
     "C": "At least one model cannot be told from a brain, by some measure on these data.",
@@ -62,21 +64,33 @@ CAVEATS = (
 AVERAGE_BRAIN = "A model above the brains may be an average brain: it is closer to each brain than single brains are."
 LOW_RELIABILITY = 0.5
 """Of the mean over trials. Below it, a mean of ratios with noisy denominators can be clearly too high."""
-NEW_STIMULI = "Brains are no harder to match than this: to separate models, use new stimuli or a stricter measure."
+NEW_STIMULI = (
+    "a model reaches the brains. To separate such models, use new stimuli or a stricter measure."
+)
 
 
 def conclusion(material: Material) -> Conclusion:
     """One sentence per model, and what limits them."""
-    claims = material.table(tables.CLAIMS.name)
+    claims = in_order(material)
     labels = claims["label"].to_list()
     code = next(
         (CODES[own] for own in (CONVERGES, ABOVE, INCONCLUSIVE, BELOW) if own in labels), "U"
     )
     said = of_models(claims)
-    headline = " ".join(said) or "Nothing could be tested; the table turing/unavailable says why."
+    headline = " ".join(said) or "Nothing could be tested."
     why = tuple(claims["reason"]) if claims.height <= len(said) else ()
+    if claims.is_empty():
+        why = tuple(material.table(tables.UNAVAILABLE.name)["detail"].unique(maintain_order=True))
     why = (*why, *warnings(material))
     return Conclusion("turing", headline, why, (Outcome(code, MEANINGS[code]),))  # fmt: skip
+
+
+def in_order(material: Material) -> pl.DataFrame:
+    """All claims, by dataset, region, time and measure, with models in the order of the study."""
+    claims = material.table(tables.CLAIMS.name)
+    rank = {name: i for i, name in enumerate(models_of(material.config))}
+    at = pl.col("model").replace_strict(rank, default=len(rank), return_dtype=pl.Int64)
+    return claims.sort("dataset", "region", "lag_ms", "measure", at, "model")
 
 
 def of_models(claims: pl.DataFrame) -> list[str]:
@@ -106,7 +120,7 @@ def warnings(material: Material) -> list[str]:
     saturated = claims.filter("saturated").select(summaries.PLACE).n_unique()
     if saturated:
         n = claims.select(summaries.PLACE).n_unique()
-        made.append(f"Saturated: {saturated} of {counted(n, 'place')}. {NEW_STIMULI}")
+        made.append(f"Saturated in {saturated} of {counted(n, 'place')}: {NEW_STIMULI}")
     growing = material.table(tables.GROWTH_FITS.name).filter(verdict=summaries.GROWING)
     for over, of in growing.group_by(["over"], maintain_order=True):
         made.append(
@@ -136,13 +150,25 @@ def warnings(material: Material) -> list[str]:
         made.append(
             "Layers or folds are chosen in an optimistic way; see turing.layer_choice and turing.split_by."
         )
-    undefined = int(claims["n_undefined"].sum())
-    if undefined:
-        share = undefined / max(1, int(claims["n_values"].sum()))
+    instances = material.table(tables.INSTANCES.name).drop_nulls("p_spread")
+    made += [_of_instances(row) for row in instances.iter_rows(named=True)]
+    scores = material.table(tables.SCORES.name)
+    if undefined := int(scores["n_undefined"].sum()):
+        share = undefined / int(scores["n_values"].sum())
         made.append(
-            f"{undefined:,} values are undefined ({percent(share)}), mostly for lack of reliability."
+            f"{undefined:,} values ({percent(share)}) are undefined and left out of means; turing/pairs says where."
         )
     return made  # fmt: skip
+
+
+def _of_instances(row: Mapping[str, Any]) -> str:
+    """Do instances of a model vary as brains do?"""
+    where = " / ".join(str(row[name]) for name in summaries.PLACE)
+    return (
+        f"{where}: the {len(row['of_instances'])} instances of '{row['group']}' have a standard deviation of "
+        f"{fixed(row['sd_instances'])}, brains of {fixed(row['sd_brains'])} (p = {number(row['p_spread'])} that they "
+        f"are equal, smallest possible {number(row['smallest_p'])}); p = {number(row['p_mean'])} that their means are."
+    )
 
 
 def result_blocks(material: Material) -> list[Block]:
@@ -163,7 +189,7 @@ def result_blocks(material: Material) -> list[Block]:
     )  # fmt: skip
     tests = ("rank-sum p", "KS p", "in the paper", "false alarms at 0.05")
     said = ("These tests take pairs as independent, although pairs share subjects: false alarms are how often they "
-            "reject one more brain.",)  # fmt: skip
+            "reject one more brain. A model converges in the paper if the test does not reject.",)  # fmt: skip
     return [
         Block("Is the model as close to a brain as brains are to each other?", (), columns, rows, frozenset(titles)),
         Block("As in the paper", said, (*summaries.PLACE, "model", *tests), paper, frozenset(tests[:2])),
@@ -187,7 +213,7 @@ def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> 
         "position": row["position"],
         "gap": row["gap"],
         "interval of the gap": summaries.interval(row),
-        "test": row["test"],
+        "test": row["test"] if row["test"] != "none" else None,
         "smallest p-value that the test can give": row["smallest_p"],
         "smallest gap noticed with a probability of 0.8": row["detectable_gap"],
         "subjects": row["n_subjects"],
@@ -249,11 +275,11 @@ def _gates(
     )  # fmt: skip
     gap = fixed(row["gap"], sign=True)
     agreement = Criterion(
-        "agreement", f"Brains agree by {fixed(row['between'])}; p-value over subjects.",
+        "agreement", f"Brains agree by {fixed(row['between'])}; p-value over subjects (at least 3).",
         row["agreement_p"], "<=", alpha, row["agrees"], n, "no agreement", distributions=(between,),
     )  # fmt: skip
     possible = Criterion(
-        "smallest_p", f"Smallest p-value of the {row['test']} test with {counted(n, 'subject')}.",
+        "smallest_p", f"Smallest p-value of {TESTS[row['test']]} with {counted(n, 'subject')}.",
         row["smallest_p"], "<=", alpha, row["could_reject"], n,
     )  # fmt: skip
     rejection = Criterion(
@@ -319,11 +345,11 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
         "rows": f"{options.n_folds} contiguous folds with a gap of {options.gap_events}",
         "random": f"{options.n_folds} random splits (80 % training)",
     }[options.split_by]
-    layers = (
-        "The layer with the best agreement on training stimuli was used in every fold."
-        if options.layer_choice == "nested"
-        else "The layer with the best test score was used, which is optimistic."
-    )
+    several = any(len(own.layers) > 1 for own in study.models if own.name in models_of(study))
+    layers = {
+        "nested": " The layer with the best agreement on training stimuli was used in every fold.",
+        "best_on_test": " The layer with the best test score was used, which is optimistic.",
+    }[options.layer_choice]
     trials = (
         "Models were given simulated trials, as many and as noisy as those of a typical brain."
         if options.model_trials == "matched"
@@ -338,7 +364,7 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
             "Agreement",
             (
                 f"Models, and {source}, were compared with every subject by {', '.join(options.measures)}. Fitted "
-                f"measures were scored on held-out stimuli of {folds}. {layers}",
+                f"measures were scored on held-out stimuli of {folds}.{layers if several else ''}",
                 f"{estimators[options.estimator]}{halves}{cite('feather2025')}. {trials}",
             ),
         ),

@@ -23,12 +23,12 @@ from lpact.analyses.turing.config import Growth, TuringSection, options_of, time
 from lpact.ceilings import Consistency, between_subjects, consistencies, growth, pool
 from lpact.codes import Reason
 from lpact.inputs.workspace import Workspace
-from lpact.math.columns import mean_of_finite
+from lpact.math.columns import mean_of_finite, median_of_finite
 from lpact.math.types import FloatArray
 from lpact.measures import Measure
 from lpact.store import Results, frame
 
-Row = dict[str, object]
+Row = dict[str, Any]
 
 CODE = tuple(f"analyses/turing/{name}.py" for name in ("config", "brains", "jobs", "tables"))
 UNRELATED = (
@@ -42,6 +42,11 @@ BRAIN, POOLED, MODEL, TRIALS = "brain", "pooled", "model", "model_trials"
 """Kinds of sources."""
 OTHERS = "others"
 NO_LAYER = -1
+
+
+def finite(value: float | None) -> float | None:
+    """A finite number, or None."""
+    return None if value is None or not np.isfinite(value) else float(value)
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,7 @@ class SourceJob(PlaceJob):
             rows = [self._row(who, "no noise of brains can be estimated") for who in targets]
             return {tables.PAIRS.name: frame(tables.PAIRS, rows)}
         subsample: Mapping[str, int] = {}
-        if options.source_units and self.kind in (BRAIN, POOLED):
+        if options.source_units:
             units = min(options.source_units, source.shape[-1])
             subsample = {"source_units": units, "source_draws": options.source_draws}
         found = consistencies(
@@ -219,10 +224,10 @@ def _numbers(own: Consistency) -> Row:
     """Columns of one consistency."""
     value = own.median
     return {
-        "value": _number(value),
-        "uncorrected": _median(own.uncorrected),
-        "reliability_source": _median(own.source_reliability),
-        "reliability_target": _median(own.target_reliability),
+        "value": finite(value),
+        "uncorrected": finite(median_of_finite(own.uncorrected)),
+        "reliability_source": finite(median_of_finite(own.source_reliability)),
+        "reliability_target": finite(median_of_finite(own.target_reliability)),
         "corrected": own.corrected,
         "by_unit": np.atleast_1d(own.value),
         "n_units": np.atleast_1d(own.value).size,
@@ -234,15 +239,6 @@ def _numbers(own: Consistency) -> Row:
         "detail": own.reason,
         "reason": (Reason.OK if np.isfinite(value) else Reason.UNDEFINED_SCORE).value,
     }
-
-
-def _median(values: FloatArray) -> float | None:
-    finite = values[np.isfinite(values)]
-    return float(np.median(finite)) if finite.size else None
-
-
-def _number(value: float) -> float | None:
-    return value if np.isfinite(value) else None
 
 
 @dataclass(frozen=True)
@@ -273,7 +269,7 @@ class GrowthJob(PlaceJob):
         for over in self.over:
             found = growth(subjects, measure, folds, over=over, **own)
             for size, values in zip(found.sizes, found.values, strict=True):
-                value = _number(float(mean_of_finite(values)))
+                value = finite(float(mean_of_finite(values)))
                 reason = Reason.UNDEFINED_SCORE if value is None else Reason.OK
                 rows.append(
                     {

@@ -19,27 +19,23 @@ from lpact.analyses.turing.config import (
     UNKNOWN,
     TuringSection,
 )
-from lpact.analyses.turing.jobs import BRAIN, MODEL, POOLED, TRIALS
+from lpact.analyses.turing.jobs import BRAIN, MODEL, POOLED, TRIALS, finite
 from lpact.ceilings import extrapolate
 from lpact.codes import Reason
-from lpact.math.columns import mean_of_finite
+from lpact.math.columns import mean_of_finite, median_of_finite
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
 from lpact.measures import MEASURES
 from lpact.stats import OrganismTest, compare_with_organisms, compare_with_pooled, student_tail
+from lpact.stats.organisms import MIN_ORGANISMS
 from lpact.store import frame
 from lpact.wording import fixed, number, percent
 
 Row = dict[str, Any]
 Tables = Mapping[str, pl.DataFrame]
 PLACE = ["dataset", "region", "time", "measure"]
-SATURATED, GROWING, UNCLEAR = "saturated", "growing", "unclear"
+LEVELLED_OFF, GROWING, UNCLEAR = "levelled_off", "growing", "unclear"
 N_PERMUTATIONS = 9_999
-
-
-def finite(value: float | None) -> float | None:
-    """A finite number, or None."""
-    return None if value is None or not np.isfinite(value) else float(value)
 
 
 def _reason(value: object) -> str:
@@ -112,13 +108,8 @@ def _at_layers(rows: pl.DataFrame, chosen: list[int]) -> Row:
             for f, k in enumerate(chosen)
         ]
         by_unit = mean_of_finite(np.stack(folds))
-    value = _median(by_unit)
+    value = finite(median_of_finite(by_unit))
     return {"value": value, "by_unit": by_unit, **undefined, "reason": _reason(value)}
-
-
-def _median(values: FloatArray) -> float | None:
-    kept = values[np.isfinite(values)]
-    return float(np.median(kept)) if kept.size else None
 
 
 # --- scores ---------------------------------------------------------------------------------------
@@ -151,14 +142,20 @@ def scores(pairs: pl.DataFrame, models: pl.DataFrame) -> pl.DataFrame:
     made: list[Row] = []
     for place, own in places(pairs):
         brains = own.filter(pl.col("kind").is_in([BRAIN, POOLED]))
-        rows = brains.select("target", "value", "by_unit", "n_undefined", "n_values")
+        rows = brains.select(
+            "target", "value", "by_unit", "n_undefined", "n_values", "reliability_target"
+        )
         if brains.height and brains["kind"][0] == BRAIN and is_symmetric(place["measure"]):
             other = brains.select(
                 pl.col("source").alias("target"), "value", "by_unit",
                 n_undefined=pl.lit(0, pl.Int64), n_values=pl.lit(0, pl.Int64),
+                reliability_target="reliability_source",
             )  # fmt: skip
             rows = pl.concat([rows, other])
-        ceiling = brains["reliability_target"].sqrt().mean()
+        of_targets = rows.group_by("target", maintain_order=True).agg(
+            pl.col("reliability_target").mean()
+        )
+        ceiling = of_targets["reliability_target"].clip(lower_bound=0.0).sqrt().mean()
         common = {"noise_ceiling": ceiling, "corrected": bool(brains["corrected"].all())}
         kind = brains["kind"][0] if brains.height else BRAIN
         made.append({**place, "kind": kind, "source": "brains", **common, **_score(rows)})
@@ -179,7 +176,7 @@ def _score(rows: pl.DataFrame) -> Row:
     ]  # fmt: skip
     values = np.concatenate(units) if units else np.empty(0)
     kept = values[np.isfinite(values)]
-    median = float(np.median(kept)) if kept.size else None
+    median = finite(median_of_finite(values))
     per_target = rows.group_by("target", maintain_order=True).agg(pl.col("value").mean())["value"]
     return {
         "score": median,
@@ -203,7 +200,7 @@ def growth_fits(growth: pl.DataFrame) -> pl.DataFrame:
             rows = rows.sort("size")
             values = np.stack([_values(cell) for cell in rows["by_target"]])
             found = extrapolate(rows["size"].to_numpy(), values)
-            verdict = {True: SATURATED, False: GROWING, None: UNCLEAR}[found.saturated]
+            verdict = {True: LEVELLED_OFF, False: GROWING, None: UNCLEAR}[found.levelled_off]
             last = rows["value"][-1]
             made.append(
                 {
@@ -282,8 +279,6 @@ def tested_kind(models: pl.DataFrame) -> str:
 def agreement_p_value(matrix: FloatArray) -> float:
     """P-value that the mean over pairs is above 0: Student's t with the variance of leaving one organism out."""
     n = len(matrix)
-    if n < 3:
-        return 1.0
     pairs = ~np.eye(n, dtype=bool) & np.isfinite(matrix)
     mean = matrix[pairs].mean() if pairs.any() else np.nan
     without = []
@@ -374,16 +369,16 @@ def _verdict(row: Row, pairs: pl.DataFrame, tested: pl.DataFrame, options: Turin
     made |= {"position": "", "test": "none", "n_subjects": len(subjects), "n_left_out": 0}
     made |= {"converges_in_paper": False, "label": UNKNOWN}
     if row["score"] is None or row["between"] is None:
-        detail = next((d for d in [*tested["reason"], *pairs["detail"]] if d not in ("", "ok")), "")
-        return {**made, "reason": f"Not computed: {detail or 'the agreement is undefined'}."}
+        undefined = pairs.filter(pl.col("value").is_null(), pl.col("detail") != "")
+        own = undefined.filter(source=row["model"])
+        detail = next(iter([*own["detail"], *undefined["detail"]]), "the agreement is undefined")
+        return {**made, "reason": f"Not computed: {detail}."}
+    if len(subjects) < MIN_ORGANISMS:
+        return {**made, "label": CANNOT_REJECT, "reason": sentence({**row, **made}, CANNOT_REJECT)}
     test, agreement = test_of(pairs, model, options)
     made |= {"agreement_p": finite(agreement), "agrees": bool(agreement <= options.alpha)}
     if test is None:
-        return {
-            **made,
-            "label": NO_AGREEMENT,
-            "reason": sentence({**row, **made}, NO_AGREEMENT),
-        }
+        return {**made, "label": NO_AGREEMENT, "reason": sentence({**row, **made}, NO_AGREEMENT)}
     names = {"gap_low": "low", "gap_high": "high"}
     made |= {n: finite(getattr(test, names.get(n, n))) for n in NUMBERS if n != "agreement_p"}
     made |= {"test": test.test, "n_subjects": test.n, "n_left_out": test.n_left_out}
@@ -397,9 +392,7 @@ def _verdict(row: Row, pairs: pl.DataFrame, tested: pl.DataFrame, options: Turin
     }
     if could:
         made["position"] = "within" if not rejected else "above" if test.gap > 0 else "below"
-    values = pairs.filter(pl.col("kind").is_in([BRAIN, POOLED]))["value"].median()
-    lower = np.nanmedian(model) < values if values is not None else True
-    made["converges_in_paper"] = bool(test.rank_sum_p > options.alpha and not lower)
+    made["converges_in_paper"] = bool(test.rank_sum_p > options.alpha)
     label = _label(made)
     return {**made, "label": label, "reason": sentence({**row, **made}, label)}  # fmt: skip
 
@@ -439,9 +432,9 @@ def sentence(row: Mapping[str, Any], label: str) -> str:
             f"No evidence that brains agree with each other by {measure} ({fixed(row['between'])}, "
             f"p = {number(row['agreement_p'])}): {model} has nothing to be compared with."
         )
-    share = f"gap {fixed(row['gap'], sign=True)} ({interval(row)})"
+    share = f"mean gap {fixed(row['gap'], sign=True)} ({interval(row)})"
     if row["fraction_of_between"] is not None:
-        share = f"{percent(row['fraction_of_between'])} of brain–brain agreement; {share}"
+        share = f"its score is {percent(row['fraction_of_between'])} of that of brains; {share}"
     p, bound = f"p = {number(row['p_value'], 2)}", f"±{fixed(row['bound'])}"
     if label == CONVERGES:
         said = f"{model} cannot be told from a brain by {measure} on these data"
@@ -452,10 +445,10 @@ def sentence(row: Mapping[str, Any], label: str) -> str:
             f"{share}, {p}; a gap of that size would be noticed with a probability of {number(row['power'], 2)}."
         )
     if label == CANNOT_REJECT:
-        return (
-            f"With {row['n_subjects']} subjects no test by {measure} could tell {model} from a brain "
-            f"(smallest p = {number(row['smallest_p'], 2)}): {share}."
-        )
+        said = f"With {row['n_subjects']} subjects no test by {measure} could tell {model} from a brain"
+        if row["gap"] is None:
+            return f"{said}; at least {MIN_ORGANISMS} are needed."
+        return f"{said} (smallest p = {number(row['smallest_p'], 2)}): {share}."
     how = (
         "closer to brains than they are to each other"
         if label == ABOVE

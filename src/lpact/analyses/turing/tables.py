@@ -115,7 +115,8 @@ SCORES = _WORDS.table("""
     sem            float?  Standard error of the mean over the same units or targets.
     n              int     Units or targets.
     mean_of_pairs  float?  Mean over targets and sources of the median over units.
-    noise_ceiling  float?  Square root of the reliability of the targets: the largest uncorrected score to expect.
+    noise_ceiling  float?  Mean over subjects of the square root of their reliability (0 where it is negative): the \
+                           largest uncorrected score to expect.
     corrected
     n_undefined
     n_values
@@ -148,7 +149,7 @@ GROWTH_FITS = _WORDS.table("""
     low            float?  Lower end of the 95 % interval of it, over targets.
     high           float?  Upper end.
     reaches_one_at float?  Size at which the straight line reaches 1; null where it does not rise.
-    verdict        str     `saturated`, `growing` or `unclear`.
+    verdict        str     `levelled_off`, `growing` or `unclear`.
     reason
 """)
 
@@ -199,7 +200,7 @@ CLAIMS = _WORDS.table("""
     rank_sum_false_alarms  float?  How often it rejects one more brain, for so many subjects and this share.
     ks_p           float?  Kolmogorov–Smirnov test of the same, as in the paper.
     ks_false_alarms  float?  How often it rejects one more brain.
-    converges_in_paper  bool  Whether the rank-sum test does not reject, and the median of the model is not lower.
+    converges_in_paper  bool  Whether the rank-sum test does not reject.
     layers optimistic corrected n_undefined n_values
     agrees         bool    Gate A: brains agree with each other.
     could_reject   bool    Gate T: a test could tell a model from a brain.

@@ -12,7 +12,7 @@ import polars as pl
 from lpact.analyses.base import Material
 from lpact.analyses.turing import tables
 from lpact.analyses.turing.config import options_of
-from lpact.analyses.turing.explain import of_models
+from lpact.analyses.turing.explain import in_order, of_models
 from lpact.analyses.turing.figures import common
 from lpact.analyses.turing.figures.common import VERDICTS
 from lpact.analyses.turing.summaries import PLACE
@@ -43,7 +43,9 @@ def brains_and_models(material: Material) -> Drawing | str:
     if found.claims["score"].is_null().all() and found.claims["between"].is_null().all():
         return common.nothing(material)
     pairs = material.table(tables.PAIRS.name).select(*PLACE, "kind", "source", "target", "value")
-    values, scores = found.rows(pairs), found.rows(material.table(tables.SCORES.name))
+    ceiling = pl.when("corrected").then(1.0).otherwise("noise_ceiling")
+    scores = found.rows(material.table(tables.SCORES.name).with_columns(ceiling=ceiling))
+    values = found.rows(pairs)
     dots = found.rows(common.tested_of_places(material.table(tables.MODEL_PAIRS.name)))
     made = []
     for name, claims in found.places:
@@ -61,12 +63,12 @@ def brains_and_models(material: Material) -> Drawing | str:
                 for rows in own
                 for sign in (-1, 1)
             ),
-            *(rows["noise_ceiling"] for rows in own),
+            *(rows["ceiling"] for rows in own),
             *subjects,
         )
         pairs_here = common.brain_pairs(values[at])
         made.append(_place(name, claims, pairs_here, scores[at], dots[at], reach))
-    said = of_models(common.in_order(material))
+    said = of_models(in_order(material))
     lines = [line for own in said[:MOST_SENTENCES] for line in textwrap.wrap(own, 150)]
     lines += [f"… and {counted(len(said) - MOST_SENTENCES, 'model')} more."] * (
         len(said) > MOST_SENTENCES
@@ -76,9 +78,7 @@ def brains_and_models(material: Material) -> Drawing | str:
     words = panels.overlay(
         panels.text(rows, "text", at_x, at_y), width=800, height=16 * len(lines) + 2
     )
-    corrected = bool(found.claims["corrected"].any())
-    has_ceiling = any(rows["noise_ceiling"].is_not_null().any() for rows in scores.values())
-    ceiling = "noise ceiling" + (" (of scores before correction)" if corrected else "")
+    has_ceiling = any(rows["ceiling"].is_not_null().any() for rows in scores.values())
     pooled = options_of(material.config).source == "pooled"
     one = "brain against the others" if pooled else "pair of brains"
     key = panels.key(
@@ -86,7 +86,7 @@ def brains_and_models(material: Material) -> Drawing | str:
         ("95 % of them", Look(BOX, "ramp1", "ramp1", 180)),
         ("score of brains", Look(LINE, None, "brain", 120)),
         ("one subject with the model", SUBJECT),
-        *([(ceiling, Look(BROKEN, None, "muted", 120))] if has_ceiling else []),
+        *([("noise ceiling", Look(BROKEN, None, "muted", 120))] if has_ceiling else []),
     )
     caption = {
         "Bars are scores with their standard error: the mean over sources for every unit of every brain, then the "
@@ -94,9 +94,8 @@ def brains_and_models(material: Material) -> Drawing | str:
         "its verdict.": True,
         "Dots are subjects: the median over the units of one brain.": True,
         found.note: True,
-        "The noise ceiling is the square root of the reliability of responses, and the largest score to expect before "
-        "correction for noise; corrected scores can be above it, and reach 1.": corrected
-        and has_ceiling,
+        "The noise ceiling is what a perfect model would score: 1 where scores are corrected for noise, else the "
+        "square root of the reliability of responses.": has_ceiling,
         "The test compares means of pairs, not these scores: its gaps and intervals are in the figure of gaps.": True,
         f"Where there are more than {MOST_PAIRS} pairs, evenly spaced ones of their order are drawn.": any(
             common.brain_pairs(own).height > MOST_PAIRS for own in values.values()
@@ -139,8 +138,8 @@ def _place(
     )
     line = with_marks(brains, f"{where}, brains: score {{score}}, s.e.m. {{sem}}", "score")
     ceiling = with_marks(
-        brains.drop_nulls("noise_ceiling"), f"{where}: noise ceiling {{noise_ceiling}}", "noise_ceiling"
-    )  # fmt: skip
+        brains.drop_nulls("ceiling"), f"{where}: noise ceiling {{ceiling}}", "ceiling"
+    )
     drawn = pairs.sort("value")
     if drawn.height > MOST_PAIRS:
         kept = np.linspace(0, drawn.height - 1, MOST_PAIRS).round().astype(int)
@@ -167,7 +166,7 @@ def _place(
         panels.points(dots, {**x, "field": "value"}, y, SUBJECT),
         panels.layer(line.drop_nulls("score"), "rule", {"color": "brain", "strokeWidth": 2}, x=x),
         panels.layer(ceiling, "rule", {"color": "muted", "strokeWidth": 1.2, "strokeDash": [4, 3]},
-                     x={**x, "field": "noise_ceiling"}),
+                     x={**x, "field": "ceiling"}),
         panels.points(strip, {**x, "field": "value"}, {**y, "field": "lane"}, Look(TICK, None, "brain", 60, 0.6)),
         panels.points(rows.drop("mark"), {"value": WIDTH + 12}, y, VERDICTS, "label"),
         panels.text(rows.drop("mark"), "said", {"value": WIDTH + 22}, y, size=10),

@@ -19,9 +19,9 @@ from lpact.analyses.turing.config import (
     INCONCLUSIVE,
     NO_AGREEMENT,
     UNKNOWN,
-    models_of,
     options_of,
 )
+from lpact.analyses.turing.explain import in_order
 from lpact.analyses.turing.jobs import BRAIN, MODEL, POOLED, TRIALS
 from lpact.analyses.turing.summaries import PLACE, tested_kind
 from lpact.report.panels import CROSS, DASH, Look
@@ -74,28 +74,21 @@ def shown(material: Material, most: int = MOST_PLACES) -> Shown:
         series = ["dataset", "region", "measure"]
         scores = material.table(tables.SCORES.name).filter(pl.col("kind").is_in(OF_BRAINS))
         how = {"descending": True, "nulls_last": True, "maintain_order": True}
-        best = claims.join(scores, on=PLACE, how="left").sort("noise_ceiling", "between", **how)
-        best = best.unique(series, keep="first", maintain_order=True).select(PLACE)
+        ranked = claims.join(scores, on=PLACE, how="left").sort("noise_ceiling", "between", **how)
+        best = ranked.unique(series, keep="first", maintain_order=True).select(PLACE)
         main = claims.join(best, on=PLACE, how="semi", maintain_order="left")
-        rest = claims.join(best, on=PLACE, how="anti", maintain_order="left")
+        rest = ranked.join(best, on=PLACE, how="anti", maintain_order="left")
         rank = {name: i for i, name in enumerate(options_of(material.config).measures)}
         at = pl.col("measure").replace_strict(rank, default=len(rank), return_dtype=pl.Int64)
         main = main.sort(at, maintain_order=True)
-        kept = pl.concat([main, rest]).select(PLACE).unique(maintain_order=True).head(most)
+        kept = pl.concat([main.select(PLACE), rest.select(PLACE)])
+        kept = kept.unique(maintain_order=True).head(most)
         claims = claims.join(kept, on=PLACE, how="semi", maintain_order="left")
         note += (
-            f" {counted(most, 'place')} of {every} are drawn, those of the first measures first, at the time "
-            "with the most reliable responses; the tables have all."
+            f" {counted(most, 'place')} of {every} are drawn: of every measure the time with the most reliable "
+            "responses first; the tables have all."
         )
     return Shown(claims, names, note.strip())
-
-
-def in_order(material: Material) -> pl.DataFrame:
-    """All claims, by dataset, region, time and measure, with models in the order of the study."""
-    claims = material.table(tables.CLAIMS.name)
-    rank = {name: i for i, name in enumerate(models_of(material.config))}
-    at = pl.col("model").replace_strict(rank, default=len(rank), return_dtype=pl.Int64)
-    return claims.sort("dataset", "region", "lag_ms", "measure", at, "model")
 
 
 def some_models(claims: pl.DataFrame) -> tuple[pl.DataFrame, str]:

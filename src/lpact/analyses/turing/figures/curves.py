@@ -11,13 +11,14 @@ import polars as pl
 from lpact.analyses.base import Material
 from lpact.analyses.turing import tables
 from lpact.analyses.turing.config import options_of
+from lpact.analyses.turing.explain import in_order
 from lpact.analyses.turing.figures import common
 from lpact.analyses.turing.figures.common import VERDICTS
 from lpact.analyses.turing.summaries import GROWING, PLACE
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure, with_marks
 from lpact.report.panels import BOX, LINE, Look
-from lpact.report.values import short
+from lpact.report.values import short, spoken
 from lpact.wording import counted, fixed, listed
 
 SERIES = ["dataset", "region", "measure"]
@@ -37,7 +38,7 @@ WIDTH, HEIGHT, GROWTH_WIDTH = 370, 170, 230
 )
 def time_courses(material: Material) -> Drawing | str:
     """Agreement over lags, of models and of brains."""
-    claims, note = common.some_models(common.in_order(material))
+    claims, note = common.some_models(in_order(material))
     if claims["lag_ms"].n_unique() < 2:
         return (
             f"there is only one time point, {claims['time'][0]}"
@@ -262,6 +263,7 @@ def _growth(
     words = (
         f"{fixed(rate, sign=True)} per doubling" if rate is not None else "too few values for a fit"
     )
+    verdict = spoken(row["verdict"] or "no fit")
     ticks = [sizes[0]] + [b for a, b in pairwise(sizes) if b >= 1.6 * a]
     x = panels.axis("amount", over, (sizes[0], sizes[-1]), ticks=ticks, fmt="d")
     x["scale"] |= {"type": "log", "padding": 8}
@@ -276,7 +278,7 @@ def _growth(
         panels.points(limit, at, {**y, "field": "at_infinity"}, [Look(own, "winner", "winner", 60) for own in shapes]),
         panels.heading("∞" if limit.height else "", GROWTH_WIDTH + 16, y=131, align="center", ink="ink"),
         panels.heading(name, y=-46, fontSize=12, ink="ink", fontWeight="bold"),
-        panels.heading(f"{over}: {row['verdict'] or 'no fit'}", y=-24, fontSize=11, ink="ink", fontWeight="bold"),
+        panels.heading(f"{over}: {verdict}", y=-24, fontSize=11, ink="ink", fontWeight="bold"),
         panels.heading(words, y=-10),
         width=GROWTH_WIDTH,
         height=120,

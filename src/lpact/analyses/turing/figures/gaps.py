@@ -62,7 +62,7 @@ def gaps(material: Material) -> Drawing | str:
         f"Shaded: gaps of at most {percent(options.equivalence_bound)} of the agreement of brains count as equivalent. "
         "p: the model is one more brain; p equivalent: the gap is outside the shaded zone.": True,
         f"Rank-sum and Kolmogorov–Smirnov (KS) tests are those of the paper, at {options.alpha:g}; next to them is how "
-        "often they reject one more brain.": of_paper,
+        "often they reject one more brain at 0.05.": of_paper,
         found.note: True,
     }
     said = [f"{name}: " + ", ".join(
