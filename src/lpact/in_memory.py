@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from lpact.datasets.base import ITEM, WORD_COLUMNS, FeatureKey
 from lpact.datasets.folder.writer import write_folder
-from lpact.datasets.memory import STIMULI, memory_dataset
+from lpact.datasets.memory import STIMULI, memory_dataset, with_lags
 from lpact.datasets.validate import check_stimulus
 from lpact.errors import InputError
 from lpact.features.mechanisms import MECHANISMS
@@ -155,6 +155,7 @@ def turing_test(
     subjects: Any,
     *,
     measure: str | Sequence[str] = ("linear", "rsa"),
+    lags_ms: Sequence[float] | None = None,
     words: Any = None,
     sampling_rate_hz: float | None = None,
     name: str = "in-memory",
@@ -177,6 +178,8 @@ def turing_test(
         is missing. Units need not correspond. Behaviour is one unit, or one per alternative.
     measure
         Names of measures of alignment: ``"linear"``, ``"rsa"``, ``"cka_debiased"``, ``"error_consistency"`` …
+    lags_ms
+        Time points of epochs: the responses are then arrays [n_stimuli, n_repetitions, n_units, n_lags].
     turing
         Options of the analysis, such as ``{"n_halves": 20, "equivalence_bound": 0.05}``.
     words, sampling_rate_hz, name, seed, grid, preprocess, out, workers, progress
@@ -191,7 +194,7 @@ def turing_test(
     own = {"measures": measures, **_plain(turing or {})}
     sections = {"grid": grid, "preprocess": preprocess, "turing": own}
     study = {"name": name, "seed": seed, "run": {"workers": workers, "progress": progress}}
-    return _run(study, model, subjects, words, sampling_rate_hz, sections, out)
+    return _run(study, model, subjects, words, sampling_rate_hz, sections, out, lags_ms)
 
 
 def _run(
@@ -202,11 +205,14 @@ def _run(
     sampling_rate_hz: float | None,
     given: Mapping[str, Options | None],
     out: str | Path | None,
+    lags_ms: Sequence[float] | None = None,
 ) -> Run:
     """Write the arrays into a temporary folder, and run the study on it; their content alone is in its keys."""
     from lpact.study import load_study
 
     sections = {key: _plain(section) for key, section in given.items() if section is not None}
+    at_lags = [responses] if lags_ms is None else _at_lags(responses, lags_ms)
+    responses = at_lags[0]
     table = _words(words, [*_each(responses), *(value for _, value in _keys(features))])
     subjects = _subjects(responses, sampling_rate_hz, table)
     target = (
@@ -218,6 +224,9 @@ def _run(
     mechanisms, words = _mechanisms(words)
     arrays, per_stimulus = _features(features, subjects[0], words, labelled)
     dataset = memory_dataset(subjects, words, features=arrays, mechanisms=mechanisms)
+    if lags_ms is not None:
+        later = [memory_dataset(_subjects(own, None, table), words) for own in at_lags[1:]]
+        dataset = with_lags([dataset, *later], lags_ms)
     stimulus = dataset.stimulus(STIMULI)
     check_stimulus(stimulus)
     for key, values in arrays.items():
@@ -284,6 +293,23 @@ def _subjects(
             for i in plain:
                 made[i] = replace(made[i], stimulus_ids=names)
     return made
+
+
+def _at_lags(responses: Any, lags_ms: Sequence[float]) -> list[Any]:
+    """The responses at every lag, of arrays whose last axis is the lag."""
+    subjects = responses if isinstance(responses, Mapping) else dict(enumerate(_each(responses)))
+    for who, own in subjects.items():
+        if np.ndim(own) != 4 or np.shape(own)[3] != len(lags_ms) or not lags_ms:
+            raise InputError(
+                "responses at several lags need four axes: stimuli, repetitions, units, lags",
+                where=f"argument 'subjects', subject {who!r}",
+                got=f"shape {np.shape(own)}, and {len(lags_ms)} lags",
+                remedy="reshape the array; values[:, None] adds repetitions",
+            )
+    each = [
+        {who: np.asarray(own)[..., i] for who, own in subjects.items()} for i in range(len(lags_ms))
+    ]
+    return each if isinstance(responses, Mapping) else [list(own.values()) for own in each]
 
 
 def _each(responses: Any) -> list[Any]:

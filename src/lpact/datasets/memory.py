@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -125,6 +126,23 @@ def memory_dataset(
     )
     recordings = [recording for own in responses for recording in _recordings(own)]
     return MemoryDataset(recordings, [stimulus])
+
+
+def with_lags(datasets: Sequence[MemoryDataset], lags_ms: Sequence[float]) -> MemoryDataset:
+    """One dataset of epochs, from datasets of the same subjects and stimuli at one lag each.
+
+    Where a recording is missing at a lag, its responses are NaN.
+    """
+    found = [{own: data.recording(own) for own in data.recording_ids()} for data in datasets]
+    made = []
+    for each in sorted({own for recordings in found for own in recordings}):
+        parts = [recordings.get(each) for recordings in found]
+        first = next(own for own in parts if own is not None)
+        missing = np.full(first.signal.values.shape, np.nan)
+        values = [missing if own is None else np.asarray(own.signal.values) for own in parts]
+        signal = Epochs(np.concatenate(values), tuple(lags_ms), first.signal.physical_unit)
+        made.append(replace(first, signal=signal))
+    return MemoryDataset(made, [datasets[0].stimulus(STIMULI)])
 
 
 def _check_subjects(responses: Sequence[Responses]) -> None:

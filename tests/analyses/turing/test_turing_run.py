@@ -319,6 +319,21 @@ def test_what_is_undefined_has_a_reason_and_is_counted_once() -> None:
         compare(subjects, {})
 
 
+def test_epochs_in_arrays_are_compared_at_every_lag() -> None:
+    """As the responses of one lag alone."""
+    _, subjects, models = arrays()
+    later = arrays(seed=5)[1]
+    epochs = {who: np.stack([own, later[who]], axis=3) for who, own in subjects.items()}
+    options: dict[str, Any] = {"n_halves": 2, "growth": (), "n_folds": 3}
+    run = lpact.turing_test(models, epochs, measure="rsa", lags_ms=(0.0, 80.0), turing=options)
+    for time, own in (("0ms", subjects), ("80ms", later)):
+        alone = compare(own, models, "rsa").table("turing/pairs").filter(kind="brain")
+        found = run.table("turing/pairs").filter(kind="brain", time=time)
+        assert found["value"].to_list() == alone["value"].to_list()
+    with pytest.raises(LPactError, match="need four axes"):
+        lpact.turing_test(models, subjects, lags_ms=(0.0,))
+
+
 def test_behaviour_is_compared_by_error_consistency() -> None:
     rng = np.random.default_rng(2)
     difficulty = rng.standard_normal(300)
