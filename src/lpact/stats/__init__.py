@@ -32,12 +32,6 @@ from lpact.stats.intervals import (
     expanded_tail,
     wilson_interval,
 )
-from lpact.stats.organisms import (
-    OrganismTest,
-    compare_with_organisms,
-    compare_with_pooled,
-    organism_test_rates,
-)
 from lpact.stats.randomization import (
     MAX_EXACT,
     benjamini_hochberg,
@@ -53,11 +47,17 @@ from lpact.stats.randomization import (
     sign_flip_p_value,
     student_tail,
 )
+from lpact.stats.subjects import (
+    SubjectTest,
+    compare_with_pooled,
+    compare_with_subjects,
+    subject_test_rates,
+)
 
 __all__ = [
     "MAX_EXACT",
     "Bootstrap",
-    "OrganismTest",
+    "SubjectTest",
     "ar1_variance_inflation",
     "autocorrelation",
     "benjamini_hochberg",
@@ -65,8 +65,8 @@ __all__ = [
     "block_permutation_p_value",
     "bootstrap_interval",
     "bootstrap_p_value",
-    "compare_with_organisms",
     "compare_with_pooled",
+    "compare_with_subjects",
     "draw_p_value",
     "effective_units",
     "equivalence_p_value",
@@ -75,7 +75,6 @@ __all__ = [
     "intersection_union",
     "median_penalty",
     "one_sample_p_value",
-    "organism_test_rates",
     "pair_counts",
     "partial_conjunction",
     "random_signs",
@@ -83,6 +82,7 @@ __all__ = [
     "segment_lengths",
     "sign_flip_p_value",
     "student_tail",
+    "subject_test_rates",
     "variance_inflation",
     "wilson_interval",
 ]

@@ -93,7 +93,7 @@ class TuringSection(Section):
     """
     test: Literal["auto", "exact", "approximate"] = "auto"
     """`exact`: permutation of who is the model, for symmetric measures; it needs 19 subjects to reject at 0.05.
-    `approximate`: Student's t for one new organism. `auto`: exact where it can reject, else approximate.
+    `approximate`: Student's t for one new subject. `auto`: exact where it can reject, else approximate.
     """
     alpha: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.05
     """Level of all tests."""

@@ -217,7 +217,7 @@ def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> 
         "smallest p-value that the test can give": row["smallest_p"],
         "smallest gap noticed with a probability of 0.8": row["detectable_gap"],
         "subjects": row["n_subjects"],
-        "share of variance between pairs due to subjects": row["organism_share"],
+        "share of variance between pairs due to subjects": row["subject_share"],
         "layers": ", ".join(map(str, dict.fromkeys(row["layers"]))),
         "corrected for noise": row["corrected"],
         "undefined values": f"{row['n_undefined']} of {row['n_values']}",
@@ -373,7 +373,7 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
             (
                 "The gap is the mean agreement of the model with subjects minus that of subjects with each other. "
                 "Its test takes subjects, not pairs, as independent: a permutation of who is the model where it "
-                f"can reject, else Student's t for one new organism, two-sided at {options.alpha:g}.",
+                f"can reject, else Student's t for one new subject, two-sided at {options.alpha:g}.",
                 f"A model converges if it is not rejected and its gap lies within "
                 f"{percent(options.equivalence_bound)} of the agreement of brains, by two one-sided tests.",
             ),

@@ -26,8 +26,8 @@ from lpact.math.columns import mean_of_finite, median_of_finite
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
 from lpact.measures import MEASURES
-from lpact.stats import OrganismTest, compare_with_organisms, compare_with_pooled, student_tail
-from lpact.stats.organisms import MIN_ORGANISMS
+from lpact.stats import SubjectTest, compare_with_pooled, compare_with_subjects, student_tail
+from lpact.stats.subjects import MIN_SUBJECTS
 from lpact.store import frame
 from lpact.wording import fixed, number, percent
 
@@ -277,7 +277,7 @@ def tested_kind(models: pl.DataFrame) -> str:
 
 
 def agreement_p_value(matrix: FloatArray) -> float:
-    """P-value that the mean over pairs is above 0: Student's t with the variance of leaving one organism out."""
+    """P-value that the mean over pairs is above 0: Student's t with the variance of leaving one subject out."""
     n = len(matrix)
     pairs = ~np.eye(n, dtype=bool) & np.isfinite(matrix)
     mean = matrix[pairs].mean() if pairs.any() else np.nan
@@ -291,7 +291,7 @@ def agreement_p_value(matrix: FloatArray) -> float:
 
 def test_of(
     pairs: pl.DataFrame, model: FloatArray, options: TuringSection
-) -> tuple[OrganismTest | None, float]:
+) -> tuple[SubjectTest | None, float]:
     """The test of one model, and the p-value that brains agree; no test if they do not agree on average."""
     pooled = pairs.filter(kind=POOLED)
     if pooled.height:
@@ -313,7 +313,7 @@ def test_of(
     if not bound > 0:
         return None, agreement
     symmetric = is_symmetric(pairs["measure"][0])
-    found = compare_with_organisms(
+    found = compare_with_subjects(
         matrix, model, symmetric=symmetric, bound=bound, alpha=options.alpha, test=options.test
     )
     return found, agreement
@@ -355,7 +355,7 @@ def claims(frames: Tables, options: TuringSection) -> pl.DataFrame:
 
 NUMBERS = (
     "gap", "gap_low", "gap_high", "p_value", "smallest_p", "bound", "equivalence_p", "power", "detectable_gap",
-    "agreement_p", "organism_share", "rank_sum_p", "rank_sum_false_alarms", "ks_p", "ks_false_alarms",
+    "agreement_p", "subject_share", "rank_sum_p", "rank_sum_false_alarms", "ks_p", "ks_false_alarms",
 )  # fmt: skip
 GATES = ("agrees", "could_reject", "not_rejected", "equivalent")
 
@@ -373,7 +373,7 @@ def _verdict(row: Row, pairs: pl.DataFrame, tested: pl.DataFrame, options: Turin
         own = undefined.filter(source=row["model"])
         detail = next(iter([*own["detail"], *undefined["detail"]]), "the agreement is undefined")
         return {**made, "reason": f"Not computed: {detail}."}
-    if len(subjects) < MIN_ORGANISMS:
+    if len(subjects) < MIN_SUBJECTS:
         return {**made, "label": CANNOT_REJECT, "reason": sentence({**row, **made}, CANNOT_REJECT)}
     test, agreement = test_of(pairs, model, options)
     made |= {"agreement_p": finite(agreement), "agrees": bool(agreement <= options.alpha)}
@@ -447,7 +447,7 @@ def sentence(row: Mapping[str, Any], label: str) -> str:
     if label == CANNOT_REJECT:
         said = f"With {row['n_subjects']} subjects no test by {measure} could tell {model} from a brain"
         if row["gap"] is None:
-            return f"{said}; at least {MIN_ORGANISMS} are needed."
+            return f"{said}; at least {MIN_SUBJECTS} are needed."
         return f"{said} (smallest p = {number(row['smallest_p'], 2)}): {share}."
     how = (
         "closer to brains than they are to each other"

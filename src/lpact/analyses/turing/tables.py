@@ -195,7 +195,7 @@ CLAIMS = _WORDS.table("""
     agreement_p    float?  P-value that brains agree with each other.
     n_subjects     int     Subjects that were compared.
     n_left_out     int     Subjects left out because a value of theirs is undefined.
-    organism_share float?  Share of variance between pairs that is due to subjects.
+    subject_share float?  Share of variance between pairs that is due to subjects.
     rank_sum_p     float?  Rank-sum test of model–brain against brain–brain values, as in the paper.
     rank_sum_false_alarms  float?  How often it rejects one more brain, for so many subjects and this share.
     ks_p           float?  Kolmogorov–Smirnov test of the same, as in the paper.

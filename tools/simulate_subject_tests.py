@@ -1,6 +1,6 @@
-"""Make the size and power table of the tests of organisms: ``python tools/simulate_organism_tests.py`` (2 minutes).
+"""Make the size and power table of the tests of subjects: ``python tools/simulate_subject_tests.py`` (2 minutes).
 
-Writes ``src/lpact/stats/organism_tests.csv`` and the tables of ``docs/explanation/turing-test-statistics.md``; with
+Writes ``src/lpact/stats/subject_tests.csv`` and the tables of ``docs/explanation/turing-test-statistics.md``; with
 ``--page``, the page alone. The same seeds, and so the same numbers, in every cell and every time.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from scipy import special, stats
 
-from lpact.stats.organisms import RATES, exact_p_values, layout
+from lpact.stats.subjects import RATES, exact_p_values, layout
 
 PAGE = Path(__file__).parents[1] / "docs/explanation/turing-test-statistics.md"
 N_SIMULATIONS = 10_000
@@ -109,16 +109,16 @@ def cell(
                 counts[test, gap] = counts.get((test, gap), 0) + int(hits.sum())
     for (test, gap), count in counts.items():
         yield {
-            "test": test, "symmetric": symmetric, "effects": effects, "n_organisms": n, "sd_organism": sd,
+            "test": test, "symmetric": symmetric, "effects": effects, "n_subjects": n, "sd_subject": sd,
             "gap": gap, "rate": round(count / n_simulations, 4), "n_simulations": n_simulations,
         }  # fmt: skip
 
 
 def tables(rates: pl.DataFrame) -> dict[str, str]:
     """Tables of the page, by name."""
-    keys = ["test", "symmetric", "effects", "n_organisms", "gap"]
+    keys = ["test", "symmetric", "effects", "n_subjects", "gap"]
     found = {
-        key: part.sort("sd_organism")["rate"].to_list()
+        key: part.sort("sd_subject")["rate"].to_list()
         for key, part in rates.partition_by(keys, as_dict=True).items()
     }
 

@@ -13,15 +13,15 @@ from scipy import stats
 
 from lpact.errors import InputError
 from lpact.stats import (
-    OrganismTest,
-    compare_with_organisms,
+    SubjectTest,
     compare_with_pooled,
-    organism_test_rates,
+    compare_with_subjects,
+    subject_test_rates,
     wilson_interval,
 )
-from lpact.stats.organisms import false_alarms, layout
+from lpact.stats.subjects import false_alarms, layout
 
-TOOL = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "simulate_organism_tests.py"))
+TOOL = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "simulate_subject_tests.py"))
 RNG = np.random.default_rng
 
 
@@ -52,12 +52,12 @@ def test_exact_equals_a_loop_over_who_is_the_model():
     for k in range(21):
         others = [i for i in range(21) if i != k]
         gaps.append(gap_by_hand(full[np.ix_(others, others)], full[k, others]))
-    found = compare_with_organisms(d, m, symmetric=True, bound=0.1)
+    found = compare_with_subjects(d, m, symmetric=True, bound=0.1)
     assert found.test == "exact"
     assert found.gap == pytest.approx(gaps[-1])
     assert found.p_value == pytest.approx(np.mean(np.abs(gaps) >= abs(gaps[-1]) - 1e-12))
     assert found.smallest_p == pytest.approx(1 / 21)
-    far = compare_with_organisms(d, m + 100, symmetric=True, bound=0.1)
+    far = compare_with_subjects(d, m + 100, symmetric=True, bound=0.1)
     assert far.p_value == pytest.approx(far.smallest_p)
 
 
@@ -81,14 +81,14 @@ def test_approximate_is_students_t_of_one_new_source(symmetric):
             values += [m[j], m[j]]
     effects = np.linalg.lstsq(np.array(rows), np.array(values), rcond=None)[0][:n]
     spread = np.std(effects, ddof=1) * np.sqrt(1 + 1 / n)
-    found = compare_with_organisms(d, m, symmetric=symmetric, bound=0.1, test="approximate")
+    found = compare_with_subjects(d, m, symmetric=symmetric, bound=0.1, test="approximate")
     p = 2 * stats.t.sf(abs(gap_by_hand(d, m)) / spread, n - 1)
     assert found.test == "approximate"
     assert found.p_value == pytest.approx(p, rel=1e-9)
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
-def test_interval_and_equivalence_by_leaving_one_organism_out(symmetric):
+def test_interval_and_equivalence_by_leaving_one_subject_out(symmetric):
     n, bound, alpha = 9, 0.9, 0.1
     d, m = study(n, symmetric=symmetric)
     without = []
@@ -96,7 +96,7 @@ def test_interval_and_equivalence_by_leaving_one_organism_out(symmetric):
         others = [i for i in range(n) if i != k]
         without.append(gap_by_hand(d[np.ix_(others, others)], m[others]))
     error = np.sqrt((n - 1) / n * np.sum((np.array(without) - np.mean(without)) ** 2))
-    found = compare_with_organisms(d, m, symmetric=symmetric, bound=bound, alpha=alpha)
+    found = compare_with_subjects(d, m, symmetric=symmetric, bound=bound, alpha=alpha)
     gap = gap_by_hand(d, m)
     assert (found.low, found.high) == pytest.approx(stats.t.interval(0.9, n - 1, gap, error))
     sides = stats.t.sf([(gap + bound) / error, (bound - gap) / error], n - 1)
@@ -126,7 +126,7 @@ def test_pairs_as_in_the_paper(symmetric):
     d, m = study(6, symmetric=symmetric)
     chosen = itertools.combinations if symmetric else itertools.permutations
     pairs = [d[i, j] for i, j in chosen(range(6), 2)]
-    found = compare_with_organisms(d, m, symmetric=symmetric, bound=0.1)
+    found = compare_with_subjects(d, m, symmetric=symmetric, bound=0.1)
     assert found.rank_sum_p == pytest.approx(stats.mannwhitneyu(m, pairs).pvalue)
     assert found.ks_p == pytest.approx(stats.ks_2samp(m, pairs).pvalue)
 
@@ -136,8 +136,8 @@ def test_pairs_as_in_the_paper(symmetric):
 def test_order_offset_and_scale_do_not_matter(n, symmetric):
     d, m = study(n, symmetric=symmetric, shift=0.5)
     order = RNG(1).permutation(n)
-    first = compare_with_organisms(d, m, symmetric=symmetric, bound=0.4)
-    other = compare_with_organisms(
+    first = compare_with_subjects(d, m, symmetric=symmetric, bound=0.4)
+    other = compare_with_subjects(
         7 - 10 * d[np.ix_(order, order)], 7 - 10 * m[order], symmetric=symmetric, bound=4.0
     )
     scaled = {"gap": -10, "low": -10, "high": -10, "bound": 10, "detectable_gap": 10}
@@ -151,46 +151,46 @@ def test_order_offset_and_scale_do_not_matter(n, symmetric):
 def test_targets_do_not_matter_for_the_test_of_asymmetric_measures():
     d, m = study(6, symmetric=False)
     easy = RNG(2).normal(size=6) * 5
-    first = compare_with_organisms(d, m, symmetric=False, bound=0.1)
-    other = compare_with_organisms(d + easy, m + easy, symmetric=False, bound=0.1)
+    first = compare_with_subjects(d, m, symmetric=False, bound=0.1)
+    other = compare_with_subjects(d + easy, m + easy, symmetric=False, bound=0.1)
     assert other.gap == pytest.approx(first.gap)
     assert other.p_value == pytest.approx(first.p_value)
 
 
-def test_organisms_with_undefined_values_are_left_out_and_counted():
+def test_subjects_with_undefined_values_are_left_out_and_counted():
     d, m = study(9, symmetric=False)
     broken, model = d.copy(), m.copy()
-    broken[2, [0, 1]] = np.nan  # organism 2 lacks two pairs
+    broken[2, [0, 1]] = np.nan  # subject 2 lacks two pairs
     broken[6, 2] = np.inf
     model[4] = np.nan
     kept = [0, 1, 3, 5, 6, 7, 8]
-    found = compare_with_organisms(broken, model, symmetric=False, bound=0.1)
-    clean = compare_with_organisms(d[np.ix_(kept, kept)], m[kept], symmetric=False, bound=0.1)
+    found = compare_with_subjects(broken, model, symmetric=False, bound=0.1)
+    clean = compare_with_subjects(d[np.ix_(kept, kept)], m[kept], symmetric=False, bound=0.1)
     assert (found.n, found.n_left_out) == (7, 2)
     assert {**vars(found), "n_left_out": 0} == vars(clean)
     broken[7, 8] = np.nan  # both lack one: the last of equals
     kept = [0, 1, 3, 5, 6, 7]
-    found = compare_with_organisms(broken, model, symmetric=False, bound=0.1)
+    found = compare_with_subjects(broken, model, symmetric=False, bound=0.1)
     assert found.gap == pytest.approx(gap_by_hand(d[np.ix_(kept, kept)], m[kept]))
     assert (found.n, found.n_left_out) == (6, 3)
-    nothing = compare_with_organisms(np.full((4, 4), np.nan), m[:4], symmetric=True, bound=0.1)
+    nothing = compare_with_subjects(np.full((4, 4), np.nan), m[:4], symmetric=True, bound=0.1)
     assert (nothing.test, nothing.n, nothing.n_left_out) == ("none", 1, 3)
     assert np.isnan(nothing.gap)
 
 
-def none_of(found: OrganismTest) -> bool:
+def none_of(found: SubjectTest) -> bool:
     return (
         found.test == "none"
         and found.p_value == found.smallest_p == found.equivalence_p == 1.0
         and found.power == 0.0
-        and np.isnan([found.low, found.high, found.organism_share]).all()
+        and np.isnan([found.low, found.high, found.subject_share]).all()
     )
 
 
 def test_which_test():
     def chosen(n, symmetric, **options):
         d, m = study(n, symmetric=symmetric)
-        return compare_with_organisms(d, m, symmetric=symmetric, bound=0.5, **options)
+        return compare_with_subjects(d, m, symmetric=symmetric, bound=0.5, **options)
 
     assert none_of(chosen(2, True))
     assert none_of(chosen(2, False))
@@ -208,21 +208,21 @@ def test_which_test():
 @pytest.mark.parametrize(("n", "smallest"), [(6, 1 / 7), (20, 1 / 21)])
 def test_values_that_do_not_vary(symmetric, n, smallest):
     d = np.full((n, n), 0.1) * 3  # with rounding
-    same = compare_with_organisms(d, np.full(n, 0.3), symmetric=symmetric, bound=0.05)
+    same = compare_with_subjects(d, np.full(n, 0.3), symmetric=symmetric, bound=0.05)
     assert (same.p_value, same.smallest_p) == (1.0, smallest)
     assert same.equivalence_p == smallest
     assert (same.low, same.high) == (same.gap, same.gap) == (0.0, 0.0)
-    other = compare_with_organisms(d, np.full(n, 0.4), symmetric=symmetric, bound=0.05)
+    other = compare_with_subjects(d, np.full(n, 0.4), symmetric=symmetric, bound=0.05)
     assert (other.p_value, other.equivalence_p) == (smallest, 1.0)
-    assert np.isnan(other.organism_share)
+    assert np.isnan(other.subject_share)
 
 
 @pytest.mark.parametrize(("symmetric", "sd_target"), [(True, 0.0), (False, 1.0)])
-def test_share_of_organisms_is_the_planted_one(symmetric, sd_target):
+def test_share_of_subjects_is_the_planted_one(symmetric, sd_target):
     d, m = study(150, symmetric=symmetric, sd=0.7, sd_target=sd_target)
-    found = compare_with_organisms(d, m, symmetric=symmetric, bound=0.1)
+    found = compare_with_subjects(d, m, symmetric=symmetric, bound=0.1)
     planted = 2 * 0.49 if symmetric else 0.49 + 1.0
-    assert found.organism_share == pytest.approx(planted / (planted + 1), abs=0.06)
+    assert found.subject_share == pytest.approx(planted / (planted + 1), abs=0.06)
 
 
 # --- power ----------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ def test_share_of_organisms_is_the_planted_one(symmetric, sd_target):
 )
 def test_power_is_that_of_the_noncentral_t(n, alpha, level):
     d, m = study(n, symmetric=True)
-    found = compare_with_organisms(d, m, symmetric=True, bound=1.3, alpha=alpha)
+    found = compare_with_subjects(d, m, symmetric=True, bound=1.3, alpha=alpha)
     spread = np.sqrt(layout(d, m, True).null_variance)
     t = stats.t.isf(level / 2, n - 1)
     two = stats.nct.sf(t, n - 1, 1.3 / spread) + stats.nct.cdf(-t, n - 1, 1.3 / spread)
@@ -245,7 +245,7 @@ def test_power_is_that_of_the_noncentral_t(n, alpha, level):
 @pytest.mark.parametrize("bound", [1e-9, 1e9])
 def test_power_is_defined_however_far_the_tails_are(alpha, bound):
     d, m = study(4, symmetric=False)
-    found = compare_with_organisms(d, m, symmetric=False, bound=bound, alpha=alpha)
+    found = compare_with_subjects(d, m, symmetric=False, bound=bound, alpha=alpha)
     assert found.power == pytest.approx(alpha if bound < 1 else 1.0, rel=0.01, abs=1e-4)
     assert (found.detectable_gap == 0) == (alpha == 0.9)
 
@@ -256,8 +256,8 @@ def test_simulated_power_is_that_of_the_true_variance(test, n, sd):
     """The shipped rates against the formula, so that both are checked by each other."""
     level = np.floor(0.05 * (n + 1)) / (n + 1) if test == "exact" else 0.05
     spread = np.sqrt((1 + 1 / n) * (sd**2 + 1 / (n - 1)))
-    rates = organism_test_rates().filter(
-        pl.col("gap") > 0, test=test, symmetric=True, n_organisms=n, sd_organism=sd
+    rates = subject_test_rates().filter(
+        pl.col("gap") > 0, test=test, symmetric=True, n_subjects=n, sd_subject=sd
     )
     assert rates.height == 3
     for gap, rate in rates.select("gap", "rate").rows():
@@ -290,7 +290,7 @@ def test_pooled_sources_are_a_paired_t_test_over_targets():
     ]
     assert found.equivalence_p == pytest.approx(max(sides))
     assert found.rank_sum_p == pytest.approx(stats.mannwhitneyu(model, pool).pvalue)
-    assert np.isnan([found.organism_share, found.rank_sum_false_alarms]).all()
+    assert np.isnan([found.subject_share, found.rank_sum_false_alarms]).all()
     assert none_of(compare_with_pooled(pool[:2], model[:2], bound=0.2))
     assert np.isnan(compare_with_pooled([np.nan], [1.0], bound=0.2).gap)
     flat = compare_with_pooled(pool, pool + 0.1, bound=0.2)
@@ -332,15 +332,15 @@ def test_shipped_rates_are_found_again(n, sd, symmetric, effects):
     counts = dict.fromkeys(("exact", "approximate", "rank_sum", "ks", "interval", "equivalence"), 0)
     for d, m, s in zip(between, model, own, strict=True):
         for test in ("exact", "approximate")[not symmetric :]:
-            found = compare_with_organisms(d, m, symmetric=symmetric, bound=1.0, test=test)
+            found = compare_with_subjects(d, m, symmetric=symmetric, bound=1.0, test=test)
             counts[test] += found.p_value <= 0.05
         counts["rank_sum"] += found.rank_sum_p <= 0.05
         counts["ks"] += found.ks_p <= 0.05
-        fixed = compare_with_organisms(d, m - s + 2.0, symmetric=symmetric, bound=2.0)
+        fixed = compare_with_subjects(d, m - s + 2.0, symmetric=symmetric, bound=2.0)
         counts["interval"] += fixed.low <= 2.0 <= fixed.high
         counts["equivalence"] += fixed.equivalence_p <= 0.05
-    rates = organism_test_rates().filter(
-        n_organisms=n, sd_organism=sd, symmetric=symmetric, effects=effects
+    rates = subject_test_rates().filter(
+        n_subjects=n, sd_subject=sd, symmetric=symmetric, effects=effects
     )
     for test, count in counts.items():
         own_rows = rates.filter(pl.col("gap").is_in([0.0, 2.0]), test=test).sort("gap")
@@ -350,25 +350,25 @@ def test_shipped_rates_are_found_again(n, sd, symmetric, effects):
 
 
 def test_shipped_sizes_are_close_to_their_level():
-    null = organism_test_rates().filter(pl.col("gap") == 0)
+    null = subject_test_rates().filter(pl.col("gap") == 0)
     ours = null.filter(pl.col("test").is_in(["exact", "approximate"]))
     skewed = pl.col("effects") == "skewed"
     assert ours.filter(~skewed)["rate"].max() <= 0.057
     assert ours.filter(skewed)["rate"].max() <= 0.07
     assert ours.filter(test="approximate")["rate"].min() >= 0.025
-    boundary = organism_test_rates().filter(test="equivalence")
+    boundary = subject_test_rates().filter(test="equivalence")
     assert boundary["rate"].max() <= 0.055
-    assert organism_test_rates().filter(test="interval")["rate"].min() >= 0.945
-    assert organism_test_rates()["n_simulations"].min() >= 10_000
-    cells = organism_test_rates().drop("rate", "n_simulations")
+    assert subject_test_rates().filter(test="interval")["rate"].min() >= 0.945
+    assert subject_test_rates()["n_simulations"].min() >= 10_000
+    cells = subject_test_rates().drop("rate", "n_simulations")
     assert cells.is_unique().all()
 
 
 def test_false_alarms_are_read_from_the_table():
-    rows = organism_test_rates().filter(
-        test="rank_sum", effects="normal", gap=0.0, symmetric=True, sd_organism=1.0
+    rows = subject_test_rates().filter(
+        test="rank_sum", effects="normal", gap=0.0, symmetric=True, sd_subject=1.0
     )
-    at = dict(rows.select("n_organisms", "rate").rows())
+    at = dict(rows.select("n_subjects", "rate").rows())
     assert false_alarms("rank_sum", 20, 2 / 3, True) == pytest.approx(at[20])
     assert false_alarms("rank_sum", 500, 0.9, True) == pytest.approx(at[40])
     assert at[10] < false_alarms("rank_sum", 14, 2 / 3, True) < at[20]
@@ -377,8 +377,8 @@ def test_false_alarms_are_read_from_the_table():
 
 def test_the_page_has_the_shipped_numbers():
     text = TOOL["PAGE"].read_text(encoding="utf-8")
-    assert TOOL["page"](text, organism_test_rates()) == text, (
-        "run tools/simulate_organism_tests.py --page"
+    assert TOOL["page"](text, subject_test_rates()) == text, (
+        "run tools/simulate_subject_tests.py --page"
     )
 
 
@@ -401,6 +401,6 @@ def test_the_page_has_the_shipped_numbers():
 def test_what_cannot_be_tested_is_refused(change, said):
     given = {"between": np.zeros((4, 4)), "model": np.zeros(4), "symmetric": True, "bound": 1.0}
     with pytest.raises(InputError, match=said):
-        compare_with_organisms(**(given | change))
+        compare_with_subjects(**(given | change))
     with pytest.raises(InputError, match="one per target"):
         compare_with_pooled(np.zeros((2, 2)), np.zeros(2), bound=1.0)

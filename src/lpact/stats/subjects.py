@@ -1,6 +1,6 @@
-"""Is a model one more brain? Tests of brain–brain against model–brain values that know that pairs share organisms.
+"""Is a model one more brain? Tests of brain–brain against model–brain values that know that pairs share subjects.
 
-Every value belongs to a source i and a target j, and all values of an organism share what is peculiar to it:
+Every value belongs to a source i and a target j, and all values of an subject share what is peculiar to it:
 
     d_ij = μ + s_i + t_j + e_ij        (symmetric measures: s = t, e_ij = e_ji)
 
@@ -11,7 +11,7 @@ variance under the null is, with ρ the correlation of e_ij and e_ji,
     (1 + 1/N) [var(s) + var(e) (N + ρ) / ((N + 1)(N − 1))]
 
 and does not vanish with many pairs, which is why rank-sum and Kolmogorov–Smirnov tests on pairs reject one more brain
-far too often. `organism_test_rates` has how often each test does.
+far too often. `subject_test_rates` has how often each test does.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ if TYPE_CHECKING:
     import polars as pl
 
 TESTS = ("auto", "exact", "approximate")
-MIN_ORGANISMS = 3
+MIN_SUBJECTS = 3
 """Fewer have no test: with two, nothing but the gap itself says how much sources differ."""
 NOTICED = 0.8
 """Power at which a gap counts as detectable."""
 _QUANTILES = 4096
-RATES = Path(__file__).with_name("organism_tests.csv")
-"""Made by ``tools/simulate_organism_tests.py``."""
+RATES = Path(__file__).with_name("subject_tests.csv")
+"""Made by ``tools/simulate_subject_tests.py``."""
 
 
 @dataclass(frozen=True)
-class OrganismTest:
-    """Whether a model is one more brain; see `compare_with_organisms`."""
+class SubjectTest:
+    """Whether a model is one more brain; see `compare_with_subjects`."""
 
     test: str
     """`exact`, `approximate`, `paired` or `none`."""
     n: int
-    """Organisms compared."""
+    """Subjects compared."""
     n_left_out: int
-    """Organisms left out because a value of theirs is undefined."""
+    """Subjects left out because a value of theirs is undefined."""
     gap: float
     """Mean of model–brain values − mean of brain–brain values. NaN without a pair."""
     low: float
@@ -69,12 +69,12 @@ class OrganismTest:
     """P-value that the gap lies within ± bound, by two one-sided tests."""
     power: float
     """Probability that the test rejects one more brain that is shifted by the bound, given the estimated variance. For
-    the exact test that of a t-test at the level that ranks can meet: up to 0.04 too large near 20 organisms.
+    the exact test that of a t-test at the level that ranks can meet: up to 0.04 too large near 20 subjects.
     """
     detectable_gap: float
     """Shift that would be noticed with a probability of 0.8; infinite where none is."""
-    organism_share: float
-    """Share of the variance between pairs that is due to organisms; NaN below four, and where pairs do not vary."""
+    subject_share: float
+    """Share of the variance between pairs that is due to subjects; NaN below four, and where pairs do not vary."""
     rank_sum_p: float
     """Mann–Whitney test of model–brain against brain–brain pairs, as if pairs were independent."""
     rank_sum_false_alarms: float
@@ -85,7 +85,7 @@ class OrganismTest:
     """How often it rejects one more brain at 0.05."""
 
 
-def compare_with_organisms(
+def compare_with_subjects(
     between: npt.ArrayLike,
     model: npt.ArrayLike,
     *,
@@ -93,7 +93,7 @@ def compare_with_organisms(
     bound: float,
     alpha: float = 0.05,
     test: str = "auto",
-) -> OrganismTest:
+) -> SubjectTest:
     """Test whether a model is one more brain, and whether it is as close to brains as they are to each other.
 
     `approximate` is Student's t of one new source against N sources (Crawford & Howell 1998),
@@ -105,11 +105,11 @@ def compare_with_organisms(
     ŝ_i, by least squares from the table without its diagonal; S² is then too large by at most
     var(e) / ((N − 1)(N − 2)), and the test slightly conservative.
 
-    `exact` ranks the model's gap among those of all N + 1 organisms, each taken as the model in turn. It needs no
-    distribution, but a symmetric measure. `auto` is exact where that can reject at alpha, from 19 organisms at 0.05,
+    `exact` ranks the model's gap among those of all N + 1 subjects, each taken as the model in turn. It needs no
+    distribution, but a symmetric measure. `auto` is exact where that can reject at alpha, from 19 subjects at 0.05,
     else approximate.
 
-    Interval and equivalence are about *this* model (s_m is fixed, organisms are a sample): Student's t with N − 1
+    Interval and equivalence are about *this* model (s_m is fixed, subjects are a sample): Student's t with N − 1
     degrees of freedom and the jackknife's standard error, that of the mean of d_mj − ŝ_j − t̂_j over j.
 
     Where sources do not vary at all, t is undefined: p-values are then those of ranks, 1/(N + 1) or 1.
@@ -131,8 +131,8 @@ def compare_with_organisms(
 
     Returns
     -------
-    OrganismTest
-        With `test = "none"` for fewer than three organisms. Organisms whose model value is not finite are left out;
+    SubjectTest
+        With `test = "none"` for fewer than three subjects. Subjects whose model value is not finite are left out;
         then, until all pairs are finite, the one with the most pairs that are not (of equals, the last).
 
     References
@@ -146,7 +146,7 @@ def compare_with_organisms(
     d, m = d[np.ix_(kept, kept)], m[kept]
     n = len(m)
     pairs = d[np.triu_indices(n, 1)] if symmetric else d[~np.eye(n, dtype=bool)]
-    if n < MIN_ORGANISMS:
+    if n < MIN_SUBJECTS:
         gap = float(m.mean() - pairs.mean()) if pairs.size else np.nan
         return _result("none", n, len(kept) - n, gap, bound, alpha, _as_in_paper(m, pairs))
     found = layout(d, m, symmetric)
@@ -163,18 +163,18 @@ def compare_with_organisms(
 
 def compare_with_pooled(
     between: npt.ArrayLike, model: npt.ArrayLike, *, bound: float, alpha: float = 0.05
-) -> OrganismTest:
+) -> SubjectTest:
     """Test whether a model is as close to brains as all other brains together are, by a paired t-test over targets.
 
         t = mean(δ) / (sd(δ) / √N),    δ_j = d_mj − d_pool(j),j,        N − 1 degrees of freedom
 
-    There is one pool, of all other organisms, per target, so that nothing says how much pools differ. The null is
-    therefore *not* that the model is drawn like a pool, but that its mean over all organisms is exactly that of pools:
+    There is one pool, of all other subjects, per target, so that nothing says how much pools differ. The null is
+    therefore *not* that the model is drawn like a pool, but that its mean over all subjects is exactly that of pools:
     with many targets any difference is found, however small. Pools overlap, which the test does not know; targets are
     taken as independent and δ as roughly normal. Interval and equivalence are about the same mean.
 
     ``between`` and ``model`` are [N], one value per target; targets where one is not finite are left out. The share of
-    organisms and the false alarms of the pairs' tests are NaN. `test = "none"` for fewer than three targets.
+    subjects and the false alarms of the pairs' tests are NaN. `test = "none"` for fewer than three targets.
     """
     d, m = (np.asarray(v, dtype=np.float64) for v in (between, model))
     if d.ndim != 1 or d.shape != m.shape:
@@ -190,7 +190,7 @@ def compare_with_pooled(
     n, differences = len(d), m - d
     gap = float(differences.mean()) if n else np.nan
     paper = _as_in_paper(m, d)
-    if n < MIN_ORGANISMS:
+    if n < MIN_SUBJECTS:
         return _result("none", n, len(kept) - n, gap, bound, alpha, paper)
     gap = _unless_rounding(gap, d, m)
     error = _unless_rounding(differences.std(ddof=1) / np.sqrt(n), d, m)
@@ -198,11 +198,11 @@ def compare_with_pooled(
 
 
 @cache
-def organism_test_rates() -> pl.DataFrame:
+def subject_test_rates() -> pl.DataFrame:
     """How often every test rejects one more brain, a shifted one, or covers and bounds a gap; from simulations.
 
-    Columns: `test` (exact, approximate, rank_sum, ks, equivalence, interval), `symmetric`, `n_organisms`, `effects`
-    (normal, skewed, correlated), `sd_organism` and `gap` in standard deviations of e, `rate` at 0.05, and
+    Columns: `test` (exact, approximate, rank_sum, ks, equivalence, interval), `symmetric`, `n_subjects`, `effects`
+    (normal, skewed, correlated), `sd_subject` and `gap` in standard deviations of e, `rate` at 0.05, and
     `n_simulations` that it is a share of. Rows with a gap of 0 are the size of a test. For `equivalence` the gap is the
     bound, and the rate how often equivalence is wrongly claimed; for `interval` the rate is the coverage of 95 %.
     """
@@ -221,12 +221,12 @@ class Layout(NamedTuple):
     null_variance: FloatArray
     """Of the gap of one more brain."""
     variance: FloatArray
-    """Of the gap of this model over samples of organisms."""
+    """Of the gap of this model over samples of subjects."""
     share: FloatArray
 
 
 def layout(between: FloatArray, model: FloatArray, symmetric: bool) -> Layout:
-    """Gap, its variances, and the share of organisms, at least three.
+    """Gap, its variances, and the share of subjects, at least three.
 
     The table splits into (d_ij + d_ji)/2, with effects u = (s + t)/2, and (d_ij − d_ji)/2, with v = (s − t)/2; their
     least-squares estimates have errors of variance P/(N − 2) and Q/N, where P + Q = var(e).
@@ -239,7 +239,7 @@ def layout(between: FloatArray, model: FloatArray, symmetric: bool) -> Layout:
     same, other = (d + swapped) / 2.0, (d - swapped) / 2.0
     u = (same.sum(axis=-1) - (n - 1) * mean[..., None]) / (n - 2)
     v = other.sum(axis=-1) / n
-    # The means over all others, times N/(N − 1): a contrast of N + 1 exchangeable organisms.
+    # The means over all others, times N/(N − 1): a contrast of N + 1 exchangeable subjects.
     sources = (d.sum(axis=-1) + model) / (n - 1) if symmetric else u + v
     null = (1.0 + 1.0 / n) * sources.var(axis=-1, ddof=1)
     variance = (model - 2.0 * u).var(axis=-1, ddof=1) / n
@@ -250,16 +250,16 @@ def layout(between: FloatArray, model: FloatArray, symmetric: bool) -> Layout:
         p = (np.where(off, rest, 0.0) ** 2).sum(axis=(-2, -1)) / (n * (n - 3))
         rest = other - v[..., :, None] + v[..., None, :]
         q = (rest**2).sum(axis=(-2, -1)) / ((n - 1) * (n - 2))
-        organisms = 2.0 * np.maximum(u.var(axis=-1, ddof=1) - p / (n - 2), 0.0)
-        organisms += 2.0 * np.maximum(v.var(axis=-1, ddof=1) - q / n, 0.0)
-        total = organisms + p + q
+        subjects = 2.0 * np.maximum(u.var(axis=-1, ddof=1) - p / (n - 2), 0.0)
+        subjects += 2.0 * np.maximum(v.var(axis=-1, ddof=1) - q / n, 0.0)
+        total = subjects + p + q
         flat = total <= (ROUNDING * np.abs(d).max(axis=(-2, -1))) ** 2
-        share = np.where(flat, np.nan, organisms / np.where(flat, 1.0, total))
+        share = np.where(flat, np.nan, subjects / np.where(flat, 1.0, total))
     return Layout(model.mean(axis=-1) - mean, null, variance, share)
 
 
 def exact_p_values(between: FloatArray, model: FloatArray) -> FloatArray:
-    """Share of the N + 1 organisms whose gap, each as the model, is at least the model's; [..., N, N] and [..., N].
+    """Share of the N + 1 subjects whose gap, each as the model, is at least the model's; [..., N, N] and [..., N].
 
     The gap of k is proportional to its mean over all others − the mean of these.
     """
@@ -278,13 +278,13 @@ def exact_p_values(between: FloatArray, model: FloatArray) -> FloatArray:
 def _result(
     test: str, n: int, n_left_out: int, gap: float, bound: float, alpha: float, paper: dict[str, float],
     null: float = np.nan, error: float = np.nan, rank: float | None = None,
-) -> OrganismTest:  # fmt: skip
+) -> SubjectTest:  # fmt: skip
     """P-values, interval and power, from the gap, its standard deviations and the p-value of ranks."""
     made: dict[str, Any] = {"test": test, "n": n, "n_left_out": n_left_out, "gap": gap} | paper
     made["bound"] = bound
     if test == "none":
         made |= {"p_value": 1.0, "smallest_p": 1.0, "equivalence_p": 1.0, "low": np.nan}
-        return OrganismTest(**made, high=np.nan, power=0.0, detectable_gap=np.inf)
+        return SubjectTest(**made, high=np.nan, power=0.0, detectable_gap=np.inf)
     by_rank = test == "exact" or not null > 0.0
     smallest, room = 1.0 / (n + 1), bound - abs(gap)
     if by_rank:
@@ -298,7 +298,7 @@ def _result(
         equivalence = student_tail(room / error, n - 1)
     half = float(special.stdtrit(n - 1, 1.0 - alpha / 2.0)) * error
     power, detectable = _power(bound, null, alpha_met, n - 1)
-    return OrganismTest(
+    return SubjectTest(
         **made, low=gap - half, high=gap + half, p_value=p, smallest_p=smallest if by_rank else 0.0,
         equivalence_p=equivalence, power=power, detectable_gap=detectable,
     )  # fmt: skip
@@ -343,11 +343,11 @@ def _as_in_paper(
         f"{t}_false_alarms": false_alarms(t, len(model), share, symmetric)
         for t in ("rank_sum", "ks")
     }
-    return {**made, **rates, "organism_share": share}
+    return {**made, **rates, "subject_share": share}
 
 
 def false_alarms(test: str, n: int, share: float, symmetric: bool) -> float:
-    """Shipped size of a test at 0.05: linear in the share and in log N, as at the ends beyond 4 and 40 organisms."""
+    """Shipped size of a test at 0.05: linear in the share and in log N, as at the ends beyond 4 and 40 subjects."""
     if not np.isfinite(share):
         return np.nan
     sizes, rates = _sizes(test, symmetric)
@@ -357,17 +357,17 @@ def false_alarms(test: str, n: int, share: float, symmetric: bool) -> float:
 @cache
 def _sizes(test: str, symmetric: bool) -> tuple[FloatArray, list[FloatArray]]:
     """Logarithms of N of the shipped table, and of each the [2, k] shares and rates."""
-    rows = organism_test_rates().filter(test=test, symmetric=symmetric, effects="normal", gap=0.0)
-    parts = rows.sort("n_organisms", "sd_organism").partition_by("n_organisms", maintain_order=True)
-    variances = [2.0 * part["sd_organism"].to_numpy() ** 2 for part in parts]
-    return np.log([part["n_organisms"][0] for part in parts]), [
+    rows = subject_test_rates().filter(test=test, symmetric=symmetric, effects="normal", gap=0.0)
+    parts = rows.sort("n_subjects", "sd_subject").partition_by("n_subjects", maintain_order=True)
+    variances = [2.0 * part["sd_subject"].to_numpy() ** 2 for part in parts]
+    return np.log([part["n_subjects"][0] for part in parts]), [
         np.stack([v / (1.0 + v), part["rate"].to_numpy()])
         for v, part in zip(variances, parts, strict=True)
     ]
 
 
 def _complete(d: FloatArray, m: FloatArray) -> BoolArray:
-    """Organisms that are left when all values must be defined."""
+    """Subjects that are left when all values must be defined."""
     kept = np.isfinite(m)
     undefined = ~np.isfinite(d)
     np.fill_diagonal(undefined, False)
@@ -405,7 +405,7 @@ def _tables(
         )
     if m.shape != d.shape[:1]:
         raise InputError(
-            "the model's values do not fit the organisms",
+            "the model's values do not fit the subjects",
             where="model",
             got=f"shape {m.shape}",
             expected=f"one value for each of the {len(d)} targets",
@@ -424,7 +424,7 @@ def _check(bound: float, alpha: float, test: str = "auto", symmetric: bool = Tru
         )
     if not 0.0 < alpha < 1.0:
         raise InputError("the level must lie between 0 and 1", where="alpha", got=alpha)
-    require_known(test, TESTS, "test of organisms", where="test")
+    require_known(test, TESTS, "test of subjects", where="test")
     if test == "exact" and not symmetric:
         raise InputError(
             "an exact test needs the model as a target too, which asymmetric measures do not give",
