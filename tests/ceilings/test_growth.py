@@ -52,6 +52,26 @@ def test_the_interval_covers_the_limit():
     assert 88 <= covered <= 100
 
 
+def test_the_planted_limit_of_brains_that_share_some_latent_variables():
+    """Of more and more units, which are random mixtures, the kernel becomes that of the latent variables."""
+    measure, errors, overshoots = measures.DebiasedCKA(), [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        shared = rng.standard_normal((80, 10))
+        latent = [np.hstack([shared, 0.8 * rng.standard_normal((80, 10))]) for _ in range(4)]
+        pairs = [float(measure.score(a, b)) for a in latent for b in latent if a is not b]
+        brains = [(own @ rng.standard_normal((20, 64)))[:, None] for own in latent]
+        found = ceilings.growth(brains, measure, over="units", n_draws=3, estimator="none")
+        both, one = (
+            ceilings.extrapolate(found.sizes, found.values, both_sides=sides).at_infinity
+            for sides in (True, False)
+        )
+        errors.append(both - np.mean(pairs))
+        overshoots.append(np.isnan(one) or one > np.mean(pairs) + 0.1)
+    assert abs(np.mean(errors)) < 0.03
+    assert all(overshoots)  # the curve of one side is for fitted maps
+
+
 def test_what_does_not_grow_has_reached_its_limit():
     values = np.repeat(np.array([0.6, 0.57, 0.56, 0.55])[:, None], 4, axis=1)
     found = ceilings.extrapolate(SIZES, values)

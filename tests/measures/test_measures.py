@@ -29,6 +29,7 @@ VARIANTS = [
     *(RSA(comparator=c) for c in ("cosine", "spearman", "tau_a", "rho_a", "pearson_whitened")),
     RSA(dissimilarity="euclidean", comparator="cosine_whitened"),
     MutualKNN(distance="euclidean", k=5),
+    PLS(n_components=2, scale=True),
 ]
 # With as many components as features, PLS is least squares, which scales of columns do not change.
 DEFAULTS = [PLS(n_components=2) if e.name == "pls" else e.plugin() for e in MEASURES.entries()]
@@ -255,6 +256,17 @@ def test_cross_validation_is_the_mean_over_folds(measure, data):
         left = measure.cross_validate(x, y, split)
         np.testing.assert_allclose(left.value, np.mean(folds[1:], axis=0))
         assert np.isnan(left.by_fold[0]).all()
+
+
+@NUMBERS
+def test_independent_representations_are_zero_at_chance_or_above(measure):
+    """A measure says which; the mean is over 40 draws."""
+    rng, values = np.random.default_rng(3), []
+    for _ in range(40):
+        x, y = rng.standard_normal((2, N, T))
+        values.append(np.mean(scored(measure, x, y).value))
+    z = np.mean(values) / (np.std(values, ddof=1) / np.sqrt(len(values)))
+    assert abs(z) < 4 if measure.zero_at_chance else z > 10
 
 
 @pytest.mark.parametrize("name", ["cka_debiased", "cka_rbf_debiased"])

@@ -65,10 +65,10 @@ class Extrapolation:
         Gain per doubling of the size, from a straight line over its logarithm, and the size at which this line reaches
         1 (NaN where it does not rise).
     at_infinity, low, high
-        v∞ of v(n) = v∞ √(n / (n + k)), k ≥ 0, which is how a correlation grows with the reliability n / (n + k) of a
-        mean of n (or the value with all data, where nothing grows); and its 95 % interval, from leaving out one target
-        at a time (three or more). NaN where all data reach less than half of v∞, which is too far to extrapolate, and
-        where the last step falls by more than 5 %.
+        v∞ of v(n) = v∞ √(n / (n + k)), k ≥ 0, which is how a correlation grows with the reliability n / (n + k) of one
+        side (without the root: of both sides), or the value with all data, where nothing grows; and its 95 % interval,
+        from leaving out one target at a time (three or more). NaN where all data reach less than half of v∞, which is
+        too far to extrapolate, where the last step falls by more than 5 %, and for limits above 1.
     levelled_off
         True where the whole interval is at most 5 % above the value with all data, as a share of v∞; False where all of
         it is more than 5 % above; None where the data do not say, or the last step falls by more than 5 %.
@@ -173,7 +173,9 @@ def _some(n: int, share: float, rng: np.random.Generator) -> IntArray:
     return np.sort(rng.permutation(n)[: max(1, round(n * share))])
 
 
-def extrapolate(sizes: npt.ArrayLike, values: npt.ArrayLike) -> Extrapolation:
+def extrapolate(
+    sizes: npt.ArrayLike, values: npt.ArrayLike, *, both_sides: bool = False
+) -> Extrapolation:
     """Extrapolate consistency beyond the data.
 
     Parameters
@@ -182,20 +184,24 @@ def extrapolate(sizes: npt.ArrayLike, values: npt.ArrayLike) -> Extrapolation:
         [m], increasing, the last that of all data.
     values
         [m, n_targets]; targets with an undefined value are left out.
+    both_sides
+        Whether source and target of a value get better with the size, as for measures that compare representations of
+        more units: the curve is then v∞ n / (n + k). Of a map that predicts single units, only the source does.
     """
     n, v = np.asarray(sizes, dtype=np.float64), np.asarray(values, dtype=np.float64)
     v = v[:, np.isfinite(v).all(axis=0)]
     if len(n) < 3 or not v.shape[1]:
         return Extrapolation(np.nan, np.nan, np.nan, np.nan, np.nan, None)
     slope, start = np.polyfit(np.log2(n), v.mean(axis=1), 1)
-    # The size is 2 to a power that may be too large for a number, in which case one is never reached.
-    power = (1.0 - start) / slope if slope > 0 else np.inf
-    reaches = 2.0**power if power < 1000 else np.nan
-    limit, reached = _limit(n, v.mean(axis=1))
+    # The size is 2 to an exponent that may be too large for a number, in which case one is never reached.
+    exponent = (1.0 - start) / slope if slope > 0 else np.inf
+    reaches = 2.0**exponent if exponent < 1000 else np.nan
+    power = 1.0 if both_sides else 0.5
+    limit, reached = _limit(n, v.mean(axis=1), power)
     low = high = np.nan
     levelled_off = None
     if (targets := v.shape[1]) > 2:
-        each = [_limit(n, np.delete(v, j, axis=1).mean(axis=1)) for j in range(targets)]
+        each = [_limit(n, np.delete(v, j, axis=1).mean(axis=1), power) for j in range(targets)]
         limits, shares = np.array(each).T
         half = float(student.ppf(0.975, targets - 1)) * np.sqrt((targets - 1.0) ** 2 / targets)
         low, high = limit - half * limits.std(ddof=1), limit + half * limits.std(ddof=1)
@@ -206,19 +212,19 @@ def extrapolate(sizes: npt.ArrayLike, values: npt.ArrayLike) -> Extrapolation:
     falls = v[-2].mean() - v[-1].mean() > MISSING_SHARE * abs(v[-1].mean())
     if falls:  # corrected values of few data can be too high
         levelled_off = None
-    if reached < 0.5 or falls:
+    if reached < 0.5 or falls or limit > 1.0:
         limit = low = high = np.nan
     return Extrapolation(float(slope), float(reaches), limit, float(low), float(high), levelled_off)
 
 
-def _limit(n: FloatArray, v: FloatArray) -> tuple[float, float]:
-    """Limit v∞ of the least-squares fit of v∞ √(n / (n + k)), and the share of it that is reached at the last size.
+def _limit(n: FloatArray, v: FloatArray, power: float) -> tuple[float, float]:
+    """Limit v∞ of the least-squares fit of v∞ (n / (n + k))^power, and the share of it reached at the last size.
 
     For a given k, v∞ is a regression coefficient, so that one number is searched for: log k.
     """
 
     def share(log_k: float) -> FloatArray:
-        reached: FloatArray = np.sqrt(n / (n + np.exp(log_k)))
+        reached: FloatArray = (n / (n + np.exp(log_k))) ** power
         return reached
 
     def loss(log_k: float) -> float:

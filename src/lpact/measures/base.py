@@ -99,6 +99,8 @@ class Measure(Plugin, ABC):
     from_readout
         Whether `cross_validate` is the nested ridge readout, which chooses among lags of Y and which an analysis may
         have fitted already.
+    zero_at_chance
+        Whether independent representations have a value of 0 on average.
     behavioural
         Whether it compares answers of observers, whose columns are alike, rather than representations.
     """
@@ -111,6 +113,7 @@ class Measure(Plugin, ABC):
     local: ClassVar[bool] = False
     correctable: ClassVar[bool] = True
     from_readout: ClassVar[bool] = False
+    zero_at_chance: ClassVar[bool] = True
     behavioural: ClassVar[bool] = False
 
     def __init__(self, options: Any = None, **values: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -11,6 +11,7 @@ from lpact.math.columns import varying_columns
 from lpact.math.scores import pearson_columns
 from lpact.math.similarity.correlation import leading_component
 from lpact.math.types import FloatArray
+from lpact.measures.base import Invariance
 from lpact.measures.fitted import Fitted, FittedUnits
 from lpact.registry import PluginOptions
 
@@ -52,6 +53,12 @@ class PLS(FittedUnits):
     invariances = frozenset({"offset", "scale", "permutation", "rotation"})
     Options: ClassVar[type[PluginOptions]] = PLSOptions
     options: PLSOptions
+
+    def __init__(self, options: Any = None, **values: Any) -> None:
+        super().__init__(options, **values)
+        if self.options.scale:
+            more: Invariance = "column_scale"
+            self.invariances = type(self).invariances - {"rotation"} | {more}  # type: ignore[misc]
 
     def _learn(self, x: FloatArray, y: FloatArray) -> str:
         scales = [

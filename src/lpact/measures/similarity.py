@@ -86,6 +86,8 @@ class Pearson(Similarity):
     summary = "absolute correlation with the leading principal component"
     scope = "unit"
     symmetric = False
+    zero_at_chance: ClassVar[bool] = False
+    correctable = False
     invariances = frozenset({"offset", "scale", "column_scale", "permutation"})
     _to_units = staticmethod(pearson_to_units)
     _between_units = staticmethod(pearson_between_units)
@@ -101,6 +103,7 @@ class EventResponse(Similarity):
     summary = "correlation of event-wise response magnitudes"
     scope = "unit"
     symmetric = False
+    correctable = False
     invariances = frozenset({"offset", "scale", "column_scale", "permutation"})
     _to_units = staticmethod(event_response_to_units)
     _between_units = staticmethod(event_response_between_units)
@@ -181,6 +184,11 @@ class RSA(Similarity):
         # These traits depend on options: the class has those of the defaults.
         if self.options.comparator == "tau_a":
             self.correctable = False  # type: ignore[misc]
+        if (
+            self.options.comparator.startswith("cosine")
+            and self.options.dissimilarity != "crossnobis"
+        ):
+            self.zero_at_chance = False  # type: ignore[misc]
         if self.options.dissimilarity != "correlation":
             more: Invariance = "rotation" if self.options.noise == "none" else "column_scale"
             self.invariances = type(self).invariances | {"offset", more}  # type: ignore[misc]
@@ -294,6 +302,7 @@ class MutualKNN(Measure):
     summary = "share of nearest neighbours in common"
     scope = "population"
     symmetric = True
+    zero_at_chance: ClassVar[bool] = False
     local = True
     correctable = False
     invariances = frozenset({"scale", "permutation", "rotation"})
@@ -327,6 +336,7 @@ class CKA(Similarity):
     summary = "linear centred kernel alignment"
     scope = "population"
     symmetric = True
+    zero_at_chance: ClassVar[bool] = False
     invariances = frozenset({"offset", "scale", "permutation", "rotation"})
     debiased: ClassVar[bool] = False
     _to_units = staticmethod(cka_to_units)
@@ -353,6 +363,7 @@ class DebiasedCKA(CKA):
     name = "cka_debiased"
     summary = "debiased linear centred kernel alignment"
     debiased: ClassVar[bool] = True
+    zero_at_chance: ClassVar[bool] = True
     fewest_stimuli = 4
 
 
@@ -379,6 +390,7 @@ class RBFCKA(Similarity):
     summary = "centred kernel alignment with Gaussian kernels"
     scope = "population"
     symmetric = True
+    zero_at_chance: ClassVar[bool] = False
     invariances = frozenset({"offset", "scale", "permutation", "rotation"})
     Options: ClassVar[type[PluginOptions]] = RBFOptions
     options: RBFOptions
@@ -407,4 +419,5 @@ class DebiasedRBFCKA(RBFCKA):
     name = "cka_rbf_debiased"
     summary = "debiased centred kernel alignment with Gaussian kernels"
     debiased: ClassVar[bool] = True
+    zero_at_chance: ClassVar[bool] = True
     fewest_stimuli = 4

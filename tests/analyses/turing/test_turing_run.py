@@ -199,6 +199,50 @@ def test_planted_verdicts() -> None:
     )
 
 
+@pytest.mark.parametrize("measure", ["cka", "cka_rbf", "mutual_knn", "rsa"])
+def test_brains_that_share_nothing_do_not_agree(measure: str) -> None:
+    """Although these measures are far above 0 by chance."""
+    rng = np.random.default_rng(0)
+    brains = {f"s{i}": rng.standard_normal((60, 3, 20)) for i in range(6)}
+    models = {"noise": rng.standard_normal((60, 20))}
+    options = {"options": {"rsa": {"comparator": "cosine", "dissimilarity": "euclidean"}}}
+    run = compare(brains, models, measure, **(options if measure == "rsa" else {}))
+    assert run.claims()["label"].to_list() == ["no_agreement"]
+    assert run.table("turing/pairs")["chance"].min() > 0.05
+    signal = rng.standard_normal((60, 6))
+    shared = {who: own + (signal @ rng.standard_normal((6, 20)))[:, None] for who, own in brains.items()}
+    run = compare(shared, models, measure, **(options if measure == "rsa" else {}))
+    assert run.claims()["label"].to_list() == ["below"]
+
+
+def test_many_columns_do_not_make_a_model_a_brain() -> None:
+    """A model that lacks a part of what brains share catches up by columns alone while agreement grows with units."""
+    z, subjects, _ = arrays(n=100, r=4, units=(10,) * 6, noise=0.2)
+    rng = np.random.default_rng(9)
+    wide = {"half": z[:, :4] @ rng.standard_normal((4, 800)) / 2 + 0.0}
+    row = row_of(compare(subjects, wide, "rsa", growth=("units",)), model="half")
+    assert not row["comparable"]
+    assert row["label"] not in {"converges", "above"}
+    row = row_of(compare(subjects, wide, "rsa", source_units=10), model="half")
+    assert row["comparable"]
+
+
+def test_the_gap_reaches_the_choice_of_penalties(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lpact.measures import LinearPredictivity
+
+    seen = set()
+    fit = LinearPredictivity.fit
+
+    def watched(self: LinearPredictivity, X: Any, Y: Any) -> Any:
+        seen.add(self.gap)
+        return fit(self, X, Y)
+
+    monkeypatch.setattr(LinearPredictivity, "fit", watched)
+    _, subjects, models = arrays()
+    compare(subjects, models, split_by="rows", gap_events=4, growth=("stimuli",))
+    assert seen == {4}
+
+
 def test_few_subjects_can_never_pass() -> None:
     _, subjects, models = arrays(units=(8, 8))
     row = row_of(compare(subjects, models), model="one_more")

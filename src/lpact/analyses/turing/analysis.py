@@ -34,10 +34,17 @@ class Turing(Analysis):
         table=own.CLAIMS,
         key=("dataset", "region", "time", "measure", "model"),
         labels=LABELS,
-        gates={"A": "agrees", "T": "could_reject", "N": "not_rejected", "E": "equivalent"},
+        gates={
+            "A": "agrees",
+            "T": "could_reject",
+            "C": "comparable",
+            "N": "not_rejected",
+            "E": "equivalent",
+        },
         gate_meanings={
             "A": "Brains agree with each other.",
             "T": "A test could distinguish a model from a brain with these subjects.",
+            "C": "The model has no more columns than a brain has units, or agreement no longer grows with units.",
             "N": "The test does not reject that the model is one more brain.",
             "E": "The model's gap is shown to be within the bound.",
         },

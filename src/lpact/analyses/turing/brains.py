@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from lpact.analyses.turing.config import ALL, TuringSection, options_of
-from lpact.ceilings import split_half
+from lpact.ceilings import consistencies, split_half
 from lpact.config import StudyConfig
 from lpact.features.models import FULL
 from lpact.inputs.prepare import Placed, compute_settings
@@ -26,6 +27,10 @@ Fold = tuple[IntArray, IntArray]
 
 RANDOM_TRAINING = 0.8
 """Share of stimuli in training, with random folds."""
+N_INNER = 3
+"""Folds within the training stimuli, to choose a layer."""
+N_ORDERS = 10
+"""Random orders of the stimuli for the chance level of a measure."""
 HALVES_BLOCKS = 10
 """Blocks of stimuli that are dealt to two halves, where a layer of an unfitted measure is chosen."""
 
@@ -155,6 +160,14 @@ class Folds:
     made_by: str
     rows: tuple[Fold, ...] = ()
     nearest: int | None = None
+    gap: int = 0
+
+    def within(self, measure: Measure) -> Measure:
+        """The measure with the gap of the folds in its own validation."""
+        if self.gap and isinstance(measure, LinearPredictivity):
+            measure = copy(measure)
+            measure.gap = self.gap
+        return measure
 
 
 def folds_of(
@@ -180,7 +193,11 @@ def folds_of(
         split = grouped(groups, min(options.n_folds, len({*groups})))
     else:
         split = contiguous(n, options.n_folds, gap=options.gap_events)
-    return Folds(split.kind, tuple(split), split.check().nearest)
+    nearest = split.check().nearest
+    n_train = min(len(train) for train, _ in split)
+    for n_blocks in (N_INNER,) * choice + (getattr(measure, "n_blocks", N_INNER),):
+        contiguous(n_train, n_blocks, gap=split.gap).check()
+    return Folds(split.kind, tuple(split), nearest, split.gap)
 
 
 def training_scores(
@@ -194,12 +211,31 @@ def training_scores(
         if not target.shape[1]:
             found.append(np.nan)
         elif measure.needs_fit:
-            inner = contiguous(len(train), 3)
+            inner = contiguous(len(train), N_INNER, gap=folds.gap)
             own = measure.cross_validate(X[train], target[train], inner)
             found.append(median_of_finite(own.value))
         else:
             found.append(median_of_finite(measure.score(X[train], target[train]).value))
     return found
+
+
+def chance_levels(
+    measure: Measure, X: FloatArray, targets: Sequence[FloatArray], folds: Folds, seed: int
+) -> list[float]:
+    """Uncorrected agreement of the source with every target, its stimuli in random order; 0 for `zero_at_chance`."""
+    if measure.zero_at_chance:
+        return [0.0] * len(targets)
+    orders = [keyed_rng(seed, "turing chance", k).permutation(len(X)) for k in range(N_ORDERS)]
+    found = [
+        [
+            own.median
+            for own in consistencies(
+                X[order], targets, measure, folds.rows or None, estimator="none"
+            )
+        ]
+        for order in orders
+    ]
+    return [float(own) for own in mean_of_finite(np.array(found))]
 
 
 def check_features(own: Placed, workspace: Workspace, model: str, layers: Sequence[int]) -> None:

@@ -27,7 +27,7 @@ CONVERGES, ABOVE, INCONCLUSIVE, BELOW, CANNOT_REJECT, NO_AGREEMENT, UNKNOWN = (
 LABELS = {
     CONVERGES: "Cannot be told from a brain by this measure on these data: not rejected, and equivalent.",
     ABOVE: "Closer to brains than brains are to each other.",
-    INCONCLUSIVE: "Not rejected, and not shown to be equivalent: the data are too few to say.",
+    INCONCLUSIVE: "Not rejected, and not shown to be equivalent; or favoured by more columns than brains have units.",
     BELOW: "Further from brains than brains are from each other.",
     CANNOT_REJECT: "No test could tell any model from a brain with these subjects.",
     NO_AGREEMENT: "No evidence that brains agree with each other by this measure, so there is nothing to compare with.",
@@ -66,7 +66,7 @@ class TuringSection(Section):
     model_trials: Literal["matched", "none"] = "matched"
     """`matched`: models get simulated trials, as many and as noisy as those of a typical brain, so that a model that is
     one more brain is treated as one. `none`: models have no noise, as in the literature; noise of source brains is
-    corrected only in part, so that models look closer than they are.
+    corrected only in part, so that models may look closer than they are, or further.
     """
     estimator: Literal["full_trials", "half_trials", "as_printed", "none"] = "full_trials"
     """Correction for noise. `full_trials`: scores of all trials, divided by reliabilities of all trials

@@ -298,6 +298,8 @@ def _gates(
     return (
         Gate("agreement", "A", "Brains agree with each other.", row["agrees"], (agreement,)),
         Gate("testable", "T", "A test could distinguish a model from a brain.", row["could_reject"], (possible,)),
+        Gate("comparable", "C", "The model has no more columns than a brain has units, or more units no longer help.",
+             row["comparable"], ()),
         Gate("not rejected", "N", "The test does not reject that the model is one more brain.",
              row["not_rejected"], (rejection, power)),
         Gate("equivalent", "E", "The model's gap is within the bound.", row["equivalent"], (equivalence,)),

@@ -13,6 +13,7 @@ from lpact.analyses.turing import tables
 from lpact.analyses.turing.brains import (
     Brains,
     brains_of,
+    chance_levels,
     features_of,
     folds_of,
     measure_of,
@@ -133,6 +134,7 @@ class SourceJob(PlaceJob):
         folds = folds_of(
             options, measure, brains.groups, len(brains.stimulus_ids), choice=self.choice
         )
+        measure = folds.within(measure)
         source = self._source(workspace, brains, options)
         if source is None:
             rows = [self._row(who, "no noise of brains can be estimated") for who in targets]
@@ -152,14 +154,17 @@ class SourceJob(PlaceJob):
             **subsample,  # type: ignore[arg-type]
         )
         several = self.choice and self.kind == MODEL
+        chance = chance_levels(measure, source, list(targets.values()), folds, study.seed)
         rows = [
             self._row(who)
-            | _numbers(own)
+            | _numbers(own, by_chance)
             | {
+                "n_units": targets[who].shape[-1],
+                "n_source_units": subsample.get("source_units", source.shape[-1]),
                 "by_fold": own.by_fold.ravel() if self.layer != NO_LAYER else [],
                 "training": training_scores(measure, source, targets[who], folds) if several else [],
             }
-            for who, own in zip(targets, found, strict=True)
+            for who, own, by_chance in zip(targets, found, chance, strict=True)
         ]  # fmt: skip
         return {tables.PAIRS.name: frame(tables.PAIRS, rows)}
 
@@ -201,7 +206,8 @@ class SourceJob(PlaceJob):
             ("value", "uncorrected", "reliability_source", "reliability_target")
         )
         zero = dict.fromkeys(
-            ("n_units", "n_undefined", "n_values", "n_stimuli", "n_stimuli_left_out", "n_source_left_out"), 0
+            ("n_units", "n_source_units", "n_undefined", "n_values", "n_stimuli", "n_stimuli_left_out",
+             "n_source_left_out"), 0
         )  # fmt: skip
         return {
             **self.place.key,
@@ -211,6 +217,7 @@ class SourceJob(PlaceJob):
             "target": target,
             **nothing,
             **zero,
+            "chance": None,
             "corrected": False,
             "by_unit": [],
             "by_fold": [],
@@ -220,17 +227,19 @@ class SourceJob(PlaceJob):
         }
 
 
-def _numbers(own: Consistency) -> Row:
-    """Columns of one consistency."""
+def _numbers(own: Consistency, chance: float) -> Row:
+    """Columns of one consistency. Chance is corrected for noise by as much as the value."""
     value = own.median
+    if own.corrected and chance:
+        chance *= value / median_of_finite(own.uncorrected)
     return {
         "value": finite(value),
+        "chance": finite(chance),
         "uncorrected": finite(median_of_finite(own.uncorrected)),
         "reliability_source": finite(median_of_finite(own.source_reliability)),
         "reliability_target": finite(median_of_finite(own.target_reliability)),
         "corrected": own.corrected,
         "by_unit": np.atleast_1d(own.value),
-        "n_units": np.atleast_1d(own.value).size,
         "n_undefined": int(np.sum(own.n_undefined)),
         "n_values": int(own.n_values) * np.atleast_1d(own.value).size,
         "n_stimuli": own.n_stimuli,
@@ -257,7 +266,8 @@ class GrowthJob(PlaceJob):
         study, options = workspace.config, options_of(workspace.config)
         brains, measure = self.brains(workspace), measure_of(study, self.place.measure)
         subjects, n = list(brains.trials.values()), len(brains.stimulus_ids)
-        folds = folds_of(options, measure, brains.groups, n, choice=False).rows or None
+        made = folds_of(options, measure, brains.groups, n, choice=False)
+        measure, folds = made.within(measure), made.rows or None
         own: dict[str, Any] = {
             "estimator": options.estimator,
             "n_halves": options.n_halves,

@@ -33,6 +33,7 @@ from lpact.wording import fixed, number, percent
 
 Row = dict[str, Any]
 Tables = Mapping[str, pl.DataFrame]
+ABOVE_CHANCE = (pl.col("value") - pl.col("chance")).alias("value")
 PLACE = ["dataset", "region", "time", "measure"]
 LEVELLED_OFF, GROWING, UNCLEAR = "levelled_off", "growing", "unclear"
 N_PERMUTATIONS = 9_999
@@ -77,9 +78,8 @@ def model_pairs(pairs: pl.DataFrame, options: TuringSection) -> pl.DataFrame:
 def _layers(rows: pl.DataFrame, options: TuringSection) -> list[int]:
     """Layer of every fold: by training or test score, mean over targets; ties go to the first."""
     layers = rows["layer"].unique(maintain_order=True).to_list()
-    n_folds = max(
-        (len(f) // max(1, n) for f, n in rows.select("by_fold", "n_units").rows()), default=1
-    )
+    sizes = rows.select(pl.col("by_fold").list.len(), pl.col("by_unit").list.len()).rows()
+    n_folds = max((folds // max(1, units) for folds, units in sizes), default=1)
     if len(layers) == 1:
         return layers * max(1, n_folds)
     scores = np.full((len(layers), max(1, n_folds)), -np.inf)
@@ -97,9 +97,11 @@ def _at_layers(rows: pl.DataFrame, chosen: list[int]) -> Row:
     """Values of one target: mean over folds, each at its layer; then the median over units."""
     by_layer = {row["layer"]: row for row in rows.iter_rows(named=True)}
     used = [by_layer[layer] for layer in dict.fromkeys(chosen)]
-    undefined = {name: sum(row[name] for row in used) for name in ("n_undefined", "n_values")}
+    common = {name: sum(row[name] for row in used) for name in ("n_undefined", "n_values")}
+    chances = [by_layer[layer]["chance"] for layer in chosen]
+    common["chance"] = None if None in chances else float(np.mean(chances))
     if not all(row["by_unit"] for row in used):
-        return {"value": None, "by_unit": [], **undefined, "reason": used[0]["reason"]}
+        return {"value": None, "by_unit": [], **common, "reason": used[0]["reason"]}
     if len(used) == 1:
         by_unit = _values(used[0]["by_unit"])
     else:
@@ -109,14 +111,14 @@ def _at_layers(rows: pl.DataFrame, chosen: list[int]) -> Row:
         ]
         by_unit = mean_of_finite(np.stack(folds))
     value = finite(median_of_finite(by_unit))
-    return {"value": value, "by_unit": by_unit, **undefined, "reason": _reason(value)}
+    return {"value": value, "by_unit": by_unit, **common, "reason": _reason(value)}
 
 
 # --- scores ---------------------------------------------------------------------------------------
 
 
 def between_of(pairs: pl.DataFrame) -> tuple[list[str], FloatArray]:
-    """Subjects, and the value of every source (row) for every target; NaN on the diagonal.
+    """Subjects, and the value minus chance of every source (row) for every target; NaN on the diagonal.
 
     A pair of a symmetric measure counts twice.
     """
@@ -125,7 +127,7 @@ def between_of(pairs: pl.DataFrame) -> tuple[list[str], FloatArray]:
     place = {name: i for i, name in enumerate(names)}
     matrix = np.full((len(names), len(names)), np.nan)
     symmetric = is_symmetric(pairs["measure"][0])
-    for source, target, value in rows.select("source", "target", "value").iter_rows():
+    for source, target, value in rows.select("source", "target", ABOVE_CHANCE).iter_rows():
         cells = [(place[source], place[target])]
         for i, j in cells + [cells[0][::-1]] * symmetric:
             matrix[i, j] = np.nan if value is None else value
@@ -143,11 +145,11 @@ def scores(pairs: pl.DataFrame, models: pl.DataFrame) -> pl.DataFrame:
     for place, own in places(pairs):
         brains = own.filter(pl.col("kind").is_in([BRAIN, POOLED]))
         rows = brains.select(
-            "target", "value", "by_unit", "n_undefined", "n_values", "reliability_target"
+            "target", "value", "chance", "by_unit", "n_undefined", "n_values", "reliability_target"
         )
         if brains.height and brains["kind"][0] == BRAIN and is_symmetric(place["measure"]):
             other = brains.select(
-                pl.col("source").alias("target"), "value", "by_unit",
+                pl.col("source").alias("target"), "value", "chance", "by_unit",
                 n_undefined=pl.lit(0, pl.Int64), n_values=pl.lit(0, pl.Int64),
                 reliability_target="reliability_source",
             )  # fmt: skip
@@ -183,6 +185,7 @@ def _score(rows: pl.DataFrame) -> Row:
         "sem": float(kept.std(ddof=1) / np.sqrt(kept.size)) if kept.size > 1 else None,
         "n": kept.size,
         "mean_of_pairs": per_target.mean(),
+        "chance": rows["chance"].mean(),
         "n_undefined": int(rows["n_undefined"].sum()),
         "n_values": int(rows["n_values"].sum()),
         "reason": _reason(median),
@@ -199,7 +202,8 @@ def growth_fits(growth: pl.DataFrame) -> pl.DataFrame:
         for (over,), rows in own.group_by(["over"], maintain_order=True):
             rows = rows.sort("size")
             values = np.stack([_values(cell) for cell in rows["by_target"]])
-            found = extrapolate(rows["size"].to_numpy(), values)
+            both = over != "stimuli" and not MEASURES.get(place["measure"]).needs_fit
+            found = extrapolate(rows["size"].to_numpy(), values, both_sides=both)
             verdict = {True: LEVELLED_OFF, False: GROWING, None: UNCLEAR}[found.levelled_off]
             last = rows["value"][-1]
             made.append(
@@ -240,7 +244,8 @@ def instances(
         models = all_models.filter(**{name: place[name] for name in PLACE})
         kind = tested_kind(models)
         for group, names in options.instances.items():
-            per = [models.filter(kind=kind, model=name)["value"].mean() for name in names]
+            above = models.filter(kind=kind).select("model", ABOVE_CHANCE)
+            per = [above.filter(model=name)["value"].mean() for name in names]
             values = np.array([v for v in per if v is not None], dtype=np.float64)
             row = {**place, "group": group, "of_instances": values, "of_brains": brains}
             row |= {"sd_instances": None, "sd_brains": None, "p_spread": None, "p_mean": None}
@@ -295,7 +300,7 @@ def test_of(
     """The test of one model, and the p-value that brains agree; no test if they do not agree on average."""
     pooled = pairs.filter(kind=POOLED)
     if pooled.height:
-        values = _values(pooled["value"])
+        values = _values(pooled.select(ABOVE_CHANCE)["value"])
         kept = values[np.isfinite(values)]
         spread = kept.std(ddof=1) / np.sqrt(kept.size) if kept.size > 1 else 0.0
         agreement = student_tail(float(kept.mean() / spread), kept.size - 1) if spread > 0 else 1.0
@@ -323,6 +328,7 @@ def claims(frames: Tables, options: TuringSection) -> pl.DataFrame:
     """One verdict per place and model."""
     made: list[Row] = []
     pairs, scored = frames[tables.PAIRS.name], frames[tables.SCORES.name]
+    fits = frames[tables.GROWTH_FITS.name].filter(over="units", verdict=LEVELLED_OFF)
     for place, models in places(frames[tables.MODEL_PAIRS.name]):
         at = {name: place[name] for name in PLACE}
         own = pairs.filter(**at)
@@ -339,7 +345,10 @@ def claims(frames: Tables, options: TuringSection) -> pl.DataFrame:
                 "score": score,
                 "score_without_noise": found[MODEL]["score"],
                 "between": between,
-                "fraction_of_between": _share(score, between),
+                "fraction_of_between": _share(
+                    score, between, found[kind]["chance"], brains["chance"]
+                ),
+                "comparable": _comparable(own, kind, model, fits.filter(**at)),
                 "layers": tested["layers"][0],
                 "optimistic": bool(tested["optimistic"].any()),
                 "corrected": bool(brains["corrected"] and found[kind]["corrected"]),
@@ -363,7 +372,7 @@ GATES = ("agrees", "could_reject", "not_rejected", "equivalent")
 def _verdict(row: Row, pairs: pl.DataFrame, tested: pl.DataFrame, options: TuringSection) -> Row:
     """Test, gates, label and reason of a claim."""
     subjects = _subjects(pairs)
-    by_target = dict(tested.select("target", "value").iter_rows())
+    by_target = dict(tested.select("target", ABOVE_CHANCE).iter_rows())
     model = np.array([np.nan if by_target.get(s) is None else by_target[s] for s in subjects])
     made: Row = dict.fromkeys(NUMBERS) | dict.fromkeys(GATES, False)
     made |= {"position": "", "test": "none", "n_subjects": len(subjects), "n_left_out": 0}
@@ -393,13 +402,33 @@ def _verdict(row: Row, pairs: pl.DataFrame, tested: pl.DataFrame, options: Turin
     if could:
         made["position"] = "within" if not rejected else "above" if test.gap > 0 else "below"
     made["converges_in_paper"] = bool(test.rank_sum_p > options.alpha)
-    label = _label(made)
+    label = _label(row | made)
     return {**made, "label": label, "reason": sentence({**row, **made}, label)}  # fmt: skip
 
 
-def _share(score: float | None, between: float | None) -> float | None:
-    """Score of a model as a fraction of that of brains, if these agree."""
-    return score / between if score is not None and between is not None and between > 0.0 else None
+def _share(
+    score: float | None, between: float | None, chance: float | None, of_brains: float | None
+) -> float | None:
+    """Score of a model as a fraction of that of brains, both minus chance, if brains agree."""
+    if (
+        score is None
+        or between is None
+        or chance is None
+        or of_brains is None
+        or between <= of_brains
+    ):
+        return None
+    return (score - chance) / (between - of_brains)
+
+
+def _comparable(pairs: pl.DataFrame, kind: str, model: str, levelled_off: pl.DataFrame) -> bool:
+    """Whether a model has no more columns than a brain has units, or more units no longer help."""
+    brains = pairs.filter(pl.col("kind").is_in([BRAIN, POOLED]))
+    whole = brains.filter(kind=BRAIN)["n_units"].to_list()
+    most = max([*brains["n_source_units"], *whole], default=0)
+    columns = max(pairs.filter(kind=kind, source=model)["n_source_units"], default=0)
+    behaviour = MEASURES.get(pairs["measure"][0]).behavioural
+    return behaviour or columns <= most or levelled_off.height > 0
 
 
 def _subjects(pairs: pl.DataFrame) -> list[str]:
@@ -413,8 +442,10 @@ def _label(made: Row) -> str:
     if not made["could_reject"]:
         return CANNOT_REJECT
     if not made["not_rejected"]:
-        return ABOVE if made["position"] == "above" else BELOW
-    return CONVERGES if made["equivalent"] else INCONCLUSIVE
+        if made["position"] == "below":
+            return BELOW
+        return ABOVE if made["comparable"] else INCONCLUSIVE
+    return CONVERGES if made["equivalent"] and made["comparable"] else INCONCLUSIVE
 
 
 def interval(row: Mapping[str, Any]) -> str | None:
@@ -439,6 +470,15 @@ def sentence(row: Mapping[str, Any], label: str) -> str:
     if label == CONVERGES:
         said = f"{model} cannot be told from a brain by {measure} on these data"
         return f"{said}: {share}, {p}, equivalent within {bound}."
+    if (
+        label == INCONCLUSIVE
+        and not row["comparable"]
+        and (row["equivalent"] or not row["not_rejected"])
+    ):
+        return (
+            f"{model} has more columns than brains have units, and agreement by {measure} still grows with units, "
+            f"which favours it: {share}. Compare as many units of every source: set turing.source_units."
+        )
     if label == INCONCLUSIVE:
         return (
             f"{measure} neither distinguishes {model} from a brain nor shows it to be equivalent within {bound}: "
