@@ -10,14 +10,20 @@ import numpy as np
 import pytest
 
 import lpact.features.language as language
-from lpact.datasets.simulated.prose import unigrams, word_type, write_prose
+from lpact.datasets.simulated.prose import (
+    N_STORIES,
+    SENTENCES_PER_STORY,
+    read_stories,
+    unigrams,
+    word_type,
+)
 from lpact.math.seeding import keyed_rng
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 FOLDER = Path(language.__file__).parent / "tiny"
-N_STORIES = 12
+N_HELD_OUT = 12
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +38,8 @@ def tiny():
 
 @pytest.fixture(scope="module")
 def held_out():
-    """Stories of a stream that training did not draw from, short enough for one window."""
-    return [
-        write_prose(keyed_rng(7, "held out", i), n_stories=1, n_sentences=16)
-        for i in range(N_STORIES)
-    ]
+    """Stories that the model was not trained on, short enough for one window."""
+    return [read_stories([i], 16) for i in range(N_HELD_OUT)]
 
 
 def word_bits(tiny, words):
@@ -131,8 +134,8 @@ def split_points(stories):
 
 
 def bigram_bits(stories):
-    """Bits a word of a bigram model with Witten–Bell smoothing, counted on 60,000 other words."""
-    text = write_prose(keyed_rng(7, "bigrams"), n_stories=330, n_sentences=20)
+    """Bits a word of a bigram model with Witten–Bell smoothing, counted on 55,000 other words."""
+    text = read_stories(range(N_HELD_OUT, N_STORIES), SENTENCES_PER_STORY)
     pairs: dict[str, dict[str, int]] = {}
     one: dict[str, int] = {}
     for before, word in zip(("", *text.word), text.word, strict=False):

@@ -23,6 +23,7 @@ from lpact.datasets.simulated.brain import Gains, make_signal, recording_gains, 
 from lpact.datasets.simulated.features import SimulatedFeatures
 from lpact.datasets.simulated.latents import Latents, make_latents
 from lpact.datasets.simulated.options import MECHANISMS, SimulatedOptions
+from lpact.datasets.simulated.prose import stories_digest
 from lpact.datasets.simulated.streams import Streams
 from lpact.datasets.simulated.words import Vocabulary, make_envelope, make_vocabulary, make_words
 from lpact.errors import RecordingError, StimulusError, require_known
@@ -117,6 +118,8 @@ class Simulated(Dataset, DatasetReader):
         options = self.options.model_dump(mode="json")
         if self.options.text == "syllables":
             del options["text"]  # keeps the checksum of studies from before this option
+        else:
+            options["text"] = stories_digest()
         recipe = {
             "generator": GENERATOR_VERSION,
             "name": self._streams.dataset,
@@ -129,7 +132,7 @@ class Simulated(Dataset, DatasetReader):
 
     def _make_stimulus(self, stimulus_id: str) -> Stimulus:
         options, streams, vocabulary = self.options, self._streams, self._vocabulary
-        words = make_words(options, vocabulary, streams.rng("words", stimulus_id))
+        words = make_words(options, vocabulary, streams, stimulus_id)
         latents = make_latents(words, vocabulary, options, streams.rng("latents", stimulus_id))
         known = SimulatedFeatures(stimulus_id, options, streams, vocabulary, words, latents)
         self._known[stimulus_id] = known

@@ -10,7 +10,7 @@ import polars as pl
 
 from lpact.datasets.base import Envelope
 from lpact.datasets.simulated.options import SimulatedOptions
-from lpact.datasets.simulated.prose import Prose, unigrams, word_type, write_prose
+from lpact.datasets.simulated.prose import N_STORIES, Prose, read_stories, unigrams, word_type
 from lpact.datasets.simulated.streams import Streams
 from lpact.math.types import FloatArray, IntArray
 
@@ -145,17 +145,19 @@ class Words:
 
 
 def make_words(
-    options: SimulatedOptions, vocabulary: Vocabulary, rng: np.random.Generator
+    options: SimulatedOptions, vocabulary: Vocabulary, streams: Streams, stimulus_id: str
 ) -> Words:
-    """Return the words of one stimulus.
+    """Return the words of one stimulus; no two stimuli of a dataset have a story in common.
 
     A word of n letters lasts 0.1 s + 35 ms · n, ± 20 %. Pauses are uniform: 20–80 ms between words,
     0.4–0.7 s between sentences, 2–3 s between stories.
     """
+    rng = streams.rng("words", stimulus_id)
     if options.text == "prose":
-        prose = write_prose(
-            rng, n_stories=options.n_stories, n_sentences=options.sentences_per_story
-        )
+        order = streams.rng("stories").permutation(N_STORIES).tolist()
+        first = (int(stimulus_id.removeprefix("stimulus")) - 1) * options.n_stories
+        chosen = order[first : first + options.n_stories]
+        prose = read_stories(chosen, options.sentences_per_story)
         rank = {word: index for index, word in enumerate(vocabulary.spelling)}
         types = np.array([rank[word_type(word)] for word in prose.word], dtype=np.int64)
         return _time(vocabulary, types, prose.sentence, prose.story, rng, prose)

@@ -1,0 +1,53 @@
+"""Write the stories of simulated studies, and the frequencies of their words, with the grammar in ``story_grammar``.
+
+python tools/write_stories.py
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+
+from lpact.datasets.simulated import prose
+from lpact.math.seeding import keyed_rng
+from story_grammar import write_prose
+
+FOLDER = Path(prose.__file__).parent
+SEED = 20240501
+N_COUNTED = 5000
+
+
+def story(i: int) -> pl.DataFrame:
+    """Story ``i`` of the file; no story that the tiny model was trained on."""
+    rng = keyed_rng(SEED, "shipped", i)
+    text = write_prose(rng, n_stories=1, n_sentences=prose.SENTENCES_PER_STORY)
+    columns = {**vars(text), "story": text.story + i, "bits": text.bits.round(6)}
+    return pl.DataFrame({name: pl.Series(values) for name, values in columns.items()})
+
+
+def write_stories() -> None:
+    """Write every story, one word per line."""
+    text = pl.concat([story(i) for i in range(prose.N_STORIES)])
+    tsv = text.write_csv(separator="\t", quote_style="never").encode()
+    (FOLDER / prose.STORIES).write_bytes(gzip.compress(tsv, mtime=0))
+    print(f"{text.height} words in {prose.N_STORIES} stories")
+
+
+def write_frequencies() -> None:
+    """Count word types in about a million words: stories of 16, 17 … 27 sentences in turn."""
+    counts: Counter[str] = Counter()
+    for i in range(N_COUNTED):
+        text = write_prose(keyed_rng(SEED, "frequencies", i), n_stories=1, n_sentences=16 + i % 12)
+        counts.update(prose.word_type(word) for word in text.word)
+    rows = sorted(counts.items(), key=lambda row: (-row[1], row[0]))
+    lines = "".join(f"{word}\t{count}\n" for word, count in rows)
+    (FOLDER / prose.FREQUENCIES).write_text(lines, encoding="utf-8")
+    print(f"{counts.total()} words of {len(rows)} types")
+
+
+if __name__ == "__main__":
+    write_stories()
+    write_frequencies()
