@@ -51,12 +51,21 @@ def read_stories(stories: Sequence[int], n_sentences: int) -> Prose:
     words = shown.partition_by("story", maintain_order=True)
     chosen = pl.concat([words[story] for story in stories])
     story = np.repeat(np.arange(len(stories)), [words[story].height for story in stories])
-    sentence = story * n_sentences + chosen["sentence"].to_numpy()
     paragraph = chosen["paragraph"].to_numpy()
     begins = (np.diff(paragraph, prepend=0) != 0) | (np.diff(story, prepend=0) != 0)
-    texts = {name: tuple(chosen[name]) for name in ("word", "deprel", "upos", "person", "place")}
-    numbers = {name: chosen[name].to_numpy() for name in ("head", "bits", "depth")}
-    return Prose(story=story, sentence=sentence, paragraph=np.cumsum(begins), **texts, **numbers)
+    return Prose(
+        word=tuple(chosen["word"]),
+        story=story,
+        sentence=story * n_sentences + chosen["sentence"].to_numpy(),
+        paragraph=np.cumsum(begins),
+        head=chosen["head"].to_numpy(),
+        deprel=tuple(chosen["deprel"]),
+        upos=tuple(chosen["upos"]),
+        bits=chosen["bits"].to_numpy(),
+        depth=chosen["depth"].to_numpy(),
+        person=tuple(chosen["person"]),
+        place=tuple(chosen["place"]),
+    )
 
 
 @cache
