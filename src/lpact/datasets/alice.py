@@ -38,16 +38,6 @@ MOTION = ("motion_x", "motion_y", "motion_z", "motion_pitch", "motion_roll", "mo
 PREDICTORS = {"word_rate": "rate", "sound_power": "sndpwr"}
 SILENCES = ("", "sp")
 _SUBJECT = re.compile(r"(s[0-9]+)-timecourses\.txt")
-_TIER = re.compile(
-    r'class = "IntervalTier"\s*name = "word"(?:(?!class = ).)*?intervals: size = ([0-9]+)'
-    r'((?:(?!class = ").)*)',
-    re.DOTALL,
-)
-_TIME = r"([-+]?[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)"
-_INTERVAL = re.compile(
-    rf'intervals \[[0-9]+\]:?\s*xmin = {_TIME}\s*xmax = {_TIME}\s*text = "((?:[^"]|"")*)"'
-)
-"""Parts of a TextGrid in Praat's long text format."""
 
 
 class AliceOptions(PluginOptions):
@@ -60,18 +50,20 @@ class AliceOptions(PluginOptions):
 
 
 def _read_intervals(path: Path) -> list[tuple[float, float, str]]:
-    """Return start, stop (seconds) and label of the intervals of the tier ``word``; Praat writes UTF-8 or UTF-16."""
+    """Return start, stop (seconds) and label of the intervals of the tier ``word`` in a TextGrid."""
+    from praatio import textgrid
+
     try:
-        content = path.read_bytes()
-        utf16 = content[:2] in (b"\xff\xfe", b"\xfe\xff")
-        tier = _TIER.search(content.decode("utf-16" if utf16 else "utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as problem:
-        raise damaged(path, problem, StimulusError, "a TextGrid in UTF-8 or UTF-16") from None
-    found = _INTERVAL.findall(tier[2]) if tier else []
-    if tier is None or len(found) != int(tier[1]):
-        expected = f"{tier[1]} intervals" if tier else "an IntervalTier named 'word'"
-        raise damaged(path, f"{len(found)} intervals", StimulusError, expected)
-    return [(float(start), float(stop), text.replace('""', '"')) for start, stop, text in found]
+        grid = textgrid.openTextgrid(str(path), includeEmptyIntervals=True, reportingMode="silence")
+        tier = grid.getTier("word")
+    except Exception as problem:
+        expected = "a TextGrid in UTF-8 or UTF-16 with the tier 'word'"
+        raise damaged(path, problem, StimulusError, expected) from None
+    last_s = tier.entries[-1].end if tier.entries else None
+    if last_s != tier.maxTimestamp:
+        expected = f"intervals to {tier.maxTimestamp} s, as the tier's header says"
+        raise damaged(path, f"the last interval ends at {last_s} s", StimulusError, expected)
+    return [tuple(interval) for interval in tier.entries]
 
 
 class Alice(FolderDataset[AliceOptions, Path]):
