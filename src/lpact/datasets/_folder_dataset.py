@@ -50,10 +50,12 @@ FilesT = TypeVar("FilesT")
 class FolderDataset(Dataset, DatasetReader, Generic[OptionsT, FilesT]):
     """A dataset in a folder, and its reader; ``contents`` says what the folder should hold.
 
-    ``recordings`` maps each recording to what it is read from.
+    ``recordings`` maps each recording to what it is read from; ``chosen_by`` are the options that choose them.
     """
 
     contents: ClassVar[str]
+    chosen_by: ClassVar[str] = ""
+    has_recordings: ClassVar[bool] = True
     options: OptionsT
     folder: SourceFolder
     recordings: dict[RecordingId, FilesT]
@@ -66,6 +68,15 @@ class FolderDataset(Dataset, DatasetReader, Generic[OptionsT, FilesT]):
         opened.recordings = {}
         opened._read = {}
         opened._open()
+        if self.has_recordings and not opened.recordings:
+            raise InputError(
+                "the folder has no such recordings",
+                where=f"dataset '{name}', {opened.folder.root}",
+                got="no file of the layout that fits the options",
+                expected=self.contents,
+                remedy="give the folder itself, and check that its files are downloaded and unpacked"
+                + (f"; or change the options {self.chosen_by}" if self.chosen_by else ""),
+            )
         return opened
 
     @abstractmethod

@@ -24,7 +24,7 @@ from lpact.datasets._folder_dataset import (
     words_table,
 )
 from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Stimulus, TimeSeries, Units
-from lpact.datasets.catalogue import Download, optional, required
+from lpact.datasets.catalogue import published
 from lpact.errors import RecordingError, StimulusError
 from lpact.registry import PluginOptions
 
@@ -73,46 +73,19 @@ class Alice(FolderDataset[AliceOptions, Path]):
     summary = "Alice fMRI: 6 region time courses of listeners to Alice in Wonderland (Brennan et al. 2016)"
     Options = AliceOptions
     contents = "a folder with alice_data_shared/ and alice_stim_shared/"
-    layout = (
-        required(
-            "time courses of the regions",
-            "alice_data_shared/10mm/s*-timecourses.txt",
-            "alice_data_shared/6mm/s*-timecourses.txt",
-        ),
-        required("word times", "alice_stim_shared/*.TextGrid"),
-        optional("motion estimates", "alice_data_shared/s*-rp_*.txt"),
-        optional("sound power", "alice_data_shared/s*-sndpwr.txt"),
-        optional("word rate", "alice_data_shared/s*-rate.txt"),
-        optional(
-            "audio",
-            boundary="the audiobook is not released; sound power may stand in, labelled as a published predictor",
-        ),
+    chosen_by = "radius_mm"
+    layout, download = published("alice")
+    info = DatasetInfo(
+        "Alice fMRI time courses (Brennan et al. 2016)", download.version, download.licence
     )
-    download = Download(
-        method="manual",
-        identifier="Alice fMRI ROI timecourses and stimuli",
-        version="2016-06-09",
-        size="2 MB",
-        licence="CC BY 4.0",
-        homepage="https://sites.lsa.umich.edu/cnllab/",
-        steps=(
-            "get alice_data_shared and alice_stim_shared from the page of J. R. Brennan, University of Michigan",
-            "put both folders side by side into the folder that the study names",
-        ),
-        citation="Brennan, Stabler, Van Wagenen, Luh & Hale (2016), Brain and Language 157-158:81-94",
-    )
-    info = DatasetInfo("Alice fMRI time courses (Brennan et al. 2016)", "2016-06-09", "CC BY 4.0")
 
     def _open(self) -> None:
-        folder, options = self.folder, self.options
-        home = f"alice_data_shared/{options.radius_mm}mm"
-        for path in folder.glob(f"{home}/*", RecordingError):
+        home = f"alice_data_shared/{self.options.radius_mm}mm"
+        for path in self.folder.glob(f"{home}/*", RecordingError):
             match = _SUBJECT.fullmatch(path.name)
             if match is None:
                 raise invalid(path, path.name, "sNN-timecourses.txt", remedy="move the file away")
             self.recordings[RecordingId(match[1], "1", "1", STIMULUS)] = path
-        if not self.recordings:
-            folder.file(f"{home}/s18-timecourses.txt")
 
     def _recording(self, recording_id: RecordingId, files: Path) -> Recording:
         where = self.folder.where(files)

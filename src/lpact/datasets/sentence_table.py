@@ -38,7 +38,7 @@ from lpact.datasets.base import (
     Stimulus,
     Units,
 )
-from lpact.datasets.catalogue import Download, required
+from lpact.datasets.catalogue import published
 from lpact.errors import InputError, RecordingError
 from lpact.registry import PluginOptions
 
@@ -96,20 +96,7 @@ class SentenceTable(FolderDataset[SentenceTableOptions, Recording]):
     Options = SentenceTableOptions
     contents = "a folder with one table (*.csv)"
     role = "secondary"
-    layout = (
-        required("the table of sentences and responses", "*.csv", "**/*.csv", "*.tsv", "**/*.tsv"),
-    )
-    download = Download(
-        method="manual",
-        identifier="brain-lang-data_participant_20230728.csv",
-        version="20230728",
-        size="not published",
-        licence=LICENCE,
-        homepage="https://github.com/gretatuckute/drive_suppress_brains",
-        steps=("download the table of participants from the homepage into the dataset's folder",),
-        citation="Tuckute, G. et al. (2024). Driving and suppressing the human language network using large "
-        "language models. Nature Human Behaviour 8, 544-561.",
-    )
+    layout, download = published("sentence_table")
 
     def _open(self) -> None:
         folder, options = self.folder, self.options
