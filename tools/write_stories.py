@@ -1,4 +1,4 @@
-"""Write the stories of simulated studies, and the frequencies of their words, with the grammar in ``story_grammar``.
+"""Write the stories of simulated studies, or the frequencies of their words, with the grammar in ``story_grammar``.
 
 python tools/write_stories.py
 """
@@ -6,6 +6,7 @@ python tools/write_stories.py
 from __future__ import annotations
 
 import gzip
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import polars as pl
 from lpact.datasets.simulated import prose
 from lpact.math.seeding import keyed_rng
 from story_grammar import write_prose
+from story_grammar.mechanisms import mechanisms
 
 FOLDER = Path(prose.__file__).parent
 SEED = 20240501
@@ -25,6 +27,8 @@ def story(i: int) -> pl.DataFrame:
     rng = keyed_rng(SEED, "shipped", i)
     text = write_prose(rng, n_stories=1, n_sentences=prose.SENTENCES_PER_STORY)
     columns = {**vars(text), "story": text.story + i, "bits": text.bits.round(6)}
+    columns |= {name: values.round(3) for name, values in mechanisms(text).items()}
+    del columns["mechanisms"]
     return pl.DataFrame({name: pl.Series(values) for name, values in columns.items()})
 
 
@@ -49,5 +53,4 @@ def write_frequencies() -> None:
 
 
 if __name__ == "__main__":
-    write_stories()
-    write_frequencies()
+    write_frequencies() if "frequencies" in sys.argv else write_stories()

@@ -7,8 +7,8 @@ can do better on average. The parse is Universal Dependencies; punctuation marks
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 
@@ -21,6 +21,14 @@ STORIES, FREQUENCIES = "stories.tsv.gz", "frequencies.tsv"
 N_STORIES, SENTENCES_PER_STORY = 160, 40
 """Stories in the file, and sentences of each."""
 
+MECHANISMS = (
+    "semantic_transition",
+    "dependency_integration",
+    "syntactic_boundary",
+    "discourse_boundary",
+)
+"""Mechanisms that the file has for every word; ``tools/story_grammar/mechanisms.py`` defines them."""
+
 
 @dataclass(frozen=True)
 class Prose:
@@ -29,7 +37,7 @@ class Prose:
     ``sentence`` and ``paragraph`` count from 0 and run on over stories. ``head`` is the place of a
     word's head in its sentence, from 1; 0 for the root. ``depth`` counts the embedded clauses around a
     word. ``person`` and ``place`` name who was mentioned last and where the scene is, once the word
-    is known; empty before the first.
+    is known; empty before the first. ``mechanisms`` are those of `MECHANISMS`, before standardisation.
     """
 
     word: tuple[str, ...]
@@ -43,6 +51,7 @@ class Prose:
     depth: IntArray
     person: tuple[str, ...]
     place: tuple[str, ...]
+    mechanisms: Mapping[str, FloatArray] = field(default_factory=dict)
 
 
 def read_stories(stories: Sequence[int], n_sentences: int) -> Prose:
@@ -65,6 +74,7 @@ def read_stories(stories: Sequence[int], n_sentences: int) -> Prose:
         depth=chosen["depth"].to_numpy(),
         person=tuple(chosen["person"]),
         place=tuple(chosen["place"]),
+        mechanisms={name: chosen[name].cast(pl.Float64).to_numpy() for name in MECHANISMS},
     )
 
 
