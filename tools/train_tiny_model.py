@@ -22,9 +22,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
 from transformers import PreTrainedTokenizerFast as FastTokenizer
 
-from lpact.datasets.simulated.prose import Prose
 from lpact.math.seeding import keyed_rng
-from story_grammar import write_prose
+from story_grammar import Prose, write_prose
 
 SOURCE = Path(__file__).parents[1] / "src/lpact"
 FOLDER = SOURCE / "features/language/tiny"

@@ -28,7 +28,6 @@ def story(i: int) -> pl.DataFrame:
     text = write_prose(rng, n_stories=1, n_sentences=prose.SENTENCES_PER_STORY)
     columns = {**vars(text), "story": text.story + i, "bits": text.bits.round(6)}
     columns |= {name: values.round(3) for name, values in mechanisms(text).items()}
-    del columns["mechanisms"]
     return pl.DataFrame({name: pl.Series(values) for name, values in columns.items()})
 
 

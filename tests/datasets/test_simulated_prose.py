@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,8 @@ def study(seed: int = 0, **options: Any) -> Simulated:
 
 @pytest.fixture(scope="module")
 def text():
-    return read_stories(range(60), 20)
+    columns = read_stories(range(60), 20).to_dict()
+    return SimpleNamespace(**{name: values.to_numpy() for name, values in columns.items()})
 
 
 def test_a_source_cannot_be_coded_in_fewer_bits_than_its_entropy(text) -> None:
@@ -259,6 +261,6 @@ def test_planted_context_is_read_from_the_text() -> None:
 
 def test_the_discourse_state_is_slow_and_knows_no_future() -> None:
     long, short = (read_stories([4], n) for n in (20, 10))
-    state, n = discourse_state(long, 3), len(short.word)
+    state, n = discourse_state(long, 3), short.height
     np.testing.assert_array_equal(state[:n], discourse_state(short, 3))
     assert all(np.corrcoef(state[1:, i], state[:-1, i])[0, 1] > 0.9 for i in range(3))

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from lpact.datasets.simulated.prose import Prose
 from story_grammar.grammar import Narrator
+from story_grammar.prose import Prose
 from story_grammar.writer import Chooser, RandomChooser, Token
 
-__all__ = ["join", "write_prose", "write_story"]
+__all__ = ["Prose", "join", "write_prose", "write_story"]
 
 
 def write_story(chooser: Chooser, n_sentences: int) -> list[Token]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from lpact.datasets.simulated.prose import Prose, word_type
+from lpact.datasets.simulated.prose import word_type
 from lpact.math.dependencies import clause_starts, closing_subtrees, integration_cost
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import BoolArray, FloatArray, IntArray
+from story_grammar.prose import Prose
 
 MEANING_DIMS = 16
 TRANSITION_SPAN = 10

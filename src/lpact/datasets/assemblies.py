@@ -16,7 +16,6 @@ from lpact.datasets._assemblies import (
     TEXT,
     AssemblyDataset,
     AssemblyOptions,
-    download,
     group,
     sentence_words,
 )
@@ -30,6 +29,7 @@ from lpact.datasets._folder_dataset import (
     words_table,
 )
 from lpact.datasets.base import WORD_COLUMNS, Epochs, RecordingId, Stimulus, TimeSeries
+from lpact.datasets.catalogue import published
 from lpact.errors import StimulusError
 from lpact.math.types import FloatArray
 
@@ -78,11 +78,7 @@ class Pereira2018(AssemblyDataset[Pereira2018Options]):
     name = "pereira2018"
     summary = "Pereira et al. 2018: fMRI while reading passages, one response per sentence (netCDF assembly)"
     Options = Pereira2018Options
-    download = download(
-        "Pereira2018.language",
-        "Pereira, F. et al. (2018). Toward a universal decoder of linguistic meaning from brain activation. "
-        "Nature Communications 9, 963.",
-    )
+    layout, download = published("pereira2018")
     title = "Pereira et al. 2018"
 
     def _arrange(self) -> None:
@@ -245,11 +241,7 @@ class Blank2014(AssemblyDataset[Blank2014Options]):
     name = "blank2014"
     summary = "Blank et al. 2014: fMRI while listening to stories, one response per TR and region (netCDF assembly)"
     Options = Blank2014Options
-    download = download(
-        "Blank2014.fROI",
-        "Blank, I., Kanwisher, N. and Fedorenko, E. (2014). A functional dissociation between language and "
-        "multiple-demand systems revealed in patterns of BOLD signal fluctuations. J. Neurophysiol. 112, 1105-1118.",
-    )
+    layout, download = published("blank2014")
     title = "Blank et al. 2014"
     comparable = True
 
@@ -347,11 +339,7 @@ class Fedorenko2016(AssemblyDataset[Fedorenko2016Options]):
     name = "fedorenko2016"
     summary = "Fedorenko et al. 2016: ECoG while reading sentences, one response per word (netCDF assembly)"
     Options = Fedorenko2016Options
-    download = download(
-        "Fedorenko2016.language",
-        "Fedorenko, E. et al. (2016). Neural correlate of the construction of sentence meaning. "
-        "PNAS 113, E6256-E6262.",
-    )
+    layout, download = published("fedorenko2016")
     title = "Fedorenko et al. 2016"
 
     def _arrange(self) -> None:

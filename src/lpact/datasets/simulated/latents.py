@@ -24,9 +24,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from lpact.datasets.simulated.options import MECHANISMS, SimulatedOptions
-from lpact.datasets.simulated.prose import Prose, word_type
+from lpact.datasets.simulated.prose import MECHANISMS as OF_THE_TEXT
+from lpact.datasets.simulated.prose import word_type
 from lpact.datasets.simulated.streams import ar1, standardise
 from lpact.datasets.simulated.words import Vocabulary, Words
 from lpact.math.seeding import keyed_rng
@@ -182,26 +184,27 @@ def _make_drifts(words: Words, rng: np.random.Generator) -> Drifts:
     )
 
 
-def read_contextual(prose: Prose, n_dims: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def read_contextual(prose: pl.DataFrame, n_dims: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return ``context`` and ``private``, [n_words, n_dims], and ``mechanisms``, [n_words, 6].
 
     All columns are standardised over the words; one that does not vary is 0.
     """
     discourse = discourse_state(prose, max(n_dims, MIN_DISCOURSE_DIMS))
-    columns = [prose.bits, discourse[:, 0], prose.depth.astype(np.float64), *discourse.T[1:]]
+    bits, depth = (prose[name].cast(pl.Float64).to_numpy() for name in ("bits", "depth"))
+    columns = [bits, discourse[:, 0], depth, *discourse.T[1:]]
     context = standardise(np.column_stack(columns[:n_dims]))
     private = _private(prose, n_dims)
     private -= context @ np.linalg.lstsq(context, private, rcond=None)[0]
     return context, standardise(private), _mechanisms(prose, discourse)
 
 
-def discourse_state(prose: Prose, n_dims: int) -> FloatArray:
+def discourse_state(prose: pl.DataFrame, n_dims: int) -> FloatArray:
     """Return d(w), [n_words, n_dims]."""
     vectors: dict[str, FloatArray] = {"": np.zeros(n_dims)}
-    state = np.zeros((len(prose.word), n_dims))
+    state = np.zeros((prose.height, n_dims))
     now = np.zeros(n_dims)
-    begins = _begins(prose.story)
-    for row, names in enumerate(zip(prose.person, prose.place, strict=True)):
+    begins = _begins(prose["story"].to_numpy())
+    for row, names in enumerate(prose.select("person", "place").iter_rows()):
         for name in names:
             if name not in vectors:
                 vectors[name] = keyed_rng(0, "prose", "discourse", name).standard_normal(n_dims)
@@ -211,26 +214,28 @@ def discourse_state(prose: Prose, n_dims: int) -> FloatArray:
     return state
 
 
-def _private(prose: Prose, n_dims: int) -> FloatArray:
-    types = [word_type(word) for word in prose.word]
+def _private(prose: pl.DataFrame, n_dims: int) -> FloatArray:
+    types = [word_type(word) for word in prose["word"]]
     table = {
         name: keyed_rng(0, "prose", "private", name).standard_normal(n_dims) for name in set(types)
     }
     vectors = np.stack([table[name] for name in types])
+    sentence = prose["sentence"].to_numpy()
     total, count = np.zeros_like(vectors), np.zeros(len(vectors))
     for lag in range(1, PRIVATE_SPAN + 1):
-        same = np.append(np.zeros(lag, bool), prose.sentence[lag:] == prose.sentence[:-lag])
+        same = np.append(np.zeros(lag, bool), sentence[lag:] == sentence[:-lag])
         total[lag:] += vectors[:-lag] * same[lag:, None]
         count += same
     mean: FloatArray = total / np.maximum(count, 1.0)[:, None]
     return standardise(mean)
 
 
-def _mechanisms(prose: Prose, discourse: FloatArray) -> FloatArray:
-    begins = _begins(prose.story)[:, None]
+def _mechanisms(prose: pl.DataFrame, discourse: FloatArray) -> FloatArray:
+    begins = _begins(prose["story"].to_numpy())[:, None]
     before = np.where(begins, 0.0, np.roll(discourse, 1, axis=0))
     update = np.linalg.norm(discourse - before, axis=1)
-    raw = {**prose.mechanisms, "surprisal": prose.bits, "context_update": update}
+    raw = {name: prose[name].cast(pl.Float64).to_numpy() for name in ("bits", *OF_THE_TEXT)}
+    raw |= {"surprisal": raw["bits"], "context_update": update}
     return standardise(np.column_stack([raw[name] for name in MECHANISMS]))
 
 

@@ -7,20 +7,17 @@ can do better on average. The parse is Universal Dependencies; punctuation marks
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 
-import numpy as np
 import polars as pl
-
-from lpact.math.types import FloatArray, IntArray
 
 STORIES, FREQUENCIES = "stories.tsv.gz", "frequencies.tsv"
 N_STORIES, SENTENCES_PER_STORY = 160, 40
 """Stories in the file, and sentences of each."""
 
+IDS = ("sentence", "paragraph", "story")
 MECHANISMS = (
     "semantic_transition",
     "dependency_integration",
@@ -30,52 +27,20 @@ MECHANISMS = (
 """Mechanisms that the file has for every word; ``tools/story_grammar/mechanisms.py`` defines them."""
 
 
-@dataclass(frozen=True)
-class Prose:
-    """Stories in order; all are [n_words].
+def read_stories(stories: Sequence[int], n_sentences: int) -> pl.DataFrame:
+    """Return the words of the first ``n_sentences`` sentences of these stories, in this order.
 
-    ``sentence`` and ``paragraph`` count from 0 and run on over stories. ``head`` is the place of a
-    word's head in its sentence, from 1; 0 for the root. ``depth`` counts the embedded clauses around a
-    word. ``person`` and ``place`` name who was mentioned last and where the scene is, once the word
-    is known; empty before the first. ``mechanisms`` are those of `MECHANISMS`, before standardisation.
+    ``story``, ``sentence`` and ``paragraph`` count from 0 and run on over stories. ``head`` is the place of a word's
+    head in its sentence, from 1; 0 for the root. ``depth`` counts the embedded clauses around a word. ``person`` and
+    ``place`` name who was mentioned last and where the scene is, once the word is known; empty before the first. The
+    columns `MECHANISMS` are not standardised.
     """
-
-    word: tuple[str, ...]
-    story: IntArray
-    sentence: IntArray
-    paragraph: IntArray
-    head: IntArray
-    deprel: tuple[str, ...]
-    upos: tuple[str, ...]
-    bits: FloatArray
-    depth: IntArray
-    person: tuple[str, ...]
-    place: tuple[str, ...]
-    mechanisms: Mapping[str, FloatArray] = field(default_factory=dict)
-
-
-def read_stories(stories: Sequence[int], n_sentences: int) -> Prose:
-    """Return the first ``n_sentences`` sentences of these stories, in this order."""
     shown = _every_story().filter(pl.col("sentence") < n_sentences)
     words = shown.partition_by("story", maintain_order=True)
-    chosen = pl.concat([words[story] for story in stories])
-    story = np.repeat(np.arange(len(stories)), [words[story].height for story in stories])
-    paragraph = chosen["paragraph"].to_numpy()
-    begins = (np.diff(paragraph, prepend=0) != 0) | (np.diff(story, prepend=0) != 0)
-    return Prose(
-        word=tuple(chosen["word"]),
-        story=story,
-        sentence=story * n_sentences + chosen["sentence"].to_numpy(),
-        paragraph=np.cumsum(begins),
-        head=chosen["head"].to_numpy(),
-        deprel=tuple(chosen["deprel"]),
-        upos=tuple(chosen["upos"]),
-        bits=chosen["bits"].to_numpy(),
-        depth=chosen["depth"].to_numpy(),
-        person=tuple(chosen["person"]),
-        place=tuple(chosen["place"]),
-        mechanisms={name: chosen[name].cast(pl.Float64).to_numpy() for name in MECHANISMS},
-    )
+    text = pl.concat([words[story] for story in stories])
+    of_story = pl.col("story").alias("of_story")
+    ids = [pl.struct(of_story, name).rle_id().cast(pl.Int64).alias(name) for name in IDS]
+    return text.with_columns(ids)
 
 
 @cache
