@@ -1,8 +1,7 @@
 """Reader of Narratives (OpenNeuro ds002345): many people listening to stories, functional MRI.
 
-docs/how-to/datasets/narratives.md shows the folder. The alignment runs on the clock of the audio file. Many of these
-begin with music, so a run's clock is tied to it by the first event that names the audio in ``stim_file``, be it music
-or story: that is when the audio starts.
+docs/how-to/datasets/narratives.md shows the folder. The alignment runs on the clock of the audio file, which starts
+with the first event that names it in ``stim_file``.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Natural Stories (Futrell et al. 2021): ten stories, self-paced reading times and parses; no brain data.
 
 docs/how-to/datasets/natural_stories.md shows the folder. In its tables, ``item`` is the story and ``zone`` the word in
-it, both from 1. Reading times are behaviour, and are columns of the words table. Words keep their punctuation. Times
-are nominal: one word after the other, at a fixed rate.
-
-Tokens of the parse name their word: ``<story>.<word>`` (the whole word), ``<story>.<word>.<part>``, or
+it, both from 1. Tokens of the parse name their word: ``<story>.<word>`` (the whole word), ``<story>.<word>.<part>``, or
 ``<story>.<word>.word`` (the word without the punctuation at its ends).
 """
 

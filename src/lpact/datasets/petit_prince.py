@@ -1,12 +1,6 @@
 """Reader of Le Petit Prince (OpenNeuro ds003643): an audiobook in nine sections, functional MRI, three languages.
 
-docs/how-to/datasets/petit_prince.md shows the folder. Run labels are those of the scanner: a subject's nine runs,
-sorted, are sections 1 to 9. Each section is a stimulus with its own clock, and its audio starts with the first volume.
-
-The dependencies, ``relation(head-i, word-j)``, are those of a parser that propagates heads over conjuncts and relative
-clauses, so that some words have several. One tree is kept: a root's head is 0; a conjunct keeps its ``conj`` head; any
-other word keeps the head that is listed first. Where that leaves words in a cycle, the first of them that has a head
-outside takes that one.
+docs/how-to/datasets/petit_prince.md shows the folder, and what is corrected in words and parses.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Reader of the Podcast ECoG dataset (OpenNeuro ds005574): nine people listen to a story of 30 minutes.
 
 docs/how-to/datasets/podcast_ecog.md shows the folder. The release does not say what the numbers of the high-gamma
-envelope are (amplitude or power, scaled or not); its files are marked as volts because their channels are electrodes.
-The numbers are given as they are stored, in a.u.
+envelope are (amplitude or power, scaled or not): they are given as they are stored, in a.u.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from lpact.datasets._folder_dataset import (
     FolderDataset,
     sentences_by_pauses,
     sentences_by_punctuation,
+    word_columns,
 )
 from lpact.datasets.arrays.recording import bad_spans, confounds, data_files, load, word_times
 from lpact.datasets.arrays.table import RecordingEntry, StimulusEntry, read_table
@@ -40,7 +41,6 @@ from lpact.datasets.base import (
 from lpact.datasets.catalogue import required
 from lpact.datasets.series import take_units
 from lpact.datasets.validate import check_recording
-from lpact.datasets.words_table import word_columns
 from lpact.errors import RecordingError, StimulusError, did_you_mean, require_known
 from lpact.registry import PluginOptions
 

@@ -1,9 +1,7 @@
 """Reader of the Brain Treebank: ten people with depth electrodes who watched films.
 
-docs/how-to/datasets/brain_treebank.md shows the folder. An electrode is [n_samples] in µV, 2048 a second, and its label
-is at its number's place in ``electrode_labels.json``. A film is one stimulus and one story; its words are in film time,
-and every recording has their times by its own triggers. Electrodes stay implanted from one film to the next: trials are
-runs of one session. Films and sound are not part of the release: in your own copies, film time 0 is the beginning.
+docs/how-to/datasets/brain_treebank.md shows the folder. A film is one stimulus and one story; its words are in film
+time, and every recording has their times by its own triggers.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from lpact.datasets._files.strict import (
     read_toml,
     validate_toml,
 )
-from lpact.datasets._folder_dataset import FolderDataset
+from lpact.datasets._folder_dataset import FolderDataset, read_words_file
 from lpact.datasets.base import (
     ITEM,
     WORD_COLUMNS,
@@ -49,7 +49,6 @@ from lpact.datasets.base import (
 )
 from lpact.datasets.catalogue import optional, required
 from lpact.datasets.validate import check_recording_ids
-from lpact.datasets.words_table import read_words_file
 from lpact.errors import (
     FeatureError,
     InputError,

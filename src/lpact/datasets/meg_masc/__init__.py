@@ -1,9 +1,7 @@
 """MEG-MASC: MEG of people who listened to four stories, twice (Gwilliams et al., 2023).
 
-docs/how-to/datasets/meg_masc.md shows the folder, which may be ``bids_anonym`` in the given one. ``trial_type`` of an
-event is a Python literal. A task is a story: the stimulus id is the story's name in lower case, and all recordings of a
-story share one stimulus, whose clock is that of the story's first recording. Every recording has the word times of its
-own events.
+docs/how-to/datasets/meg_masc.md shows the folder. A task is a story: all its recordings share one stimulus, on the
+clock of the first of them, and have the word times of their own events.
 """
 
 from __future__ import annotations
