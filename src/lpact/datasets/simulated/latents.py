@@ -1,22 +1,9 @@
 """Word-level latents: what a brain or a model can know about each word.
 
-All are standardised over the words of their stimulus.
-
-Contextual latents of prose are functions of the text, so any reader of the text can know them.
-
-``context`` holds, in this order, up to the number of dimensions: true surprisal, the discourse state's first
-dimension, clause depth, further dimensions of the discourse state. The discourse state is a slow vector
-of the people and places that the story is about ::
-
-    d(w) = 0.9 d(w − 1) + 0.1 (v[person last mentioned at w] + v[place of the scene at w])
-
-from 0 at the start of a story, with a fixed random vector v for every person and place.
-
-``private`` is what the words just before were: the mean over the three words before, in the same
-sentence, of a fixed random vector of their types; made uncorrelated with ``context`` by regression.
-
-``mechanisms`` mean what their names say, and correlate as they do in language. Surprisal is the true one;
-``context_update`` is ‖d(w) − d(w − 1)‖, how much the word changes the discourse state; the others come with the text.
+All are standardised over the words of their stimulus. Contextual latents of prose are functions of the text, so any
+reader of the text can know them: ``context`` is true surprisal, the discourse state's first dimension, clause depth,
+and further dimensions of that state, up to the number of dimensions; ``private`` is a mean of fixed random vectors of
+the three words before, in the same sentence, made uncorrelated with ``context``.
 """
 
 from __future__ import annotations
