@@ -1,16 +1,6 @@
-r"""Simulated brains that share latent variables, and models that share more, as many or fewer of them.
+"""Simulated brains that share latent variables, and models that share more, as many or fewer of them.
 
-Stimuli have latent variables z_k, independent and normal. Brain i sees a random subset S_i of them, and latents v_i of
-its own. With weights w that are random for every unit j, the response in trial r at lag l is ::
-
-    y_ij(s, r) = g_l (√(1 − o) Σ_{k ∈ S_i} w_jk z_k(s) / √|S_i| + √o Σ_m u_jm v_im(s) / √m) + e
-
-with o the share of variance of the brain's own latents, g_l the gain at the lag, and e normal noise of every trial. The
-region ``frontal`` (second half of the units) has twice the share o.
-
-Models are the noise-free activity of further brains: ``sixth_brain`` is one of the same kind, ``half_brain`` sees half
-as many shared latents, ``mean_brain`` sees all of them and has none of its own. The last layer of a model has the
-activity of all units, earlier layers have that of the first units alone.
+docs/explanation/simulated-studies.md has the equations.
 """
 
 from __future__ import annotations

@@ -1,18 +1,6 @@
 """Simulated sentences in passages, with a known share of variance for every kind of feature.
 
-The shape is that of Pereira et al. (2018): categories × passages × sentences, one response per sentence and unit. With
-z standardised over the sentences, the response of unit j to sentence s is ::
-
-    y_j(s) = √p z_j[position of s] + √l z[length of s] + √v z[a_j · Σ_w v(w)] + √c z[b_j · Σ_w c(w)]
-             + √(1 − p − l − v − c) n_j(s)
-
-v(w) is the static vector of a word's type, c(w) a contextual vector that no other feature knows, n_j AR(1) noise within
-passages. Units of the region ``visual`` have a quarter of the shares.
-
-Feature sets, one row per word: ``vectors`` are the v(w), ``planted`` a model of ``n_layers`` + 1 layers. Layer 0 knows
-v(w) alone, and the last layer also c(w), weaker in the layers between. Its context ``untrained`` holds random vectors
-of the word's type, plus a constant and a vector of the sentence's position: summed over words, they give away length
-and position, and in part which words there were.
+docs/explanation/simulated-studies.md has the equations.
 """
 
 from __future__ import annotations

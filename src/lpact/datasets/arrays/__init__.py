@@ -1,8 +1,7 @@
-"""Reader of a user's own array files with a words table: NumPy, HDF5, Zarr, NWB and MATLAB.
+"""Reader of a user's own array files with a words table, described by one table, ``recordings.toml``.
 
-The folder has files of any names, and one table, ``recordings.toml``, that describes them: its provenance
-(``[dataset]``), ``[[stimuli]]``, ``[[recordings]]`` and ``[defaults]`` for recordings. `docs/how-to/datasets/arrays.md`
-explains every key. Opening reads only the table; a big array is read a few units at a time if its format allows it.
+docs/how-to/datasets/arrays.md explains every key. Opening reads only the table; a big array is read a few units at a
+time if its format allows it.
 """
 
 from __future__ import annotations
