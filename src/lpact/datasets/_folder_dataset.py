@@ -251,13 +251,8 @@ def labelled_words(
         labels = list(zip(stories, sentences, strict=True))
         numbers = np.cumsum([i > 0 and labels[i] != labels[i - 1] for i in range(len(labels))])
     else:
-        if any(ends_sentence(word) for word in words):
-            numbers, rule = sentences_by_punctuation(words, stories), "punctuation"
-        else:
-            numbers = sentences_by_pauses(onset_s.tolist(), offset_s.tolist(), stories, pause_s)
-            rule = f"pauses of {pause_s:g} s"
-        found = f"{len(set(numbers.tolist()))} sentences by {rule}"
-        findings.sentences_by_rule(found, "labelled sentences", remedy)
+        pause = None if any(map(ends_sentence, words)) else pause_s
+        numbers = sentences_by_rule(words, onset_s, offset_s, stories, pause, findings, remedy)
     extra: dict[str, pl.Series] = {}
     for name, cells in columns.items():
         plain = _PLAIN.sub("_", name).strip("_").lower()
@@ -265,6 +260,26 @@ def labelled_words(
         if known and plain and plain not in WORD_COLUMNS and plain not in extra:
             extra[plain] = typed_column(cells)
     return words_table(words, onset_s, offset_s, numbers, stories, extra)
+
+
+def sentences_by_rule(
+    words: Sequence[str],
+    onset_s: FloatArray,
+    offset_s: FloatArray,
+    stories: Sequence[str],
+    pause_s: float | None,
+    findings: Findings,
+    remedy: str,
+) -> IntArray:
+    """Number sentences by pauses of ``pause_s``, or by punctuation where that is None, and note it."""
+    if pause_s is None:
+        numbers, rule = sentences_by_punctuation(words, stories), "punctuation"
+    else:
+        numbers = sentences_by_pauses(onset_s.tolist(), offset_s.tolist(), stories, pause_s)
+        rule = f"pauses of {pause_s:g} s"
+    found = f"{len(set(numbers.tolist()))} sentences by {rule}"
+    findings.sentences_by_rule(found, "sentences that the source labels", remedy)
+    return numbers
 
 
 def sentences_by_punctuation(words: Sequence[str], stories: Sequence[str]) -> IntArray:
