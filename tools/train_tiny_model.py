@@ -2,11 +2,9 @@
 
     OMP_NUM_THREADS=1 python tools/train_tiny_model.py train [--out FOLDER] [--steps N]
     python tools/train_tiny_model.py evaluate [--folder FOLDER]
-    python tools/train_tiny_model.py frequencies
 
 ``train`` writes a model folder that transformers opens; ``evaluate`` compares it, on held-out stories,
-with unigram and bigram models and with the grammar's true surprisal; ``frequencies`` counts the word
-types of the prose anew (after a change of the grammar, before ``train``).
+with unigram and bigram models and with the grammar's true surprisal.
 """
 
 from __future__ import annotations
@@ -24,12 +22,11 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
 from transformers import PreTrainedTokenizerFast as FastTokenizer
 
-from lpact.datasets.simulated import prose
 from lpact.math.seeding import keyed_rng
+from story_grammar import Prose, write_prose
 
 SOURCE = Path(__file__).parents[1] / "src/lpact"
 FOLDER = SOURCE / "features/language/tiny"
-FREQUENCIES = SOURCE / "datasets/simulated/prose" / prose.FREQUENCIES
 SEED = 20240501
 END = "<|endoftext|>"
 VOCABULARY = 1000
@@ -40,31 +37,12 @@ LEARNING_RATE, WARM_UP = 4e-3, 60
 N_TRAIN, N_TEST, N_SENTENCES = 8000, 60, 24
 
 
-def stories(kind: str, n: int, n_sentences: int = N_SENTENCES) -> list[prose.Prose]:
+def stories(kind: str, n: int, n_sentences: int = N_SENTENCES) -> list[Prose]:
     """Stories of the tool's own streams: no dataset draws from them."""
     return [
-        prose.write_prose(
-            keyed_rng(SEED, "tiny model", kind, i), n_stories=1, n_sentences=n_sentences
-        )
+        write_prose(keyed_rng(SEED, "tiny model", kind, i), n_stories=1, n_sentences=n_sentences)
         for i in range(n)
     ]
-
-
-def count_frequencies() -> None:
-    """Count word types over about a million words."""
-    counts: Counter[str] = Counter()
-    for i in range(5000):
-        story = stories_of_length(i)
-        counts.update(prose.word_type(word) for word in story.word)
-    rows = sorted(counts.items(), key=lambda row: (-row[1], row[0]))
-    FREQUENCIES.write_text("".join(f"{w}\t{c}\n" for w, c in rows), encoding="utf-8")
-    print(f"{sum(counts.values())} words, {len(rows)} types, rarest {rows[-3:]}")
-
-
-def stories_of_length(i: int) -> prose.Prose:
-    """Story ``i`` of the frequency sample: 16, 17 … 27 sentences in turn."""
-    rng = keyed_rng(SEED, "frequencies", i)
-    return prose.write_prose(rng, n_stories=1, n_sentences=16 + i % 12)
 
 
 def train_tokenizer(texts: list[str]) -> FastTokenizer:
@@ -196,7 +174,7 @@ def word_bits(model, tokenizer, words: tuple[str, ...]) -> np.ndarray:
 class Ngrams:
     """Word models with interpolation: bigrams by Witten–Bell over unigrams with one added count."""
 
-    def __init__(self, texts: list[prose.Prose]) -> None:
+    def __init__(self, texts: list[Prose]) -> None:
         self.one: Counter[str] = Counter()
         self.two: dict[str, Counter[str]] = {}
         for text in texts:
@@ -254,13 +232,11 @@ def evaluate(folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("task", choices=("train", "evaluate", "frequencies"))
+    parser.add_argument("task", choices=("train", "evaluate"))
     parser.add_argument("--out", "--folder", type=Path, default=FOLDER)
     parser.add_argument("--steps", type=int, default=STEPS)
     options = parser.parse_args()
-    if options.task == "frequencies":
-        count_frequencies()
-    elif options.task == "evaluate":
+    if options.task == "evaluate":
         evaluate(options.out)
     else:
         train(options.out, options.steps)

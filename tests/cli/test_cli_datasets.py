@@ -139,7 +139,7 @@ def test_a_missing_part_must_be_fixed(lpact: Lpact, mine: Path) -> None:
     assert result.exit_code == 1
     assert "something must be fixed first" in result.stdout
     assert "missing: neural data (recordings/*/neural.npy)" in result.stdout
-    assert "'neural.npy' is missing" in result.stdout
+    assert "neural.npy' is missing" in result.stdout
     assert "Traceback" not in result.output
 
 

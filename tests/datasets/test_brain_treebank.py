@@ -375,7 +375,7 @@ def test_trials_can_be_chosen(written: tuple[Path, BrainTreebankTruth]) -> None:
         opened(folder, subjects=["3"])
     with pytest.raises(InputError, match="did you mean 'sub_1_trial001'"):
         opened(folder, trials=["sub_1_trial010"])
-    with pytest.raises(InputError, match="leave no trial"):
+    with pytest.raises(InputError, match="change the options subjects and trials"):
         opened(folder, subjects=["2"], trials=["sub_1_trial000"])
 
 
@@ -841,7 +841,7 @@ def test_unlabelled_electrodes_can_be_left_out(broken: Path) -> None:
 
 
 def test_an_empty_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no neural files"):
+    with pytest.raises(InputError, match="no such recordings"):
         opened(tmp_path)
 
 

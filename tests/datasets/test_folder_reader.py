@@ -296,7 +296,7 @@ MALFORMED: dict[str, tuple[Callable[[Path], object], type[InputError], str, str]
     "no dataset.toml": (remove(ABOUT), InputError, "dataset.toml", "missing"),
     "no stimuli": (move("stimuli", "stimulus"), InputError, "stimuli", "did you mean 'stimulus'"),
     "no recordings": (lambda r: shutil.rmtree(r / "recordings"), InputError, "recordings", "missing"),
-    "dataset.toml is a folder": (as_folder(ABOUT), InputError, "dataset.toml", "missing"),
+    "dataset.toml is a folder": (as_folder(ABOUT), InputError, "dataset.toml", "cannot be read"),
     "no TOML": (write(ABOUT, "source = "), InputError, "dataset.toml", "not valid TOML"),
     "not UTF-8": (lambda r: (r / ABOUT).write_bytes(b'source = "\xff"'), InputError, "dataset.toml", "UTF-8"),
     "licence missing": (edit(ABOUT, "licence", "license"), InputError, "key 'licence'", "did you mean 'licence'"),

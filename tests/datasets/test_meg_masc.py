@@ -540,7 +540,7 @@ BAD_FOLDERS: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     ),
     "empty": (
         lambda folder: shutil.rmtree(folder / "sub-01"),
-        ("holds no recordings", "no sub-*", "give the folder"),
+        ("no such recordings", "the folder of MEG-MASC", "give the folder"),
     ),
 }
 

@@ -389,9 +389,8 @@ def test_a_channel_that_is_not_in_the_table(copy: Path) -> None:
 
 def test_no_recordings(copy: Path) -> None:
     shutil.rmtree(copy / "derivatives")
-    with pytest.raises(InputError, match="holds no recording") as caught:
+    with pytest.raises(InputError, match=r"no such recordings[\s\S]*change the options signal"):
         opened(copy)
-    assert "signal = 'highgamma'" in str(caught.value)
 
 
 def test_real_word_tables(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_everything_depends_on_name_seed_and_options_alone():
     one, two = brains(), brains()
     np.testing.assert_array_equal(one.activity("02", 9), two.activity("02", 9))
     assert one.source_files() == two.source_files() != brains(noise=2.0).source_files()
-    with pytest.raises(LPactError, match="no such recording"):
+    with pytest.raises(LPactError, match="no recording 'sub-04"):
         one.recording(brains(n_subjects=4).recording_ids()[-1])
 
 

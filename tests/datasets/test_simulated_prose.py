@@ -1,11 +1,10 @@
-"""Prose of simulated studies: grammar, parse, true surprisal, and what is planted from it."""
+"""Prose of simulated studies: stories, parse, true surprisal, and what is planted from it."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import math
-from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,19 @@ from lpact.datasets.simulated.brain import word_response
 from lpact.datasets.simulated.dataset import Simulated
 from lpact.datasets.simulated.latents import discourse_state
 from lpact.datasets.simulated.options import MECHANISMS
-from lpact.datasets.simulated.prose import lexicon, unigrams, word_type, write_prose, write_story
-from lpact.datasets.simulated.prose.grammar import Narrator
-from lpact.datasets.simulated.prose.writer import RandomChooser
+from lpact.datasets.simulated.prose import (
+    N_STORIES,
+    SENTENCES_PER_STORY,
+    read_stories,
+    unigrams,
+    word_type,
+)
 from lpact.datasets.validate import check_recording, check_stimulus
+from lpact.errors import ConfigError
 from lpact.features.mechanisms import MECHANISMS as REGISTERED
 from lpact.features.mechanisms import MechanismInputs
 from lpact.features.parsing import parse_from_columns
+from story_grammar import lexicon
 
 UPOS = {"ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "NOUN", "NUM"} | {
     *("PART", "PRON", "PROPN", "SCONJ", "VERB")
@@ -42,103 +47,10 @@ def study(seed: int = 0, **options: Any) -> Simulated:
     return dataset
 
 
-def sample(seed: int, n_stories: int = 20):
-    return write_prose(np.random.default_rng(seed), n_stories=n_stories, n_sentences=20)
-
-
 @pytest.fixture(scope="module")
 def text():
-    return sample(0, 60)
-
-
-class Recorder:
-    """Draws at random and notes every choice with the word it belongs to."""
-
-    def __init__(self, seed: int) -> None:
-        self.inner = RandomChooser(np.random.default_rng(seed))
-        self.picks: list[tuple[int, int]] = []
-
-    def pick(self, weights: Sequence[float], word: int) -> int:
-        index = self.inner.pick(weights, word)
-        self.picks.append((word, index))
-        return index
-
-
-class WordDoneError(Exception):
-    pass
-
-
-class Path:
-    """Repeats noted choices, then takes the first open one at a word and lists the others."""
-
-    def __init__(self, noted: list[int], word: int, own: list[int], others: list[list[int]]):
-        self.noted, self.word, self.own, self.others = noted, word, own, others
-        self.taken: list[int] = []
-        self.n_picks = 0
-        self.probability = 1.0
-
-    def pick(self, weights: Sequence[float], word: int) -> int:
-        if word > self.word:
-            raise WordDoneError
-        self.n_picks += 1
-        if self.n_picks <= len(self.noted):
-            return self.noted[self.n_picks - 1]
-        if len(self.taken) < len(self.own):
-            index = self.own[len(self.taken)]
-        else:
-            index, *rest = (i for i, weight in enumerate(weights) if weight > 0)
-            self.others += [[*self.taken, i] for i in rest]
-        self.taken.append(index)
-        self.probability *= weights[index] / sum(weights)
-        return index
-
-
-def next_words(noted: list[int], word: int) -> list[tuple[str, float]]:
-    """Every way to write a word after the choices of the words before, with its probability."""
-    found, paths = [], [[]]
-    while paths:
-        path = Path(noted, word, paths.pop(), paths)
-        narrator = Narrator(path)
-        with contextlib.suppress(WordDoneError):
-            while True:
-                narrator.write_sentence()
-        token = narrator.tokens[word]
-        found.append((token.form + token.mark, path.probability))
-    return found
-
-
-def test_every_choice_shows_in_its_word_so_that_bits_are_the_surprisal() -> None:
-    rng = np.random.default_rng(1)
-    for seed in range(8):
-        recorder = Recorder(seed)
-        tokens = write_story(recorder, 10)
-        for word in rng.integers(0, len(tokens), 12).tolist():
-            noted = [index for at, index in recorder.picks if at < word]
-            ways = next_words(noted, word)
-            forms = dict(ways)
-            assert len(forms) == len(ways), "two ways to the same word"
-            assert sum(forms.values()) == pytest.approx(1.0)
-            token = tokens[word]
-            assert token.bits == pytest.approx(-math.log2(forms[token.form + token.mark]), abs=1e-9)
-
-
-def test_bits_agree_with_how_often_a_word_comes_next() -> None:
-    """Draws of a first sentence: ``A young girl named Mira lived in a small village near the sea.``"""
-    chooser = RandomChooser(np.random.default_rng(2))
-    drawn = [write_story(chooser, 1) for _ in range(4000)]
-    for place in range(5):
-        after: dict[tuple[str, ...], list[tuple[str, float]]] = {}
-        for story in drawn:
-            before = tuple(token.form for token in story[:place])
-            after.setdefault(before, []).append((story[place].form, story[place].bits))
-        for nexts in after.values():
-            for form, bits in set(nexts):
-                expected = 2.0**-bits
-                found = sum(form == other for other, _ in nexts) / len(nexts)
-                spread = math.sqrt(expected * (1.0 - expected) / len(nexts))
-                assert abs(found - expected) <= 4.5 * spread
-    tense = [story[5].form for story in drawn]
-    assert abs(tense.count("lived") / 4000 - 0.6) < 0.035
+    columns = read_stories(range(60), 20).to_dict()
+    return SimpleNamespace(**{name: values.to_numpy() for name, values in columns.items()})
 
 
 def test_a_source_cannot_be_coded_in_fewer_bits_than_its_entropy(text) -> None:
@@ -237,19 +149,6 @@ def test_pronouns_refer_to_someone_named_before(text) -> None:
             assert female[text.person[row]] == pronouns[word_type(word)]
 
 
-def test_unigrams_are_those_of_another_sample() -> None:
-    other = sample(5, 200)
-    counts: dict[str, int] = {}
-    for word in other.word:
-        counts[word_type(word)] = counts.get(word_type(word), 0) + 1
-    probability = unigrams()
-    assert sum(probability.values()) == pytest.approx(1.0)
-    assert counts.keys() <= probability.keys()
-    top = list(probability)[:60]
-    ratio = [counts[word] / len(other.word) / probability[word] for word in top]
-    assert max(abs(np.log(ratio))) < 0.35
-
-
 def test_prose_is_deterministic_and_keyed() -> None:
     one, two = (
         study(**SMALL).stimulus("stimulus01").words,
@@ -264,6 +163,30 @@ def test_prose_is_deterministic_and_keyed() -> None:
     np.testing.assert_array_equal(
         first.recording(recording_id).signal.values, again.recording(recording_id).signal.values
     )
+
+
+def test_stimuli_have_their_own_stories() -> None:
+    dataset = study(text="prose", n_runs=8, repeat_stimulus=False, n_stories=N_STORIES // 8)
+    shown = [
+        " ".join(words["word"])
+        for stimulus in dataset.stimulus_ids()
+        for words in dataset.stimulus(stimulus).words.partition_by("story_id")
+    ]
+    assert len(set(shown)) == N_STORIES
+
+
+@pytest.mark.parametrize(
+    ("sizes", "remedy"),
+    [
+        ({"n_stories": N_STORIES + 1}, "lower n_stories"),
+        ({"n_stories": 81, "n_runs": 2, "repeat_stimulus": False}, "lower n_stories or n_runs"),
+        ({"sentences_per_story": SENTENCES_PER_STORY + 1}, "raise n_stories"),
+    ],
+)
+def test_prose_beyond_the_stories_is_an_error(sizes: dict[str, Any], remedy: str) -> None:
+    DATASETS.build("simulated", sizes)
+    with pytest.raises(ConfigError, match=remedy):
+        study(text="prose", **sizes)
 
 
 def test_syllables_are_as_they_were() -> None:
@@ -337,9 +260,7 @@ def test_planted_context_is_read_from_the_text() -> None:
 
 
 def test_the_discourse_state_is_slow_and_knows_no_future() -> None:
-    long, short = (
-        write_prose(np.random.default_rng(4), n_stories=1, n_sentences=n) for n in (20, 10)
-    )
-    state, n = discourse_state(long, 3), len(short.word)
+    long, short = (read_stories([4], n) for n in (20, 10))
+    state, n = discourse_state(long, 3), short.height
     np.testing.assert_array_equal(state[:n], discourse_state(short, 3))
     assert all(np.corrcoef(state[1:, i], state[:-1, i])[0, 1] > 0.9 for i in range(3))

@@ -10,14 +10,20 @@ import numpy as np
 import pytest
 
 import lpact.features.language as language
-from lpact.datasets.simulated.prose import unigrams, word_type, write_prose
+from lpact.datasets.simulated.prose import (
+    N_STORIES,
+    SENTENCES_PER_STORY,
+    read_stories,
+    unigrams,
+    word_type,
+)
 from lpact.math.seeding import keyed_rng
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 FOLDER = Path(language.__file__).parent / "tiny"
-N_STORIES = 12
+N_HELD_OUT = 12
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +38,8 @@ def tiny():
 
 @pytest.fixture(scope="module")
 def held_out():
-    """Stories of a stream that training did not draw from, short enough for one window."""
-    return [
-        write_prose(keyed_rng(7, "held out", i), n_stories=1, n_sentences=16)
-        for i in range(N_STORIES)
-    ]
+    """Stories that the model was not trained on, short enough for one window."""
+    return [read_stories([i], 16) for i in range(N_HELD_OUT)]
 
 
 def word_bits(tiny, words):
@@ -56,12 +59,12 @@ def word_bits(tiny, words):
 
 @pytest.fixture(scope="module")
 def bits(tiny, held_out):
-    return np.concatenate([word_bits(tiny, story.word) for story in held_out])
+    return np.concatenate([word_bits(tiny, story["word"]) for story in held_out])
 
 
 @pytest.fixture(scope="module")
 def true_bits(held_out):
-    return np.concatenate([story.bits for story in held_out])
+    return np.concatenate([story["bits"] for story in held_out])
 
 
 def test_the_folder_is_small_and_holds_no_pickles():
@@ -90,7 +93,7 @@ def test_tokens_spell_any_text(tiny):
 
 def test_words_are_the_same_tokens_apart_and_in_the_text(tiny, held_out):
     _, tokenizer = tiny
-    words = held_out[0].word
+    words = held_out[0]["word"].to_list()
     apart = [
         i for k, w in enumerate(words) for i in tokenizer(w if k == 0 else f" {w}")["input_ids"]
     ]
@@ -100,8 +103,8 @@ def test_words_are_the_same_tokens_apart_and_in_the_text(tiny, held_out):
 def test_held_out_prose_is_cheaper_than_its_words_shuffled(tiny, held_out, bits):
     shuffled = []
     for index, story in enumerate(held_out):
-        order = keyed_rng(7, "shuffled", index).permutation(len(story.word))
-        shuffled.append(word_bits(tiny, [story.word[i] for i in order]))
+        order = keyed_rng(7, "shuffled", index).permutation(len(story["word"]))
+        shuffled.append(word_bits(tiny, story["word"][order].to_list()))
     for before, after in zip(np.split(bits, split_points(held_out)), shuffled, strict=True):
         assert before.mean() + 4.0 < after.mean()
 
@@ -109,7 +112,7 @@ def test_held_out_prose_is_cheaper_than_its_words_shuffled(tiny, held_out, bits)
 def test_it_beats_unigrams_and_bigrams_but_not_the_grammar(held_out, bits, true_bits):
     probability = unigrams()
     # The marks are free here, so that the unigram model has less to say than the language model.
-    one = [-math.log2(probability[word_type(w)]) for story in held_out for w in story.word]
+    one = [-math.log2(probability[word_type(w)]) for story in held_out for w in story["word"]]
     assert bits.mean() < np.mean(one) - 3.0
     assert bits.mean() < bigram_bits(held_out).mean() - 0.5
     assert bits.mean() > true_bits.mean()
@@ -127,19 +130,19 @@ def test_the_readme_names_the_command_and_the_licence():
 
 
 def split_points(stories):
-    return np.cumsum([len(story.word) for story in stories])[:-1]
+    return np.cumsum([len(story["word"]) for story in stories])[:-1]
 
 
 def bigram_bits(stories):
-    """Bits a word of a bigram model with Witten–Bell smoothing, counted on 60,000 other words."""
-    text = write_prose(keyed_rng(7, "bigrams"), n_stories=330, n_sentences=20)
+    """Bits a word of a bigram model with Witten–Bell smoothing, counted on 55,000 other words."""
+    text = read_stories(range(N_HELD_OUT, N_STORIES), SENTENCES_PER_STORY)
     pairs: dict[str, dict[str, int]] = {}
     one: dict[str, int] = {}
-    for before, word in zip(("", *text.word), text.word, strict=False):
+    for before, word in zip(("", *text["word"]), text["word"], strict=False):
         row = pairs.setdefault(before, {})
         row[word] = row.get(word, 0) + 1
         one[word] = one.get(word, 0) + 1
-    total = len(text.word) + len(one) + 1
+    total = len(text["word"]) + len(one) + 1
 
     def probability(before, word):
         lower = (one.get(word, 0) + 1) / total
@@ -151,6 +154,6 @@ def bigram_bits(stories):
         [
             -math.log2(probability(before, word))
             for story in stories
-            for before, word in zip(("", *story.word), story.word, strict=False)
+            for before, word in zip(("", *story["word"]), story["word"], strict=False)
         ]
     )

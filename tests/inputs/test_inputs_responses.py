@@ -105,7 +105,7 @@ def test_what_is_not_there_is_named() -> None:
     with pytest.raises(InputError, match="no such recordings") as error:
         read_responses(dataset, subject="2")
     assert error.value.remedy == "did you mean '02'?"
-    with pytest.raises(InputError, match="no response at a lag of 50 ms") as error:
+    with pytest.raises(InputError, match="no lag in ms '50'") as error:
         read_responses(dataset, subject="01", lag_ms=50.0)
     assert error.value.expected == "one of 0, 100, 200, 300"
 

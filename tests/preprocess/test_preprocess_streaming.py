@@ -197,7 +197,7 @@ def test_slow_periods_are_taken_out() -> None:
 @pytest.mark.parametrize(("known", "remedy"), [(True, "did you mean 'rot_x'?"), (False, "none is")])
 def test_a_confound_that_is_not_there(known: bool, remedy: str) -> None:
     confounds = pl.DataFrame({"rot_x": np.arange(50.0)}) if known else None
-    with pytest.raises(RecordingError, match="has no confound 'rotx'") as caught:
+    with pytest.raises(RecordingError, match="there is no confound 'rotx'") as caught:
         processed(recording(noise(50, 2), confounds=confounds), confounds=("rotx",))
     assert "small recording, option 'preprocess.confounds'" in str(caught.value)
     assert remedy in str(caught.value)

@@ -80,8 +80,5 @@ RESERVED = ("real", "nuisance", "nuisance_plus_model")
 """Conditions that are not controls."""
 
 CONTROLS: Registry[SevereControl] = Registry(
-    "control",
-    "lpact.controls.base:SevereControl",
-    package="lpact.controls",
-    reserved=RESERVED,
+    "control", "lpact.controls.base:SevereControl", package="lpact.controls", reserved=RESERVED
 )

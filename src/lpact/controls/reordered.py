@@ -12,11 +12,7 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.controls.base import ControlInputs, SevereControl, longest_story
 from lpact.features.mechanisms import Missing
-from lpact.math.surrogates import (
-    block_permutation,
-    circular_shift_order,
-    within_group_permutation,
-)
+from lpact.math.surrogates import block_permutation, circular_shift_order, within_group_permutation
 from lpact.math.types import FloatArray, IntArray
 from lpact.registry import PluginOptions
 

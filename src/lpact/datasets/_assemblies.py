@@ -17,14 +17,9 @@ import polars as pl
 from lpact.codes import Reason
 from lpact.datasets._files.strict import TextTable, damaged, invalid, is_finite, typed_column
 from lpact.datasets._finding import Findings
-from lpact.datasets._folder_dataset import (
-    UNKNOWN,
-    FolderDataset,
-    chosen_file,
-    words_table,
-)
+from lpact.datasets._folder_dataset import UNKNOWN, FolderDataset, chosen_file, words_table
 from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Signal, Units
-from lpact.datasets.catalogue import Download, optional, required
+from lpact.datasets.catalogue import Download
 from lpact.datasets.validate import check_unique
 from lpact.errors import RecordingError, StimulusError, did_you_mean
 from lpact.extras import require
@@ -35,7 +30,6 @@ PRESENTATION, NEUROID, STIMULUS_ID = "presentation", "neuroid", "stimulus_id"
 TEXT = ("stimulus", "stimulus_sentence", "sentence", "stimuli", "word")
 """Coordinates that may hold what was presented, in this order."""
 
-LICENCE = "not stated by the source; ask the authors before sharing"
 _ENGINES = {b"\x89HDF": "h5netcdf", b"CDF\x01": "scipy", b"CDF\x02": "scipy"}
 """Engine of xarray by the first bytes of a netCDF file."""
 
@@ -49,26 +43,6 @@ class AssemblyOptions(PluginOptions):
     """CSV with `stimulus_id` and the text of every stimulus, relative to the folder. Empty: `stimulus*.csv`, if there
     is one.
     """
-
-
-def download(identifier: str, citation: str) -> Download:
-    """Official source of an assembly: the loader of brain-score, which the user runs."""
-    return Download(
-        method="manual",
-        identifier=identifier,
-        version="as loaded",
-        size="below 100 MB",
-        licence=LICENCE,
-        homepage="https://github.com/brain-score/language",
-        steps=(
-            "install brainscore_language as its homepage says",
-            f"in Python: assembly = brainscore_language.load_dataset('{identifier}')",
-            "assembly.reset_index(list(assembly.indexes)).to_dataset(name='data')"
-            f".to_netcdf('assy_{identifier.replace('.', '_')}.nc')",
-            "put the file into the dataset's folder",
-        ),
-        citation=citation,
-    )
 
 
 OptionsT = TypeVar("OptionsT", bound=AssemblyOptions)
@@ -117,15 +91,8 @@ class AssemblyDataset(FolderDataset[OptionsT, list[int]]):
     contents = "a folder with one assembly (*.nc)"
     role = "secondary"
     extra = "assemblies"
-    layout = (
-        required("the assembly, presentation × neuroid", "*.nc", "**/*.nc", "*.nc4", "**/*.nc4"),
-        optional(
-            "the table of stimuli, where the assembly does not hold their text",
-            "stimulus*.csv",
-            "**/stimulus*.csv",
-        ),
-    )
     title: ClassVar[str]
+    download: ClassVar[Download]
     comparable = False
     rows: dict[str, list[int]]
     unit_ids: Sequence[str]
@@ -133,7 +100,7 @@ class AssemblyDataset(FolderDataset[OptionsT, list[int]]):
 
     def _open(self) -> None:
         folder, options = self.folder, self.options
-        self.info = DatasetInfo(self.title, "assembly", LICENCE)
+        self.info = DatasetInfo(self.title, "assembly", self.download.licence)
         self.path = chosen_file(folder, "**/*.nc", "**/*.nc4", named=options.file, option="file")
         self.where = folder.where(self.path)
         self.values, self.presentations, self.neuroids = _read_assembly(self.path)

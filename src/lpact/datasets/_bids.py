@@ -17,6 +17,7 @@ from lpact.datasets._folder_dataset import UNKNOWN, read_json
 from lpact.datasets.base import DatasetInfo
 from lpact.errors import ConfigError, InputError, RecordingError
 from lpact.math.types import FloatArray
+from lpact.wording import listed
 
 DESCRIPTION = "dataset_description.json"
 RATE_TOLERANCE = 1e-4
@@ -83,7 +84,7 @@ def find_sidecar(folder: SourceFolder, path: Path, name: str) -> Path | None:
             expected = f"one {name} that fits {path.name} best"
             raise invalid(
                 folder.root / home,
-                shown([one.name for one in best]),
+                listed([one.name for one in best]),
                 expected,
                 remedy="keep one of them",
             )
@@ -184,7 +185,7 @@ def read_electrodes(
     regions = (UNKNOWN if row is None or labels[row] in _NO_REGION else labels[row] for row in rows)
     unlisted = [name for name, row in zip(names, rows, strict=True) if row is None]
     findings = Findings(where)
-    found, expected = f"{len(unlisted)} channel(s): {shown(unlisted)}", "a row for every channel"
+    found, expected = f"{len(unlisted)} channel(s): {listed(unlisted)}", "a row for every channel"
     if unit not in _TO_MM:
         found, expected = f"coordinates in {unit!r}", "coordinates in m, cm or mm"
     if unlisted or unit not in _TO_MM:
@@ -192,8 +193,3 @@ def read_electrodes(
         reason = Reason.UNIT_WITHOUT_PLACE
         findings.note("electrodes.tsv", reason, found, expected, remedy)
     return Places(places, frame if unit in _TO_MM else "", tuple(regions), tuple(findings))
-
-
-def shown(names: Sequence[str]) -> str:
-    """Return the first names of a list, for messages."""
-    return ", ".join(names[:8]) + (" …" if len(names) > 8 else "")

@@ -13,7 +13,7 @@ import polars as pl
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._bids import DESCRIPTION, entities, find_sidecar, read_description, shown, stem
+from lpact.datasets._bids import DESCRIPTION, entities, find_sidecar, read_description, stem
 from lpact.datasets._files.source_folder import SourceFolder, sha256
 from lpact.datasets._files.strict import TextTable
 from lpact.datasets._finding import Findings
@@ -30,6 +30,7 @@ from lpact.datasets.base import DatasetInfo, Recording, RecordingId, SourceFile,
 from lpact.datasets.catalogue import optional
 from lpact.errors import InputError, RecordingError
 from lpact.registry import PluginOptions
+from lpact.wording import listed
 
 RAW_KEYS = ("sub", "ses", "task", "acq", "ce", "rec", "dir", "run", "echo")
 """Entities of raw BOLD files; derivatives have more."""
@@ -183,7 +184,7 @@ class FmriDataset(FolderDataset[OptionsT, Scan]):
         """Return the error for options that no BOLD file fits; ``others`` are files that do not fit."""
         home = self.folder.root / "derivatives"
         pipelines = sorted(path.name for path in home.iterdir()) if home.is_dir() else []
-        names = shown([path.name for path in others])
+        names = listed([path.name for path in others])
         return InputError(
             "there are no volumes to read",
             where=str(self.folder.root / pattern),

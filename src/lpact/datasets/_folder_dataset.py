@@ -16,9 +16,17 @@ import polars as pl
 
 from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import MISSING, ErrorType, invalid, read_text, typed_column
+from lpact.datasets._files.strict import (
+    MISSING,
+    ErrorType,
+    TextTable,
+    invalid,
+    read_text,
+    typed_column,
+)
 from lpact.datasets._finding import Findings
 from lpact.datasets.base import (
+    ITEM,
     WORD_COLUMNS,
     AbsentMedium,
     Dataset,
@@ -50,10 +58,12 @@ FilesT = TypeVar("FilesT")
 class FolderDataset(Dataset, DatasetReader, Generic[OptionsT, FilesT]):
     """A dataset in a folder, and its reader; ``contents`` says what the folder should hold.
 
-    ``recordings`` maps each recording to what it is read from.
+    ``recordings`` maps each recording to what it is read from; ``chosen_by`` are the options that choose them.
     """
 
     contents: ClassVar[str]
+    chosen_by: ClassVar[str] = ""
+    has_recordings: ClassVar[bool] = True
     options: OptionsT
     folder: SourceFolder
     recordings: dict[RecordingId, FilesT]
@@ -66,6 +76,15 @@ class FolderDataset(Dataset, DatasetReader, Generic[OptionsT, FilesT]):
         opened.recordings = {}
         opened._read = {}
         opened._open()
+        if self.has_recordings and not opened.recordings:
+            raise InputError(
+                "the folder has no such recordings",
+                where=f"dataset '{name}', {opened.folder.root}",
+                got="no file of the layout that fits the options",
+                expected=self.contents,
+                remedy="give the folder itself, and check that its files are downloaded and unpacked"
+                + (f"; or change the options {self.chosen_by}" if self.chosen_by else ""),
+            )
         return opened
 
     @abstractmethod
@@ -232,13 +251,8 @@ def labelled_words(
         labels = list(zip(stories, sentences, strict=True))
         numbers = np.cumsum([i > 0 and labels[i] != labels[i - 1] for i in range(len(labels))])
     else:
-        if any(ends_sentence(word) for word in words):
-            numbers, rule = sentences_by_punctuation(words, stories), "punctuation"
-        else:
-            numbers = sentences_by_pauses(onset_s.tolist(), offset_s.tolist(), stories, pause_s)
-            rule = f"pauses of {pause_s:g} s"
-        found = f"{len(set(numbers.tolist()))} sentences by {rule}"
-        findings.sentences_by_rule(found, "labelled sentences", remedy)
+        pause = None if any(map(ends_sentence, words)) else pause_s
+        numbers = sentences_by_rule(words, onset_s, offset_s, stories, pause, findings, remedy)
     extra: dict[str, pl.Series] = {}
     for name, cells in columns.items():
         plain = _PLAIN.sub("_", name).strip("_").lower()
@@ -246,6 +260,26 @@ def labelled_words(
         if known and plain and plain not in WORD_COLUMNS and plain not in extra:
             extra[plain] = typed_column(cells)
     return words_table(words, onset_s, offset_s, numbers, stories, extra)
+
+
+def sentences_by_rule(
+    words: Sequence[str],
+    onset_s: FloatArray,
+    offset_s: FloatArray,
+    stories: Sequence[str],
+    pause_s: float | None,
+    findings: Findings,
+    remedy: str,
+) -> IntArray:
+    """Number sentences by pauses of ``pause_s``, or by punctuation where that is None, and note it."""
+    if pause_s is None:
+        numbers, rule = sentences_by_punctuation(words, stories), "punctuation"
+    else:
+        numbers = sentences_by_pauses(onset_s.tolist(), offset_s.tolist(), stories, pause_s)
+        rule = f"pauses of {pause_s:g} s"
+    found = f"{len(set(numbers.tolist()))} sentences by {rule}"
+    findings.sentences_by_rule(found, "sentences that the source labels", remedy)
+    return numbers
 
 
 def sentences_by_punctuation(words: Sequence[str], stories: Sequence[str]) -> IntArray:
@@ -279,3 +313,47 @@ def sentences_by_pauses(
         new = stories[i] != stories[i - 1] or onset_s[i] - offset_s[i - 1] >= pause_s
         numbers[i] = numbers[i - 1] + new
     return numbers
+
+
+def word_columns(
+    table: TextTable, names: Mapping[str, str], *, seconds: float = 1.0, items: bool = False
+) -> pl.DataFrame:
+    """Read all columns of a table of words; ``names`` maps known columns to those of the file.
+
+    Times are multiplied by ``seconds``. Sentence ids of ``items`` may be texts.
+    """
+    columns = {}
+    for ours, theirs in names.items():
+        kind = WORD_COLUMNS.get(ours, pl.String)
+        if kind == pl.Float64:
+            columns[ours] = pl.Series(table.numbers(theirs), dtype=kind) * seconds
+        elif kind == pl.Int64 and not items:
+            columns[ours] = pl.Series(table.integers(theirs), dtype=kind)
+        else:
+            columns[ours] = pl.Series(table.text(theirs), dtype=pl.String)
+    used = set(names.values())
+    columns |= {name: typed_column(table.cells(name)) for name in table.columns if name not in used}
+    return pl.DataFrame(columns)
+
+
+def read_words_file(path: Path, required: tuple[str, ...] = ("word",)) -> pl.DataFrame:
+    """Read a TSV file of words or items whose known columns have lpact's names."""
+    table = TextTable(path, StimulusError)
+    table.require(required)
+    known = [name for name in table.columns if name in (ITEM, *WORD_COLUMNS)]
+    return word_columns(table, {name: name for name in known}).select(table.columns)
+
+
+def read_transcripts(path: Path, stories: list[str]) -> dict[str, str]:
+    """Read the stories as running text: a file for one story, or a folder with ``<story>.txt`` for each."""
+    if path.is_dir():
+        return {file.stem: read_text(file, StimulusError) for file in sorted(path.glob("*.txt"))}
+    if len(stories) != 1:
+        raise StimulusError(
+            "several stories need one transcript each",
+            where=str(path),
+            got=f"one file for {len(stories)} stories ({', '.join(stories[:3])} …)",
+            expected="a folder with <story>.txt for each story",
+            remedy="put the transcripts into a folder, and give its path",
+        )
+    return {stories[0]: read_text(path, StimulusError)}

@@ -1,9 +1,6 @@
 """Recordings that MNE opens: files, channels, units and places; values are read a few channels at a time.
 
-Unit of voltages: the one that the file states is used. If ``channels.tsv`` states another one, that is an error; for
-the plain ``V`` it is a note, because tables often hold the unit in which software returns values. Where the file
-states none (EDF, BDF), the table's is used, with a note; where neither does, that is an error. For MEG the file's
-calibration is used, and another unit in the table is a note.
+docs/how-to/datasets/bids.md says which unit counts where the file and ``channels.tsv`` state different ones.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpact.codes import Reason
-from lpact.datasets._bids import ChannelTable, Places, check_sampling_rate, read_channels, shown
+from lpact.datasets._bids import ChannelTable, Places, check_sampling_rate, read_channels
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import MISSING, damaged, invalid
 from lpact.datasets._finding import Findings
@@ -30,6 +27,7 @@ from lpact.datasets.series import StreamedSeries
 from lpact.errors import InputError, RecordingError
 from lpact.extras import require
 from lpact.math.types import FloatArray
+from lpact.wording import listed
 
 NUMBERING_SAMPLES = 2.0
 """Samples are counted from 0 or from 1, and a time between two of them has been rounded to one."""
@@ -178,7 +176,7 @@ def open_recording(
     if table is not None:
         unlisted = [name for name in names if name not in table.types]
         if complete and unlisted:
-            found = f"no row for {shown(unlisted)}"
+            found = f"no row for {listed(unlisted)}"
             expected = f"a row for each of the {len(names)} channels of {path.name}"
             remedy = "add the rows, or download both files again"
             raise invalid(table.path, found, expected, remedy=remedy)
@@ -189,7 +187,7 @@ def open_recording(
             findings.note(
                 "channels.tsv",
                 Reason.SIDECAR_DISAGREES,
-                f"{len(unknown)} row(s) for channels that the file does not have: {shown(unknown)}",
+                f"{len(unknown)} row(s) for channels that the file does not have: {listed(unknown)}",
                 "the channels of the file",
                 "nothing to do: the file's channels are used",
             )
@@ -297,7 +295,7 @@ def _pick_channels(
     expected = "channels of type " + ", ".join(wanted)
     if other:
         kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(counts.items()) if kind not in wanted)
-        found = f"{len(other)} channel(s) ({kinds}): {shown(other)}"
+        found = f"{len(other)} channel(s) ({kinds}): {listed(other)}"
         remedy = "nothing to do; fix the channel's type in the source if it is neural"
         findings.excluded("channels", Reason.CHANNEL_NOT_NEURAL, found, expected, remedy)
     neural = [i for i, kind in enumerate(types) if kind in wanted]
@@ -337,7 +335,7 @@ def _units(ids: Sequence[str], places: Places, comparable: bool, findings: Findi
         findings.note(
             "units",
             Reason.UNIT_WITHOUT_PLACE,
-            f"{len(absent)} of {len(ids)} unit(s) without a position: {shown(absent)}",
+            f"{len(absent)} of {len(ids)} unit(s) without a position: {listed(absent)}",
             "a position for every unit",
             "the units are kept, without a position",
         )

@@ -24,7 +24,7 @@ from lpact.datasets._folder_dataset import (
     words_table,
 )
 from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Stimulus, TimeSeries, Units
-from lpact.datasets.catalogue import Download, optional, required
+from lpact.datasets.catalogue import published
 from lpact.errors import RecordingError, StimulusError
 from lpact.registry import PluginOptions
 
@@ -38,16 +38,6 @@ MOTION = ("motion_x", "motion_y", "motion_z", "motion_pitch", "motion_roll", "mo
 PREDICTORS = {"word_rate": "rate", "sound_power": "sndpwr"}
 SILENCES = ("", "sp")
 _SUBJECT = re.compile(r"(s[0-9]+)-timecourses\.txt")
-_TIER = re.compile(
-    r'class = "IntervalTier"\s*name = "word"(?:(?!class = ).)*?intervals: size = ([0-9]+)'
-    r'((?:(?!class = ").)*)',
-    re.DOTALL,
-)
-_TIME = r"([-+]?[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)"
-_INTERVAL = re.compile(
-    rf'intervals \[[0-9]+\]:?\s*xmin = {_TIME}\s*xmax = {_TIME}\s*text = "((?:[^"]|"")*)"'
-)
-"""Parts of a TextGrid in Praat's long text format."""
 
 
 class AliceOptions(PluginOptions):
@@ -60,18 +50,20 @@ class AliceOptions(PluginOptions):
 
 
 def _read_intervals(path: Path) -> list[tuple[float, float, str]]:
-    """Return start, stop (seconds) and label of the intervals of the tier ``word``; Praat writes UTF-8 or UTF-16."""
+    """Return start, stop (seconds) and label of the intervals of the tier ``word`` in a TextGrid."""
+    from praatio import textgrid
+
     try:
-        content = path.read_bytes()
-        utf16 = content[:2] in (b"\xff\xfe", b"\xfe\xff")
-        tier = _TIER.search(content.decode("utf-16" if utf16 else "utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as problem:
-        raise damaged(path, problem, StimulusError, "a TextGrid in UTF-8 or UTF-16") from None
-    found = _INTERVAL.findall(tier[2]) if tier else []
-    if tier is None or len(found) != int(tier[1]):
-        expected = f"{tier[1]} intervals" if tier else "an IntervalTier named 'word'"
-        raise damaged(path, f"{len(found)} intervals", StimulusError, expected)
-    return [(float(start), float(stop), text.replace('""', '"')) for start, stop, text in found]
+        grid = textgrid.openTextgrid(str(path), includeEmptyIntervals=True, reportingMode="silence")
+        tier = grid.getTier("word")
+    except Exception as problem:
+        expected = "a TextGrid in UTF-8 or UTF-16 with the tier 'word'"
+        raise damaged(path, problem, StimulusError, expected) from None
+    last_s = tier.entries[-1].end if tier.entries else None
+    if last_s != tier.maxTimestamp:
+        expected = f"intervals to {tier.maxTimestamp} s, as the tier's header says"
+        raise damaged(path, f"the last interval ends at {last_s} s", StimulusError, expected)
+    return [tuple(interval) for interval in tier.entries]
 
 
 class Alice(FolderDataset[AliceOptions, Path]):
@@ -81,46 +73,19 @@ class Alice(FolderDataset[AliceOptions, Path]):
     summary = "Alice fMRI: 6 region time courses of listeners to Alice in Wonderland (Brennan et al. 2016)"
     Options = AliceOptions
     contents = "a folder with alice_data_shared/ and alice_stim_shared/"
-    layout = (
-        required(
-            "time courses of the regions",
-            "alice_data_shared/10mm/s*-timecourses.txt",
-            "alice_data_shared/6mm/s*-timecourses.txt",
-        ),
-        required("word times", "alice_stim_shared/*.TextGrid"),
-        optional("motion estimates", "alice_data_shared/s*-rp_*.txt"),
-        optional("sound power", "alice_data_shared/s*-sndpwr.txt"),
-        optional("word rate", "alice_data_shared/s*-rate.txt"),
-        optional(
-            "audio",
-            boundary="the audiobook is not released; sound power may stand in, labelled as a published predictor",
-        ),
+    chosen_by = "radius_mm"
+    layout, download = published("alice")
+    info = DatasetInfo(
+        "Alice fMRI time courses (Brennan et al. 2016)", download.version, download.licence
     )
-    download = Download(
-        method="manual",
-        identifier="Alice fMRI ROI timecourses and stimuli",
-        version="2016-06-09",
-        size="2 MB",
-        licence="CC BY 4.0",
-        homepage="https://sites.lsa.umich.edu/cnllab/",
-        steps=(
-            "get alice_data_shared and alice_stim_shared from the page of J. R. Brennan, University of Michigan",
-            "put both folders side by side into the folder that the study names",
-        ),
-        citation="Brennan, Stabler, Van Wagenen, Luh & Hale (2016), Brain and Language 157-158:81-94",
-    )
-    info = DatasetInfo("Alice fMRI time courses (Brennan et al. 2016)", "2016-06-09", "CC BY 4.0")
 
     def _open(self) -> None:
-        folder, options = self.folder, self.options
-        home = f"alice_data_shared/{options.radius_mm}mm"
-        for path in folder.glob(f"{home}/*", RecordingError):
+        home = f"alice_data_shared/{self.options.radius_mm}mm"
+        for path in self.folder.glob(f"{home}/*", RecordingError):
             match = _SUBJECT.fullmatch(path.name)
             if match is None:
                 raise invalid(path, path.name, "sNN-timecourses.txt", remedy="move the file away")
             self.recordings[RecordingId(match[1], "1", "1", STIMULUS)] = path
-        if not self.recordings:
-            folder.file(f"{home}/s18-timecourses.txt")
 
     def _recording(self, recording_id: RecordingId, files: Path) -> Recording:
         where = self.folder.where(files)

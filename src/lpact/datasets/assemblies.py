@@ -16,7 +16,6 @@ from lpact.datasets._assemblies import (
     TEXT,
     AssemblyDataset,
     AssemblyOptions,
-    download,
     group,
     sentence_words,
 )
@@ -30,6 +29,7 @@ from lpact.datasets._folder_dataset import (
     words_table,
 )
 from lpact.datasets.base import WORD_COLUMNS, Epochs, RecordingId, Stimulus, TimeSeries
+from lpact.datasets.catalogue import published
 from lpact.errors import StimulusError
 from lpact.math.types import FloatArray
 
@@ -66,23 +66,14 @@ def _without_subject(name: str, subject: str) -> str:
 class Pereira2018(AssemblyDataset[Pereira2018Options]):
     """Pereira et al. (2018): people read passages, sentence by sentence; one fMRI response per sentence and voxel.
 
-    Presentations have ``stimulus_id``, ``stimulus`` (the sentence), ``experiment`` (384 and 243 sentences), and
-    ``passage_index``, ``passage_label``, ``passage_category``; neuroids have ``neuroid_id``, ``subject``, ``atlas``
-    and ``roi``, and may have ``x``, ``y`` and ``z`` (mm). A subject that did not take part in an experiment has NaN.
-
-    A run is an experiment, an epoch a sentence (``events = "sentences"``), a story a passage. Rows of a passage are
-    put side by side, in the order of the number that ends their ``stimulus_id``. Times are nominal, from the paper: a
-    sentence is shown for 4 s, the next one 4 s later, and 4 s more pass between passages.
+    A run is an experiment, an epoch a sentence, a story a passage. Rows of a passage are put side by side, in the order
+    of the number that ends their ``stimulus_id``. See docs/how-to/datasets/assemblies.md.
     """
 
     name = "pereira2018"
     summary = "Pereira et al. 2018: fMRI while reading passages, one response per sentence (netCDF assembly)"
     Options = Pereira2018Options
-    download = download(
-        "Pereira2018.language",
-        "Pereira, F. et al. (2018). Toward a universal decoder of linguistic meaning from brain activation. "
-        "Nature Communications 9, 963.",
-    )
+    layout, download = published("pereira2018")
     title = "Pereira et al. 2018"
 
     def _arrange(self) -> None:
@@ -228,28 +219,15 @@ def split_words(pieces: list[str]) -> list[list[str]]:
 class Blank2014(AssemblyDataset[Blank2014Options]):
     """Blank et al. (2014): people heard stories; one fMRI response per TR of 2 s and functional region.
 
-    Presentations have ``stimulus_id`` (``<story>.<sentence>.<part>``), ``stimulus`` (what was heard in the TR; spaces
-    at its ends count), ``story``, ``sentence_number_in_story`` and ``part_number_in_sentence``; neuroids have
-    ``subject_id`` and ``fROI_area``. The text of a presentation is that of 4 s before: the delay of the response is in
-    the assembly.
-
-    A recording is a time series with one sample per presentation, stories one after the other; an event is a TR
-    (``events = "trs"``, ``lags_ms = [0]``). TRs without words are not in the assembly. Times are nominal: presentation
-    k is at 2 k seconds, and its words lie in the first half second, so that they belong to that sample in any
-    rounding.
-
-    The texts of a story joined are the story. A word belongs to the presentation that holds its first letter or digit:
-    quotes before a word, and hyphens inside one, may lie in the presentation before.
+    A recording is a time series with one sample per presentation, stories one after the other. Presentation k is at
+    2 k seconds, and its words lie in the first half second, so that they belong to that sample in any rounding. See
+    docs/how-to/datasets/assemblies.md.
     """
 
     name = "blank2014"
     summary = "Blank et al. 2014: fMRI while listening to stories, one response per TR and region (netCDF assembly)"
     Options = Blank2014Options
-    download = download(
-        "Blank2014.fROI",
-        "Blank, I., Kanwisher, N. and Fedorenko, E. (2014). A functional dissociation between language and "
-        "multiple-demand systems revealed in patterns of BOLD signal fluctuations. J. Neurophysiol. 112, 1105-1118.",
-    )
+    layout, download = published("blank2014")
     title = "Blank et al. 2014"
     comparable = True
 
@@ -336,22 +314,14 @@ class Fedorenko2016Options(AssemblyOptions):
 class Fedorenko2016(AssemblyDataset[Fedorenko2016Options]):
     """Fedorenko et al. (2016): people read sentences word by word; one ECoG response per word and electrode.
 
-    Presentations have ``stimulus_id``, ``word`` (or ``stimulus``), ``word_num`` (0 to 7) and ``sentence_id`` (0 to
-    51); neuroids have ``neuroid_id``, ``electrode`` and ``subject_UID``, and may have ``x``, ``y`` and ``z`` (mm).
-    Responses are z-scored high-gamma envelopes, averaged over the time that a word is shown.
-
-    An epoch is a word (``events = "words"``). Sentences are unrelated: each is a separate story, so a model reads no
-    other sentence before it. Words are put in order of ``sentence_id`` and ``word_num``. Times are nominal.
+    An epoch is a word, a story a sentence, so that a model reads no other sentence before it. See
+    docs/how-to/datasets/assemblies.md.
     """
 
     name = "fedorenko2016"
     summary = "Fedorenko et al. 2016: ECoG while reading sentences, one response per word (netCDF assembly)"
     Options = Fedorenko2016Options
-    download = download(
-        "Fedorenko2016.language",
-        "Fedorenko, E. et al. (2016). Neural correlate of the construction of sentence meaning. "
-        "PNAS 113, E6256-E6262.",
-    )
+    layout, download = published("fedorenko2016")
     title = "Fedorenko et al. 2016"
 
     def _arrange(self) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from importlib import resources
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 Method = Literal["openneuro", "datalad", "https", "manual"]
 
@@ -80,6 +82,32 @@ class Download:
     files: tuple[RemoteFile, ...] = ()
     steps: tuple[str, ...] = ()
     citation: str = ""
+
+
+PUBLISHED = "published.toml"
+
+
+def published(name: str) -> tuple[tuple[Expected, ...], Download]:
+    """Return the parts of the folder of a published dataset, and its official source."""
+    entry = dict(_published()[name])
+    parts = tuple(
+        Expected(
+            part["what"],
+            tuple(part["patterns"]),
+            not part.get("optional", False),
+            part.get("boundary", ""),
+        )
+        for part in entry.pop("parts")
+    )
+    files = tuple(RemoteFile(**file) for file in entry.pop("files", ()))
+    lists = {key: tuple(value) for key, value in entry.items() if isinstance(value, list)}
+    return parts, Download(**(entry | lists), files=files)
+
+
+@lru_cache
+def _published() -> dict[str, Any]:
+    text = resources.files("lpact.datasets").joinpath(PUBLISHED).read_text(encoding="utf-8")
+    return tomllib.loads(text)
 
 
 PartStatus = Literal["found", "no content", "missing", "not there", "not released"]

@@ -1,8 +1,7 @@
 """Reader of Narratives (OpenNeuro ds002345): many people listening to stories, functional MRI.
 
-docs/how-to/datasets/narratives.md shows the folder. The alignment runs on the clock of the audio file. Many of these
-begin with music, so a run's clock is tied to it by the first event that names the audio in ``stim_file``, be it music
-or story: that is when the audio starts.
+docs/how-to/datasets/narratives.md shows the folder. The alignment runs on the clock of the audio file, which starts
+with the first event that names it in ``stim_file``.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from lpact.datasets._bids import entities, stem
 from lpact.datasets._files.strict import TextTable, invalid, read_text
 from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import (
-    ABOUT,
     RAW_KEYS,
     Event,
     FmriDataset,
@@ -37,7 +35,7 @@ from lpact.datasets._folder_dataset import (
     words_table,
 )
 from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
-from lpact.datasets.catalogue import Download, optional, required
+from lpact.datasets.catalogue import published
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.math.types import IntArray
 
@@ -118,35 +116,7 @@ class Narratives(FmriDataset[NarrativesOptions]):
     contents = "stimuli/gentle/, derivatives/ and the subjects' folders of ds002345"
     role = "secondary"
     extra = "fmri"
-    layout = (
-        required("word alignments", "stimuli/gentle/*/align.csv"),
-        required(
-            "volumes in a standard space",
-            "derivatives/afni-nosmooth/sub-*/func/*_desc-clean_bold.nii.gz",
-            "derivatives/afni-smooth/sub-*/func/*_desc-clean_bold.nii.gz",
-            "derivatives/fmriprep/sub-*/func/*_desc-preproc_bold.nii.gz",
-        ),
-        required("events of the runs", "sub-*/func/*_events.tsv"),
-        optional("list of scans to leave out", EXCLUDE_LIST),
-        optional("transcripts", "stimuli/gentle/*/transcript.txt", "stimuli/transcripts/*.txt"),
-        optional("audio of the stories", "stimuli/*_audio.wav"),
-        ABOUT,
-    )
-    download = Download(
-        method="datalad",
-        identifier="///labs/hasson/narratives",
-        version="1.1.4",
-        size="see the page: derivatives of one pipeline and space take hundreds of GB, one story far less",
-        licence="CC0",
-        homepage="https://openneuro.org/datasets/ds002345",
-        include=(
-            "code/*.json",
-            "stimuli",
-            "sub-*/func/*_events.tsv",
-            "derivatives/afni-nosmooth/sub-*/func/*_space-MNI152NLin2009cAsym_*_bold.nii.gz",
-        ),
-        citation="Nastase et al. (2021), Scientific Data 8, 250",
-    )
+    layout, download = published("narratives")
     published = DatasetInfo("OpenNeuro ds002345 (Narratives)", "not stated", "CC0")
     published_tr_s = 1.5
 

@@ -1,10 +1,7 @@
 """Natural Stories (Futrell et al. 2021): ten stories, self-paced reading times and parses; no brain data.
 
 docs/how-to/datasets/natural_stories.md shows the folder. In its tables, ``item`` is the story and ``zone`` the word in
-it, both from 1. Reading times are behaviour, and are columns of the words table. Words keep their punctuation. Times
-are nominal: one word after the other, at a fixed rate.
-
-Tokens of the parse name their word: ``<story>.<word>`` (the whole word), ``<story>.<word>.<part>``, or
+it, both from 1. Tokens of the parse name their word: ``<story>.<word>`` (the whole word), ``<story>.<word>.<part>``, or
 ``<story>.<word>.word`` (the word without the punctuation at its ends).
 """
 
@@ -30,14 +27,13 @@ from lpact.datasets._folder_dataset import (
     words_table,
 )
 from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Stimulus
-from lpact.datasets.catalogue import Download, RemoteFile, optional, required
+from lpact.datasets.catalogue import published
 from lpact.errors import StimulusError
 from lpact.math.dependencies import ROOT, depths, unrooted
 from lpact.math.types import IntArray
 from lpact.registry import PluginOptions
 
 STIMULUS = "natural_stories"
-LICENCE = "CC BY-NC-SA 4.0"
 WORDS = "words.tsv"
 AS_READ = "naturalstories_RTS/all_stories.tok"
 TIMES = "naturalstories_RTS/processed_wordinfo.tsv"
@@ -59,7 +55,6 @@ READING = {
 PUNCTUATION = "punct"
 """Relation of punctuation; commas that mean "and" have others, and are recognised by their signs."""
 
-_REPOSITORY = "https://raw.githubusercontent.com/languageMIT/naturalstories/HEAD"
 _WORD = re.compile(r"([0-9]+)\.([0-9]+)\.(whole|word|[0-9]+)")
 _TOKEN = re.compile(r"TokenId=([0-9]+)\.([0-9]+)(?:\.(?:[0-9]+|word))?")
 _UPOS = {
@@ -205,32 +200,10 @@ class NaturalStories(FolderDataset[NaturalStoriesOptions, Path]):
     summary = "Natural Stories: words, self-paced reading times and parses, without brain data"
     Options = NaturalStoriesOptions
     contents = f"a folder with {WORDS}"
+    has_recordings = False
     role = "diagnostic"
-    layout = (
-        required("the words", WORDS),
-        optional("the words as they were read", AS_READ),
-        optional("mean reading times", TIMES),
-        optional("Universal Dependencies", UD),
-        optional(
-            "brain recordings",
-            "recordings",
-            boundary="the corpus holds stimuli and behaviour only; blank2014 has fMRI of eight of its stories",
-        ),
-    )
-    download = Download(
-        method="https",
-        identifier="languageMIT/naturalstories",
-        version="HEAD",
-        size="about 4 MB",
-        licence=LICENCE,
-        homepage="https://github.com/languageMIT/naturalstories",
-        files=tuple(
-            RemoteFile(f"{_REPOSITORY}/{relative}", relative) for relative in (WORDS, *OPTIONAL)
-        ),
-        citation="Futrell, R. et al. (2021). The Natural Stories corpus: a reading-time corpus of English texts "
-        "containing rare syntactic constructions. Language Resources and Evaluation 55, 63-77.",
-    )
-    info = DatasetInfo("Natural Stories Corpus, Futrell et al. 2021", "as found", LICENCE)
+    layout, download = published("natural_stories")
+    info = DatasetInfo("Natural Stories Corpus, Futrell et al. 2021", "as found", download.licence)
 
     def _open(self) -> None:
         self._path = self.folder.file(WORDS, StimulusError)

@@ -1,12 +1,6 @@
 """Reader of Le Petit Prince (OpenNeuro ds003643): an audiobook in nine sections, functional MRI, three languages.
 
-docs/how-to/datasets/petit_prince.md shows the folder. Run labels are those of the scanner: a subject's nine runs,
-sorted, are sections 1 to 9. Each section is a stimulus with its own clock, and its audio starts with the first volume.
-
-The dependencies, ``relation(head-i, word-j)``, are those of a parser that propagates heads over conjuncts and relative
-clauses, so that some words have several. One tree is kept: a root's head is 0; a conjunct keeps its ``conj`` head; any
-other word keeps the head that is listed first. Where that leaves words in a cycle, the first of them that has a head
-outside takes that one.
+docs/how-to/datasets/petit_prince.md shows the folder, and what is corrected in words and parses.
 """
 
 from __future__ import annotations
@@ -26,10 +20,10 @@ from lpact.datasets._bids import entities
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TextTable, invalid, read_text
 from lpact.datasets._finding import Findings
-from lpact.datasets._fmri import ABOUT, FmriDataset, FmriOptions, Scan, find_scan
+from lpact.datasets._fmri import FmriDataset, FmriOptions, Scan, find_scan
 from lpact.datasets._folder_dataset import sentences_by_pauses, words_table
 from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
-from lpact.datasets.catalogue import Download, optional, required
+from lpact.datasets.catalogue import published
 from lpact.errors import RecordingError, StimulusError
 
 N_SECTIONS = 9
@@ -365,27 +359,7 @@ class PetitPrince(FmriDataset[PetitPrinceOptions]):
     contents = "annotation/ and derivatives/ of ds003643"
     role = "secondary"
     extra = "fmri"
-    layout = (
-        required("words with times", "annotation/*/lpp*_word_information.csv"),
-        required(
-            "volumes in a standard space",
-            "derivatives/sub-*/func/*_task-lpp*_run-*_desc-preproc_bold.nii.gz",
-        ),
-        optional("parse trees", "annotation/*/lpp*_tree.csv"),
-        optional("dependencies", "annotation/*/lpp*_dependency.csv"),
-        optional("audio of the sections", "stimuli/task-lpp*_section*.wav"),
-        ABOUT,
-    )
-    download = Download(
-        method="openneuro",
-        identifier="ds003643",
-        version="2.0.7",
-        size="see the page: the derivatives are the larger part",
-        licence="CC0",
-        homepage="https://openneuro.org/datasets/ds003643",
-        include=("annotation/EN/*", "stimuli/*", "derivatives/sub-EN*/func/*"),
-        citation="Li et al. (2022), Scientific Data 9, 530",
-    )
+    layout, download = published("petit_prince")
     published = DatasetInfo("OpenNeuro ds003643 (Le Petit Prince)", "not stated", "CC0")
     published_tr_s = 2.0
 

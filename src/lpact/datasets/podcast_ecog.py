@@ -1,8 +1,7 @@
 """Reader of the Podcast ECoG dataset (OpenNeuro ds005574): nine people listen to a story of 30 minutes.
 
 docs/how-to/datasets/podcast_ecog.md shows the folder. The release does not say what the numbers of the high-gamma
-envelope are (amplitude or power, scaled or not); its files are marked as volts because their channels are electrodes.
-The numbers are given as they are stored, in a.u.
+envelope are (amplitude or power, scaled or not): they are given as they are stored, in a.u.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import FolderDataset, ends_sentence, words_table
 from lpact.datasets._mne import open_recording, recording_files
 from lpact.datasets.base import FeatureKey, OfferedFeatures, Recording, RecordingId, Stimulus
-from lpact.datasets.catalogue import Download, optional, required
-from lpact.errors import FeatureError, InputError, RecordingError, StimulusError
+from lpact.datasets.catalogue import published
+from lpact.errors import FeatureError, RecordingError, StimulusError
 from lpact.math.types import FloatArray, IntArray
 from lpact.registry import PluginOptions
 
@@ -280,52 +279,16 @@ class PodcastEcog(FolderDataset[PodcastOptions, Path]):
     )
     Options = PodcastOptions
     contents = "the folder of ds005574, with derivatives/ecogprep/ and stimuli/"
+    chosen_by = "signal"
     extra = "meeg"
-    layout = (
-        required("description and licence", DESCRIPTION),
-        required("recordings: high-gamma envelope, or voltage", *_SIGNALS.values()),
-        required("words with times", TRANSCRIPT, *map(token_table, STAND_INS)),
-        optional("audio", AUDIO),
-        optional("electrode positions", "sub-*/ieeg/*_electrodes.tsv"),
-        optional("surprisal and entropy (GPT-2 XL)", "stimuli/gpt2-xl/transcript.tsv"),
-        optional("features of GPT-2 XL", "stimuli/gpt2-xl/features.hdf5"),
-        optional("features of Whisper", "stimuli/whisper-medium/features.hdf5"),
-        optional("part of speech", "stimuli/syntactic/transcript.tsv"),
-    )
-    download = Download(
-        method="openneuro",
-        identifier="ds005574",
-        version="1.0.2",
-        size="about 7 GB for the parts that are read",
-        licence="CC0",
-        homepage="https://openneuro.org/datasets/ds005574",
-        include=(
-            DESCRIPTION,
-            "derivatives/ecogprep/sub-*/ieeg/*desc-highgamma_ieeg.fif",
-            "sub-*/ieeg/*_electrodes.tsv",
-            "sub-*/ieeg/*_channels.tsv",
-            "stimuli/**",
-        ),
-        citation="Zada, Z., Nastase, S. A., Aubrey, B., et al. (2025). The 'Podcast' ECoG dataset for modeling "
-        "neural activity during natural language comprehension. doi:10.18112/openneuro.ds005574.v1.0.2",
-    )
+    layout, download = published("podcast_ecog")
 
     def _open(self) -> None:
-        folder, options = self.folder, self.options
-        self.info = read_description(folder)
-        pattern = _SIGNALS[options.signal]
+        self.info = read_description(self.folder)
         self.recordings = {
             RecordingId(entities(path)["sub"], "1", "1", STIMULUS): path
-            for path in folder.glob(pattern, RecordingError)
+            for path in self.folder.glob(_SIGNALS[self.options.signal], RecordingError)
         }
-        if not self.recordings:
-            raise InputError(
-                "the folder holds no recording",
-                where=f"{folder.root}, option signal = '{options.signal}'",
-                got=f"nothing like {pattern}",
-                expected=pattern.replace("*", "<XX>"),
-                remedy="download that part of the dataset, or choose the other signal",
-            )
 
     def _electrodes(self, subject: str) -> Path | None:
         name = f"sub-{subject}/ieeg/sub-{subject}_space-{FRAME}_electrodes.tsv"

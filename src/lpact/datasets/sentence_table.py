@@ -1,13 +1,7 @@
-"""Responses to sentences in one CSV table, as Tuckute et al. (2024) publish theirs.
+"""Responses to sentences in one CSV table, long or wide, as Tuckute et al. (2024) publish theirs.
 
-The table is long, with one row for each sentence, subject and region, or wide, with one row for each sentence and
-subject, and a column for each region (option ``response_columns``). Options name the columns. Columns with the same
-value in every row of a sentence are kept with its words; others are not read.
-
-A recording is a subject (and session, if a column names them), a unit a region, an epoch a sentence
-(``events = "sentences"``). Sentences are unrelated unless a column names passages: each is then a separate story.
-Subjects who were shown the same sentences share one stimulus. Sentences are in the order of ``item_id``; times are
-nominal, one sentence after the other.
+A recording is a subject (and session), a unit a region, an epoch a sentence. docs/how-to/datasets/sentence_table.md
+shows the table.
 """
 
 from __future__ import annotations
@@ -23,12 +17,7 @@ from lpact.codes import Reason
 from lpact.datasets._assemblies import group, sentence_words
 from lpact.datasets._files.strict import TextTable, invalid
 from lpact.datasets._finding import Findings
-from lpact.datasets._folder_dataset import (
-    FolderDataset,
-    check_known,
-    chosen_file,
-    no_audio,
-)
+from lpact.datasets._folder_dataset import FolderDataset, check_known, chosen_file, no_audio
 from lpact.datasets.base import (
     WORD_COLUMNS,
     DatasetInfo,
@@ -38,7 +27,7 @@ from lpact.datasets.base import (
     Stimulus,
     Units,
 )
-from lpact.datasets.catalogue import Download, required
+from lpact.datasets.catalogue import published
 from lpact.errors import InputError, RecordingError
 from lpact.registry import PluginOptions
 
@@ -96,20 +85,7 @@ class SentenceTable(FolderDataset[SentenceTableOptions, Recording]):
     Options = SentenceTableOptions
     contents = "a folder with one table (*.csv)"
     role = "secondary"
-    layout = (
-        required("the table of sentences and responses", "*.csv", "**/*.csv", "*.tsv", "**/*.tsv"),
-    )
-    download = Download(
-        method="manual",
-        identifier="brain-lang-data_participant_20230728.csv",
-        version="20230728",
-        size="not published",
-        licence=LICENCE,
-        homepage="https://github.com/gretatuckute/drive_suppress_brains",
-        steps=("download the table of participants from the homepage into the dataset's folder",),
-        citation="Tuckute, G. et al. (2024). Driving and suppressing the human language network using large "
-        "language models. Nature Human Behaviour 8, 544-561.",
-    )
+    layout, download = published("sentence_table")
 
     def _open(self) -> None:
         folder, options = self.folder, self.options

@@ -1,24 +1,11 @@
-r"""Simulated brains that share latent variables, and models that share more, as many or fewer of them.
+"""Simulated brains that share latent variables, and models that share more, as many or fewer of them.
 
-Stimuli have latent variables z_k, independent and normal. Brain i sees a random subset S_i of them, and latents v_i of
-its own. With weights w that are random for every unit j, the response in trial r at lag l is ::
-
-    y_ij(s, r) = g_l (√(1 − o) Σ_{k ∈ S_i} w_jk z_k(s) / √|S_i| + √o Σ_m u_jm v_im(s) / √m) + e
-
-with o the share of variance of the brain's own latents, g_l the gain at the lag, and e normal noise of every trial. The
-region ``frontal`` (second half of the units) has twice the share o.
-
-Models are the noise-free activity of further brains: ``sixth_brain`` is one of the same kind, ``half_brain`` sees half
-as many shared latents, ``mean_brain`` sees all of them and has none of its own. The last layer of a model has the
-activity of all units, earlier layers have that of the first units alone.
+docs/explanation/simulated-studies.md has the equations.
 """
 
 from __future__ import annotations
 
-import json
-from copy import copy
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -27,24 +14,19 @@ from pydantic import Field, model_validator
 
 from lpact.datasets.base import (
     ITEM,
-    Dataset,
-    DatasetInfo,
-    DatasetReader,
     Epochs,
     FeatureKey,
     OfferedFeatures,
     Recording,
     RecordingId,
-    SourceFile,
     Stimulus,
     Units,
     items_table,
 )
-from lpact.errors import RecordingError, StimulusError, require_known
+from lpact.datasets.simulated.base import SimulatedDataset
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
 from lpact.registry import PluginOptions
-from lpact.validation import config_digest
 
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0.0, le=0.5)]
@@ -52,7 +34,6 @@ Share = Annotated[float, Field(ge=0.0, le=0.5)]
 FULL = "full"
 STIMULI = "stimuli"
 TEMPORAL, FRONTAL = "temporal", "frontal"
-VERSION, LICENCE = "1", "CC0-1.0"
 MODELS = {"half_brain": 0.5, "mean_brain": None, "sixth_brain": 1.0}
 """Latents that a model sees, relative to a brain; None: all of them, and none of its own."""
 
@@ -94,31 +75,16 @@ class BrainsOptions(PluginOptions):
         return self
 
 
-class SimulatedBrains(Dataset, DatasetReader):
+class SimulatedBrains(SimulatedDataset[BrainsOptions]):
     """Brains that share latent variables of the stimuli, and models that share more or fewer."""
 
     name = "simulated_brains"
+    noun = "simulated brains"
     summary = "simulated brains that share latent variables, and models that share more or fewer"
     Options = BrainsOptions
-    needs_path = False
-    info = DatasetInfo("lpact simulation", VERSION, LICENCE)
-    options: BrainsOptions
-
-    def open(self, *, name: str, path: Path | None, seed: int) -> SimulatedBrains:  # noqa: ARG002
-        """Open the dataset ``name``; it is a function of options, name and seed."""
-        opened = copy(self)
-        opened._name, opened._seed = name, seed
-        return opened
-
-    _name: str
-    _seed: int
-
-    @property
-    def _where(self) -> str:
-        return f"simulated brains '{self._name}'"
 
     def _rng(self, *place: str | int) -> np.random.Generator:
-        return keyed_rng(self._seed, "simulated brains", self._name, *place)
+        return keyed_rng(self.seed, self.noun, self.opened_as, *place)
 
     @property
     def regions(self) -> tuple[str, ...]:
@@ -160,13 +126,8 @@ class SimulatedBrains(Dataset, DatasetReader):
             for r in range(1, o.n_repetitions + 1)
         ]
 
-    def recording(self, recording_id: RecordingId) -> Recording:
-        """Generate one recording."""
+    def _recording(self, recording_id: RecordingId, where: str) -> Recording:
         o, subject = self.options, recording_id.subject
-        where = f"{self._where}, recording {recording_id}"
-        if recording_id not in self.recording_ids():
-            remedy = "raise n_subjects or n_repetitions"
-            raise RecordingError("there is no such recording", where=where, remedy=remedy)
         signal = self.activity(subject, o.n_seen)
         noise = self._rng("noise", subject, recording_id.run)
         values = np.multiply.outer(np.array(o.gains), signal)
@@ -175,19 +136,18 @@ class SimulatedBrains(Dataset, DatasetReader):
         units = Units(ids, self.regions, comparable=False)
         return Recording(recording_id, Epochs(values, o.lags_ms, "a.u."), units, where)
 
-    def stimulus(self, stimulus_id: str) -> Stimulus:
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
         """Return the stimuli, with the layers of every model."""
-        require_known(stimulus_id, [STIMULI], "stimulus", where=self._where, error=StimulusError)
         names = [f"item{i + 1:04d}" for i in range(self.options.n_stimuli)]
-        table, unknown = items_table(pl.DataFrame({ITEM: names}), STIMULI)
+        table, unknown = items_table(pl.DataFrame({ITEM: names}), stimulus_id)
         offered = {
             (key := FeatureKey(model, layer, FULL)): OfferedFeatures(
-                self._where, partial(self.features, key)
+                self.where, partial(self.features, key)
             )
             for model in MODELS
             for layer in range(self.options.n_layers)
         }
-        return Stimulus(STIMULI, table, self._where, features=offered, unknown=unknown)
+        return Stimulus(stimulus_id, table, self.where, features=offered, unknown=unknown)
 
     def features(self, key: FeatureKey) -> FloatArray:
         """Features of every stimulus: the first units of the model's activity, more of them in every layer."""
@@ -196,14 +156,3 @@ class SimulatedBrains(Dataset, DatasetReader):
             key.model, None if share is None else max(1, round(share * o.n_seen))
         )
         return activity[:, : max(1, round(o.n_units * (key.layer + 1) / o.n_layers))]
-
-    def source_files(self) -> list[SourceFile]:
-        """Return one generated source: the hash of everything that the numbers depend on."""
-        recipe = {
-            "generator": VERSION,
-            "name": self._name,
-            "seed": self._seed,
-            "options": self.options.model_dump(mode="json"),
-        }
-        size = len(json.dumps(recipe).encode())
-        return [SourceFile("generated:simulated_brains", size, config_digest(recipe), LICENCE)]

@@ -1,27 +1,12 @@
 """Simulated sentences in passages, with a known share of variance for every kind of feature.
 
-The shape is that of Pereira et al. (2018): categories × passages × sentences, one response per sentence and unit. With
-z standardised over the sentences, the response of unit j to sentence s is ::
-
-    y_j(s) = √p z_j[position of s] + √l z[length of s] + √v z[a_j · Σ_w v(w)] + √c z[b_j · Σ_w c(w)]
-             + √(1 − p − l − v − c) n_j(s)
-
-v(w) is the static vector of a word's type, c(w) a contextual vector that no other feature knows, n_j AR(1) noise within
-passages. Units of the region ``visual`` have a quarter of the shares.
-
-Feature sets, one row per word: ``vectors`` are the v(w), ``planted`` a model of ``n_layers`` + 1 layers. Layer 0 knows
-v(w) alone, and the last layer also c(w), weaker in the layers between. Its context ``untrained`` holds random vectors
-of the word's type, plus a constant and a vector of the sentence's position: summed over words, they give away length
-and position, and in part which words there were.
+docs/explanation/simulated-studies.md has the equations.
 """
 
 from __future__ import annotations
 
-import json
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -30,30 +15,24 @@ from pydantic import Field, model_validator
 from scipy.signal import lfilter
 
 from lpact.datasets.base import (
-    Dataset,
-    DatasetInfo,
-    DatasetReader,
     Epochs,
     FeatureKey,
     OfferedFeatures,
     Recording,
     RecordingId,
-    SourceFile,
     Stimulus,
     Units,
 )
-from lpact.errors import RecordingError, StimulusError, require_known
+from lpact.datasets.simulated.base import SimulatedDataset
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray, IntArray
 from lpact.registry import PluginOptions
-from lpact.validation import config_digest
 
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 FULL, UNTRAINED = "full", "untrained"
 RUN = "passages"
-VERSION, LICENCE = "1", "CC0-1.0"
 LANGUAGE, VISUAL = "language", "visual"
 VISUAL_SHARE = 0.25
 SHOWN_S, PAUSE_S = 4.0, 4.0
@@ -237,41 +216,28 @@ def _standard(values: FloatArray) -> FloatArray:
     return scaled
 
 
-class SimulatedPassages(Dataset, DatasetReader):
+class SimulatedPassages(SimulatedDataset[PassagesOptions]):
     """Sentences in passages with a known share of variance for every kind of feature."""
 
     name = "simulated_passages"
+    noun = "simulated passages"
     summary = (
         "simulated sentences in passages with planted shares of simple and contextual features"
     )
     Options = PassagesOptions
-    needs_path = False
-    info = DatasetInfo("lpact simulation", VERSION, LICENCE)
-    options: PassagesOptions
-    text: Text
 
-    def open(self, *, name: str, path: Path | None, seed: int) -> SimulatedPassages:  # noqa: ARG002
-        """Open the dataset ``name``; it is a function of options, name and seed."""
-        opened = copy(self)
-        opened.text = Text(self.options, seed, name)
-        return opened
-
-    @property
-    def _where(self) -> str:
-        return f"simulated passages '{self.text.name}'"
+    @cached_property
+    def text(self) -> Text:
+        """The words, and what is planted in them."""
+        return Text(self.options, self.seed, self.opened_as)
 
     def recording_ids(self) -> list[RecordingId]:
         """Return every subject's recording."""
         n = self.options.n_subjects
         return [RecordingId(f"{i:02d}", "01", RUN, RUN) for i in range(1, n + 1)]
 
-    def recording(self, recording_id: RecordingId) -> Recording:
-        """Generate one recording."""
-        where, subject = f"{self._where}, recording {recording_id}", recording_id.subject
-        if recording_id not in self.recording_ids():
-            raise RecordingError(
-                "there is no such recording", where=where, remedy="raise n_subjects"
-            )
+    def _recording(self, recording_id: RecordingId, where: str) -> Recording:
+        subject = recording_id.subject
         n = self.options.n_units
         rng = self.text.rng("places", subject)
         places = rng.uniform([-60.0, -70.0, -20.0], [-25.0, 40.0, 50.0], (n, 3)).round(1)
@@ -280,15 +246,5 @@ class SimulatedPassages(Dataset, DatasetReader):
         values = self.text.responses(subject)
         return Recording(recording_id, Epochs(values[None], (0.0,), "a.u."), units, where)
 
-    def stimulus(self, stimulus_id: str) -> Stimulus:
-        """Return the passages."""
-        require_known(stimulus_id, [RUN], "stimulus", where=self._where, error=StimulusError)
-        return Stimulus(RUN, self.text.words, self._where, features=self.text.offered())
-
-    def source_files(self) -> list[SourceFile]:
-        """Return one generated source: the hash of everything that the numbers depend on."""
-        options = self.options.model_dump(mode="json")
-        recipe = {"generator": VERSION, "name": self.text.name, "seed": self.text.seed}
-        recipe["options"] = options
-        size = len(json.dumps(recipe).encode())
-        return [SourceFile("generated:simulated_passages", size, config_digest(recipe), LICENCE)]
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
+        return Stimulus(stimulus_id, self.text.words, self.where, features=self.text.offered())

@@ -40,15 +40,10 @@ def build_grid(
     config: GridConfig,
     rules: PreprocessConfig | None = None,
 ) -> EventGrid:
-    """Return the events of a recording with their responses at every candidate lag.
+    """Return the events of a recording with their responses at every lag; docs/explanation/event-grid.md defines them.
 
-    For a time series, the response is the mean over the samples of the event's window; an event is kept only if its
-    windows at all lags lie within the recording, so that all lags share the same rows. Epoched data keep their own
-    lags; their rows may be items that are not words. docs/explanation/event-grid.md has the definitions. A grid without
-    events lists the reasons in its exclusions.
-
-    Raises `RecordingError` or `StimulusError` if recording or stimulus is malformed, or does not fit the other or the
-    configured events.
+    An event is kept only if its windows at all lags lie within the recording, so that all lags share the same rows. A
+    grid without events lists the reasons in its exclusions.
     """
     return read_grid(recording, stimulus, config, rules).grid
 

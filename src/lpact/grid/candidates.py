@@ -153,11 +153,7 @@ def _pooled_trs(signal: TimeSeries, words: pl.DataFrame, config: GridConfig) -> 
 
 
 def _trs(
-    signal: TimeSeries,
-    config: GridConfig,
-    tr: IntArray,
-    first_word: IntArray,
-    stop_word: IntArray,
+    signal: TimeSeries, config: GridConfig, tr: IntArray, first_word: IntArray, stop_word: IntArray
 ) -> Candidates:
     """Events at these TRs; the response is the sample ``lag · fs`` later."""
     onset_s = signal.start_s + tr / signal.sampling_rate_hz

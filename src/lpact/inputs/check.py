@@ -16,7 +16,7 @@ import numpy as np
 
 from lpact.codes import Reason
 from lpact.config import DatasetConfig, GridConfig, ReadoutConfig, Role, SharedConfig
-from lpact.datasets._finding import Finding
+from lpact.datasets._finding import Finding, Findings
 from lpact.datasets.base import (
     DATASETS,
     Dataset,
@@ -330,16 +330,12 @@ def _words_beyond_end(recording: Recording, stimulus: Stimulus) -> tuple[Finding
     n_beyond = int((word_s >= duration_s).sum())
     if n_beyond <= MAX_BEYOND_END * word_s.size:
         return ()
-    note = Finding(
-        field="words",
-        reason=Reason.WORDS_OUTSIDE_RECORDING,
-        severity="note",
-        where=recording.where,
-        found=f"{n_beyond} of {word_s.size} words begin after the end: the recording has {duration_s:.6g} s at "
-        f"{signal.sampling_rate_hz:g} Hz and starts at {signal.start_s:g} s of the stimulus, and the last word "
-        f"begins {word_s.max():.6g} s after its first sample",
-        expected=f"at most {MAX_BEYOND_END:.0%} of the words beyond the end",
-        remedy="check the sampling rate first, then where the stimulus starts; nothing is wrong if the recording "
-        "covers only a part of the stimulus",
-    )
-    return (note,)
+    found = f"{n_beyond} of {word_s.size} words begin after the end: the recording has {duration_s:.6g} s at "
+    found += f"{signal.sampling_rate_hz:g} Hz and starts at {signal.start_s:g} s of the stimulus, and the last word "
+    found += f"begins {word_s.max():.6g} s after its first sample"
+    expected = f"at most {MAX_BEYOND_END:.0%} of the words beyond the end"
+    remedy = "check the sampling rate first, then where the stimulus starts; nothing is wrong if the recording covers "
+    remedy += "only a part of the stimulus"
+    findings = Findings(recording.where)
+    findings.note("words", Reason.WORDS_OUTSIDE_RECORDING, found, expected, remedy)
+    return tuple(findings)

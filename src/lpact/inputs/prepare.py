@@ -222,28 +222,22 @@ def _excluded(seen: Inspection, finding: Finding) -> Inspection:
 
 def _unusable(placed: OnGrid, n_words: int, most_bad: float) -> Finding | None:
     """Why too little of a recording is usable, or None."""
+    where = placed.where
     if placed.grid is None:
+        found = f"{placed.n_samples} samples, {placed.n_units} units, {n_words} words"
+        remedy = "remove the recording, or add its data"
         return Finding(
-            field="recording",
-            reason=Reason.EMPTY_RUN,
-            severity="excluded",
-            where=placed.where,
-            found=f"{placed.n_samples} samples, {placed.n_units} units, {n_words} words",
-            expected="at least one of each",
-            remedy="remove the recording, or add its data",
+            "recording", Reason.EMPTY_RUN, "excluded", where, found, "at least one of each", remedy
         )
     n_bad = placed.n_units - len(placed.usable)
     if placed.usable and n_bad <= most_bad * placed.n_units:
         return None
-    return Finding(
-        field="units",
-        reason=Reason.TOO_MANY_BAD_UNITS,
-        severity="excluded",
-        where=placed.where,
-        found=f"{n_bad} of {placed.n_units} units are unusable",
-        expected=f"at most {most_bad:.0%} (max_bad_units of the dataset)",
-        remedy="fix or remove the recording",
+    found = f"{n_bad} of {placed.n_units} units are unusable"
+    expected, remedy = (
+        f"at most {most_bad:.0%} (max_bad_units of the dataset)",
+        "fix or remove the recording",
     )
+    return Finding("units", Reason.TOO_MANY_BAD_UNITS, "excluded", where, found, expected, remedy)
 
 
 _EXCLUSIONS = {
@@ -273,28 +267,16 @@ _EXCLUSIONS = {
 
 def _left_out(exclusion: Exclusion, where: str) -> Finding:
     expected, remedy = _EXCLUSIONS[exclusion.reason]
-    return Finding(
-        field="events",
-        reason=exclusion.reason,
-        severity="excluded",
-        where=where,
-        found=f"{exclusion.n_events} events; {exclusion.detail}",
-        expected=expected,
-        remedy=remedy,
-    )
+    found = f"{exclusion.n_events} events; {exclusion.detail}"
+    return Finding("events", exclusion.reason, "excluded", where, found, expected, remedy)
 
 
 def _too_short(reason: Reason, grid: EventGrid, where: str, readout: ReadoutConfig) -> Finding:
-    return Finding(
-        field="folds",
-        reason=reason,
-        severity="excluded",
-        where=where,
-        found=f"{grid.n_events} events in {len(np.unique(grid.story))} stories",
-        expected=f"{readout.folds} folds of at least {readout.min_test_events} test and "
-        f"{readout.min_train_events} training events after a gap of {readout.gap_events}",
-        remedy="use fewer folds, a smaller gap or lower minima, or leave the recording out",
-    )
+    found = f"{grid.n_events} events in {len(np.unique(grid.story))} stories"
+    expected = f"{readout.folds} folds of at least {readout.min_test_events} test and {readout.min_train_events} "
+    expected += f"training events after a gap of {readout.gap_events}"
+    remedy = "use fewer folds, a smaller gap or lower minima, or leave the recording out"
+    return Finding("folds", reason, "excluded", where, found, expected, remedy)
 
 
 def _with_predictors(

@@ -10,7 +10,7 @@ import polars as pl
 
 from lpact.config import DatasetConfig, GridConfig
 from lpact.datasets.base import ITEM, Dataset, RecordingId, Stimulus, Units
-from lpact.errors import InputError, did_you_mean
+from lpact.errors import InputError, did_you_mean, require_known
 from lpact.grid import EventGrid
 from lpact.grid.words import times_s
 from lpact.inputs.grid_cache import Place, put_on_grid
@@ -154,14 +154,8 @@ def _lag(own: Placed, lag_ms: float | None) -> int:
     grid = own.grid
     if lag_ms is None:
         return grid.reference_lag
-    if lag_ms not in grid.lags_ms:
-        raise InputError(
-            f"there is no response at a lag of {lag_ms:g} ms",
-            where=f"recording {own.id} of subject '{own.id.subject}'",
-            got=f"lag_ms={lag_ms:g}",
-            expected=f"one of {', '.join(f'{known:g}' for known in grid.lags_ms)}",
-            remedy="choose one of these, or add it to the grid's lags_ms",
-        )
+    known, where = [f"{known:g}" for known in grid.lags_ms], f"recording {own.id}, argument lag_ms"
+    require_known(f"{lag_ms:g}", known, "lag in ms", where=where)
     return grid.lags_ms.index(lag_ms)
 
 

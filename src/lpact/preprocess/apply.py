@@ -14,7 +14,7 @@ from lpact.datasets._finding import Findings
 from lpact.datasets.base import Recording, TimeSeries
 from lpact.datasets.series import StreamedSeries, block_width, read_units, take_units
 from lpact.datasets.validate import check_recording
-from lpact.errors import MOST_LISTED, RecordingError, did_you_mean
+from lpact.errors import MOST_LISTED, RecordingError, did_you_mean, require_known
 from lpact.math.types import FloatArray
 from lpact.preprocess.filters import MIN_FREQUENCY_SHARE, RESAMPLING_REACH, Chain, zscored
 from lpact.preprocess.fmri import Cleaning
@@ -246,13 +246,8 @@ def _cleaning(
     known = [] if table is None else table.columns
     for pattern in config.confounds:
         if not any(_matches(name, (pattern,)) for name in known):
-            raise RecordingError(
-                f"the recording has no confound '{pattern}'",
-                where=f"{recording.where}, option 'preprocess.confounds'",
-                got=f"{len(known)} confounds",
-                expected="names of its confounds, or patterns that match some of them",
-                remedy=did_you_mean(pattern, known),
-            )
+            where = f"{recording.where}, option 'preprocess.confounds'"
+            require_known(pattern, known, "confound", where=where, error=RecordingError)
     names = [name for name in known if _matches(name, config.confounds)]
     return Cleaning.of(
         chain.n_samples(signal.n_samples),

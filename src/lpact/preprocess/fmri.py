@@ -1,16 +1,8 @@
 """Detrending, high-pass and confounds of functional MRI, with nilearn's cosines and scaling.
 
-The values of a unit ``y`` [n] become the residual of a least-squares fit,
-
-    y' = y − Q (Qᵀ y),
-
-where ``Q`` [n, r] is an orthonormal basis of the confounds (each brought to mean 0) and of the cosines
-``cos(π k (i + 1/2) / n)``, ``k = 1, 2, …``, whose period ``2 n · TR / k`` is not below the cut-off. With detrending, a
-straight line is removed from values, confounds and cosines before. Since the columns of ``Q`` have mean 0, the mean of
-``y`` stays unless a line is removed. Units do not mix, so a series can be cleaned a few units at a time.
-
-This is what ``nilearn.signal.clean`` computes, without its matrix ``Q Qᵀ`` [n, n], which is too large for fast
-recordings.
+The values of a unit ``y`` [n] become ``y − Q (Qᵀ y)``, with ``Q`` [n, r] an orthonormal basis of confounds and slow
+cosines; docs/explanation/preprocessing.md defines it. This is what `nilearn.signal.clean` computes, without its matrix
+``Q Qᵀ`` [n, n], which is too large for fast recordings.
 """
 
 from __future__ import annotations

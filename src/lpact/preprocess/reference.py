@@ -71,10 +71,7 @@ class Rereferenced(StreamedSeries):
 
 
 def rereference(
-    recording: Recording,
-    kind: Literal["average", "bipolar", "laplacian"],
-    *,
-    gaps_allowed: bool,
+    recording: Recording, kind: Literal["average", "bipolar", "laplacian"], *, gaps_allowed: bool
 ) -> Recording:
     """Re-reference a continuous recording; reads all channels once.
 

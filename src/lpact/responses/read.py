@@ -117,12 +117,8 @@ def _repetitions(ids: Sequence[str], labels: Sequence[Any] | None) -> IntArray:
     """Number of each presentation among those of its stimulus, or the rank of its label."""
     if labels is not None:
         return np.unique(np.asarray(labels), return_inverse=True)[1].astype(np.int64)
-    seen: Counter[str] = Counter()
-    counted = []
-    for name in ids:
-        counted.append(seen[name])
-        seen[name] += 1
-    return np.array(counted, dtype=np.int64)
+    counted = pl.DataFrame({"id": ids}).select(pl.int_range(pl.len()).over("id"))
+    return counted.to_series().to_numpy()
 
 
 def _first_rows(ids: Sequence[str]) -> dict[str, int]:

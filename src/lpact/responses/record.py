@@ -13,7 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from lpact.ceilings import random_halves
-from lpact.errors import InputError, did_you_mean
+from lpact.errors import InputError, did_you_mean, require_known
 from lpact.math.types import FloatArray
 from lpact.responses import read
 from lpact.responses.read import STIMULUS, as_polars, numbers, places, some, texts
@@ -269,13 +269,8 @@ class Responses:
     def _known(self, field: str, wanted: str | Iterable[str]) -> list[str]:
         names = [wanted] if isinstance(wanted, str) else [str(name) for name in wanted]
         known = set(getattr(self, field))
-        unknown = [name for name in names if name not in known]
-        if unknown:
-            raise self._error(
-                f"not among {field}: {some(unknown)}",
-                got=f"{len(unknown)} unknown of {len(names)} names",
-                remedy=did_you_mean(unknown[0], known),
-            )
+        for name in names:
+            require_known(name, known, f"entry of {field}", where=self.where)
         return names
 
     def _take(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from lpact.datasets.words_table import read_transcripts, read_words_file
+from lpact.datasets._folder_dataset import read_transcripts, read_words_file
 from lpact.errors import ConfigError, StimulusError, did_you_mean
 from lpact.features.language.extra import require
 from lpact.features.language.extraction import Extraction

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lpact.datasets._files.strict import damaged
 from lpact.errors import StimulusError
 from lpact.math.envelope import PIECE_SAMPLES, amplitude_envelope
 from lpact.math.types import FloatArray
@@ -47,7 +48,7 @@ def open_wav(path: Path) -> WavFile:
     try:
         rate_hz, samples = _read_wav(path, mmap=True)
     except OSError as problem:
-        raise _unreadable(path, problem) from None
+        raise damaged(path, problem, StimulusError, "a readable WAV file") from None
     if not rate_hz or not samples.size or samples.dtype.str[1:] not in _SCALES:
         got = f"{rate_hz} Hz, {len(samples)} samples of type {samples.dtype}"
         raise _unusable(path, got)
@@ -80,7 +81,7 @@ def wav_state(path: Path) -> tuple[int, int]:
     try:
         about = path.stat()
     except OSError as problem:
-        raise _unreadable(path, problem) from None
+        raise damaged(path, problem, StimulusError, "a readable WAV file") from None
     return about.st_size, about.st_mtime_ns
 
 
@@ -108,14 +109,4 @@ def _unusable(path: Path, got: str) -> StimulusError:
         got=got,
         expected="a WAV file of 8, 16, 24 or 32-bit integers, or of 32 or 64-bit floating-point numbers",
         remedy=_CONVERT,
-    )
-
-
-def _unreadable(path: Path, problem: OSError) -> StimulusError:
-    return StimulusError(
-        "an audio file cannot be read",
-        where=str(path),
-        got=f"{type(problem).__name__}: {problem.strerror}",
-        expected="a readable WAV file",
-        remedy="check that the file exists, and its permissions; or leave the audio out",
     )

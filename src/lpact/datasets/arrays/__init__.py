@@ -1,8 +1,7 @@
-"""Reader of a user's own array files with a words table: NumPy, HDF5, Zarr, NWB and MATLAB.
+"""Reader of a user's own array files with a words table, described by one table, ``recordings.toml``.
 
-The folder has files of any names, and one table, ``recordings.toml``, that describes them: its provenance
-(``[dataset]``), ``[[stimuli]]``, ``[[recordings]]`` and ``[defaults]`` for recordings. `docs/how-to/datasets/arrays.md`
-explains every key. Opening reads only the table; a big array is read a few units at a time if its format allows it.
+docs/how-to/datasets/arrays.md explains every key. Opening reads only the table; a big array is read a few units at a
+time if its format allows it.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from lpact.datasets._files.strict import TextTable, read_text
 from lpact.datasets._finding import Finding, Findings
 from lpact.datasets._folder_dataset import (
     FolderDataset,
-    sentences_by_pauses,
-    sentences_by_punctuation,
+    sentences_by_rule,
+    word_columns,
 )
 from lpact.datasets.arrays.recording import bad_spans, confounds, data_files, load, word_times
 from lpact.datasets.arrays.table import RecordingEntry, StimulusEntry, read_table
@@ -40,7 +39,6 @@ from lpact.datasets.base import (
 from lpact.datasets.catalogue import required
 from lpact.datasets.series import take_units
 from lpact.datasets.validate import check_recording
-from lpact.datasets.words_table import word_columns
 from lpact.errors import RecordingError, StimulusError, did_you_mean, require_known
 from lpact.registry import PluginOptions
 
@@ -110,20 +108,16 @@ def _words(
         words = words.with_columns(story_id=pl.lit(entry.id, dtype=pl.String))
     findings = Findings(where)
     if entry.sentences != "column":
-        stories = words["story_id"].to_list()
-        if entry.pause_s is None:
-            sentences, rule = (
-                sentences_by_punctuation(words["word"].to_list(), stories),
-                "punctuation",
-            )
-        else:
-            times = words["onset_s"].to_list(), words["offset_s"].to_list()
-            sentences = sentences_by_pauses(*times, stories, entry.pause_s)
-            rule = f"pauses of {entry.pause_s:g} s"
+        sentences = sentences_by_rule(
+            words["word"].to_list(),
+            words["onset_s"].to_numpy(),
+            words["offset_s"].to_numpy(),
+            words["story_id"].to_list(),
+            entry.pause_s,
+            findings,
+            "add a column sentence_id to keep your own",
+        )
         words = words.with_columns(sentence_id=pl.Series(sentences, dtype=pl.Int64))
-        found = f"{words['sentence_id'].n_unique()} sentences by {rule}"
-        remedy = "add a column sentence_id to keep your own"
-        findings.sentences_by_rule(found, "sentences as the source numbers them", remedy)
     return words.select(*WORD_COLUMNS, pl.exclude(*WORD_COLUMNS)), tuple(findings)
 
 

@@ -24,7 +24,6 @@ from lpact.datasets._bids import (
     labels,
     read_description,
     read_electrodes,
-    shown,
 )
 from lpact.datasets._files.strict import TextTable, invalid
 from lpact.datasets._finding import Findings
@@ -46,6 +45,7 @@ from lpact.datasets.triggers import TriggerClock
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.math.types import FloatArray
 from lpact.registry import PluginOptions
+from lpact.wording import listed
 
 NEURAL = {"meg": ("mag", "grad"), "eeg": ("eeg",), "ieeg": ("ecog", "seeg", "dbs")}
 """Datatypes, and the types of their channels that are units."""
@@ -201,7 +201,7 @@ class Bids(FolderDataset[BidsOptions, BidsFiles]):
             raise InputError(
                 "the folder holds no such recording",
                 where=str(root),
-                got=f"{len(every)} recording(s): {shown([path.name for path in every])}",
+                got=f"{len(every)} recording(s): {listed([path.name for path in every])}",
                 expected=f"recordings of datatype '{datatype}' and task '{task}'",
                 remedy="check the options datatype, task, subjects, sessions, runs and derivative",
             )

@@ -1,9 +1,7 @@
 """Reader of the Brain Treebank: ten people with depth electrodes who watched films.
 
-docs/how-to/datasets/brain_treebank.md shows the folder. An electrode is [n_samples] in µV, 2048 a second, and its label
-is at its number's place in ``electrode_labels.json``. A film is one stimulus and one story; its words are in film time,
-and every recording has their times by its own triggers. Electrodes stay implanted from one film to the next: trials are
-runs of one session. Films and sound are not part of the release: in your own copies, film time 0 is the beginning.
+docs/how-to/datasets/brain_treebank.md shows the folder. A film is one stimulus and one story; its words are in film
+time, and every recording has their times by its own triggers.
 """
 
 from __future__ import annotations
@@ -46,15 +44,12 @@ from lpact.datasets.base import (
     Units,
 )
 from lpact.datasets.brain_treebank.words import Clock, read_words, word_times
-from lpact.datasets.catalogue import Download, optional, required
+from lpact.datasets.catalogue import published
 from lpact.datasets.series import StreamedSeries
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.math.types import FloatArray
 from lpact.registry import PluginOptions
 
-HOMEPAGE = "https://braintreebank.dev"
-LICENCE = "CC-BY-4.0"
-VERSION = "1.0 (2024)"
 RATE_HZ = 2048.0
 """Sampling rate of the release, unless a study states another one for a subject; no file states it."""
 
@@ -62,10 +57,6 @@ H5_FOLDERS = ("", "all_subject_data/")
 """Folders of neural files: the root, where they are unpacked, or their own."""
 
 MEDIA = {"audio": "wav", "video": "mp4"}
-PROXIES = (
-    "transcript-derived features (rms, pitch, delta_rms, delta_pitch of features.csv) and a speech-activity boxcar "
-    "from word times may stand in as diagnostics, never as the acoustic envelope"
-)
 CORRUPTED = "corrupted_elec.json"
 _TRIAL = re.compile(r"sub_([1-9][0-9]*)_trial([0-9]{3})")
 _ELECTRODE = re.compile(r"electrode_(0|[1-9][0-9]*)")
@@ -279,35 +270,10 @@ class BrainTreebank(FolderDataset[BrainTreebankOptions, Trial]):
     summary = "Brain Treebank: depth electrodes of 10 people who watched films, 2048 Hz (HDF5, CSV)"
     Options = BrainTreebankOptions
     contents = "a folder with sub_1_trial000.h5 and others, and transcripts/"
+    chosen_by = "subjects and trials"
     extra = "hdf5"
-    layout = (
-        required("neural data", "sub_*_trial*.h5", "all_subject_data/sub_*_trial*.h5"),
-        required("electrode labels", "electrode_labels/sub_*/electrode_labels.json"),
-        required("corrupted electrodes", "corrupted_elec.json"),
-        required("triggers", "subject_timings/sub_*_trial*_timings.csv"),
-        required("films of the trials", "subject_metadata/sub_*_trial*_metadata.json"),
-        required("words", "transcripts/*/features.csv"),
-        optional("regions and coordinates", "localization/sub_*/depth-wm.csv"),
-        optional("standard coordinates", "localization/elec_coords_full.csv"),
-        optional("audio and film", "media/*.wav", "media/*.mp4", boundary=PROXIES),
-    )
-    download = Download(
-        method="manual",
-        identifier="brain-treebank",
-        version=VERSION,
-        size="about 130 GB, zipped",
-        licence=LICENCE,
-        homepage=HOMEPAGE,
-        steps=(
-            f"open {HOMEPAGE} and download localization.zip, subject_timings.zip, subject_metadata.zip, "
-            "electrode_labels.zip, transcripts.zip and corrupted_elec.json",
-            "download the trials that you need, such as sub_1_trial000.h5.zip (4 to 12 GB each, unpacked)",
-            "unpack all archives into one folder",
-        ),
-        citation="Wang, C., Yaari, A. U., Singh, A. K., et al. (2024). Brain Treebank: Large-scale intracranial "
-        "recordings from naturalistic language stimuli. NeurIPS Datasets and Benchmarks. arXiv:2411.08343",
-    )
-    info = DatasetInfo(source=HOMEPAGE, version=VERSION, licence=LICENCE)
+    layout, download = published("brain_treebank")
+    info = DatasetInfo(download.homepage, download.version, download.licence)
 
     def _open(self) -> None:
         neural = self._neural_files()
@@ -325,14 +291,6 @@ class BrainTreebank(FolderDataset[BrainTreebankOptions, Trial]):
                 if found.setdefault(path.stem, path) != path:
                     got, remedy = f"also {found[path.stem]}", "keep one of the two files"
                     raise invalid(path, got, "every trial once", InputError, remedy)
-        if not found:
-            raise InputError(
-                "the folder holds no neural files",
-                where=str(self.folder.root),
-                got="no sub_*_trial*.h5 at the root or in all_subject_data/",
-                expected="sub_1_trial000.h5 and others",
-                remedy="download and unpack the trials, and give the folder that holds them",
-            )
         return found
 
     def _find_trials(self, neural: dict[str, Path]) -> Iterator[tuple[RecordingId, Trial]]:
@@ -340,24 +298,14 @@ class BrainTreebank(FolderDataset[BrainTreebankOptions, Trial]):
         options = self.options
         parts = {name: match.groups() for name in neural if (match := _TRIAL.fullmatch(name))}
         subjects = {subject for subject, _ in parts.values()}
-        check_known(options.subjects, subjects, option="subjects", folder=self.folder)
-        check_known(options.trials, parts, option="trials", folder=self.folder)
-        wanted = [
-            name
-            for name, (subject, _) in sorted(parts.items())
-            if (not options.subjects or subject in options.subjects)
-            and (not options.trials or name in options.trials)
-        ]
-        if not wanted:
-            raise InputError(
-                "the options 'subjects' and 'trials' leave no trial",
-                where=f"dataset '{self.folder.name}'",
-                got=f"subjects {list(options.subjects)}, trials {list(options.trials)}",
-                expected="trials of the chosen subjects",
-                remedy="leave out one of the two options",
-            )
-        for name in wanted:
-            subject, number = parts[name]
+        if parts:
+            check_known(options.subjects, subjects, option="subjects", folder=self.folder)
+            check_known(options.trials, parts, option="trials", folder=self.folder)
+        for name, (subject, number) in sorted(parts.items()):
+            if subject not in (options.subjects or subjects) or name not in (
+                options.trials or parts
+            ):
+                continue
             path = self.folder.file(f"subject_metadata/{name}_metadata.json", RecordingError)
             movie = read_json(path).get("filename")
             if not isinstance(movie, str) or not NAME_PATTERN.fullmatch(movie):
@@ -446,7 +394,7 @@ class BrainTreebank(FolderDataset[BrainTreebankOptions, Trial]):
             media_absent={
                 kind: AbsentMedium(
                     Reason.MEDIA_NOT_RELEASED,
-                    f"the release holds no {kind} of its films; {PROXIES}; a copy of your own goes to "
+                    f"the release holds no {kind} of its films; {self.layout[-1].boundary}; a copy of your own goes to "
                     f"media/{stimulus_id}.{MEDIA[kind]}",
                 )
                 for kind, path in media.items()

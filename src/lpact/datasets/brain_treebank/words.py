@@ -36,12 +36,10 @@ _EXAMPLES = 5
 
 
 def read_words(path: Path, movie: str, findings: Findings) -> pl.DataFrame:
-    """Return the film's words in order of their onsets.
+    """Return the film's words in order of their onsets, in film time.
 
-    ``onset_s`` and ``offset_s`` are ``start`` and ``end`` in film time. A sentence begins where ``is_onset`` says so or
-    the text of ``sentence`` changes. Where speakers overlap, sorting by onset splits sentences: each part is then
-    a sentence. Other columns keep their names; ``source_row`` is the row in the table, from 0, and ``upos`` repeats
-    ``pos``.
+    A sentence begins where ``is_onset`` says so or the text of ``sentence`` changes. Where speakers overlap, sorting by
+    onset splits sentences: each part is then a sentence. ``source_row`` is the row in the table, from 0.
     """
     table = TextTable(path, StimulusError)
     table.require(("text", "start", "end", "sentence", "is_onset"))

@@ -1,8 +1,7 @@
 """Reader of a user's own arrays, from a plain folder of TOML, TSV and NPY files.
 
-`docs/how-to/bring-your-own-arrays.md` describes the layout. Opening finds every file and reads the TOML files; words,
-mechanisms and arrays are read on demand. A big time series is read a few units at a time, and other big arrays are
-mapped.
+docs/how-to/bring-your-own-arrays.md describes the layout. Opening finds every file and reads the TOML files; a big time
+series is read a few units at a time, and other big arrays are mapped.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from lpact.datasets._files.strict import (
     read_toml,
     validate_toml,
 )
-from lpact.datasets._folder_dataset import FolderDataset
+from lpact.datasets._folder_dataset import FolderDataset, read_words_file
 from lpact.datasets.base import (
     ITEM,
     WORD_COLUMNS,
@@ -49,7 +48,6 @@ from lpact.datasets.base import (
 )
 from lpact.datasets.catalogue import optional, required
 from lpact.datasets.validate import check_recording_ids
-from lpact.datasets.words_table import read_words_file
 from lpact.errors import (
     FeatureError,
     InputError,
@@ -167,38 +165,27 @@ def _not_in_layout(path: Path, kind: str, error: ErrorType) -> InputError:
     )
 
 
-def _require(files: Files, names: Sequence[str], folder: Path, error: ErrorType) -> None:
-    for name in names:
-        if name not in files:
-            raise error(
-                f"'{name}' is missing",
-                where=str(folder / name),
-                got="here: " + (", ".join(files) or "nothing"),
-                expected=f"'{name}'",
-                remedy=f"add it; here, {did_you_mean(name, files)}",
-            )
-
-
-def _check_stimulus_files(files: Files, folder: Path) -> None:
+def _check_stimulus_files(files: Files, folder: SourceFolder, home: str) -> None:
     pair = ("envelope.npy", "envelope.toml")
     needed = ["items.tsv" if "items.tsv" in files else "words.tsv"]
     needed += [name for name in pair if any(name in files for name in pair)]
-    _require(files, needed, folder, StimulusError)
+    for name in needed:
+        folder.file(f"{home}/{name}", StimulusError)
     for kind in MEDIA:
         media = [name for name in files if name.startswith(f"{kind}.") and name != "audio.toml"]
         if kind == "audio" and "audio.toml" in files and not media:
-            _require(files, ["audio.wav"], folder, StimulusError)
+            folder.file(f"{home}/audio.wav", StimulusError)
         if len(media) > 1:
             raise StimulusError(
                 f"a stimulus has several {kind} files",
-                where=str(folder),
+                where=str(folder.root / home),
                 got=", ".join(media),
                 remedy="keep one",
             )
     if "words.tsv" in files and "items.tsv" in files:
         raise StimulusError(
             "a stimulus has a table of words and a table of items",
-            where=str(folder),
+            where=str(folder.root / home),
             remedy="keep words.tsv if the items are words, else items.tsv",
         )
 
@@ -301,18 +288,17 @@ class Folder(FolderDataset[PluginOptions, tuple[_Header, Files]]):
 
     def _open(self) -> None:
         folder = self.folder
-        top = {path.name: path for path in folder.glob("*")}
-        files = {name: path for name, path in top.items() if path.is_dir() == ("." not in name)}
-        _require(files, ("dataset.toml", "stimuli", "recordings"), folder.root, InputError)
-        self.info = DatasetInfo(**dict(_toml(About, top["dataset.toml"], InputError)))
+        about, *_ = map(folder.file, ("dataset.toml", "stimuli", "recordings"))
+        self.info = DatasetInfo(**dict(_toml(About, about, InputError)))
         self._stimuli = _find(folder, "stimuli", StimulusError)
         self._features: dict[str, dict[FeatureKey, OfferedFeatures]] = {}
         for name, found in self._stimuli.items():
-            _check_stimulus_files(found, folder.root / "stimuli" / name)
+            _check_stimulus_files(found, folder, f"stimuli/{name}")
             self._features[name] = _features(found)
         recordings = {}
         for name, found in _find(folder, "recordings", RecordingError).items():
-            _require(found, RECORDING_FILES, folder.root / "recordings" / name, RecordingError)
+            for file in RECORDING_FILES:
+                folder.file(f"recordings/{name}/{file}", RecordingError)
             recordings[name] = (self._header(found["recording.toml"]), found)
         ids = [str(header.id) for header, _ in recordings.values()]
         clashing = [name for name, own in zip(recordings, ids, strict=True) if ids.count(own) > 1]

@@ -1,9 +1,7 @@
 """MEG-MASC: MEG of people who listened to four stories, twice (Gwilliams et al., 2023).
 
-docs/how-to/datasets/meg_masc.md shows the folder, which may be ``bids_anonym`` in the given one. ``trial_type`` of an
-event is a Python literal. A task is a story: the stimulus id is the story's name in lower case, and all recordings of a
-story share one stimulus, whose clock is that of the story's first recording. Every recording has the word times of its
-own events.
+docs/how-to/datasets/meg_masc.md shows the folder. A task is a story: all its recordings share one stimulus, on the
+clock of the first of them, and have the word times of their own events.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import FolderDataset, check_known, no_audio
 from lpact.datasets._mne import open_raw, open_recording
 from lpact.datasets.base import Dataset, DatasetInfo, Envelope, Recording, RecordingId, Stimulus
-from lpact.datasets.catalogue import Download, Expected
+from lpact.datasets.catalogue import published
 from lpact.datasets.meg_masc.events import (
     RecordingEvents,
     StoryWords,
@@ -41,10 +39,6 @@ from lpact.registry import PluginOptions
 AUDIO = "stimuli/audio"
 INSIDE = "bids_anonym"
 MEG_FOLDERS = "sub-*/ses-*/meg/"
-CITATION = (
-    "Gwilliams, L., Flick, G., Marantz, A., Pylkkänen, L., Poeppel, D., & King, J.-R. (2023). Introducing MEG-MASC: a "
-    "high-quality magneto-encephalography dataset for evaluating natural speech processing. Scientific Data, 10, 862."
-)
 _KIT_OPTIONS = {"stim": None}
 _INFO = DatasetInfo(source="MEG-MASC (https://osf.io/ag3kj)", version="2023", licence="CC0 1.0")
 _FILE = re.compile(
@@ -94,10 +88,6 @@ def story_envelope(
     return Envelope(total, rate_hz)
 
 
-def _expected(what: str, pattern: str, *, needed: bool = False) -> Expected:
-    return Expected(what, (pattern, f"{INSIDE}/{pattern}"), needed=needed)
-
-
 class MegMasc(FolderDataset[MegMascOptions, str]):
     """MEG-MASC; see docs/how-to/datasets/meg_masc.md."""
 
@@ -106,27 +96,7 @@ class MegMasc(FolderDataset[MegMascOptions, str]):
     Options = MegMascOptions
     contents = "the folder of MEG-MASC, with sub-* (or bids_anonym/sub-*)"
     extra = "meeg"
-    layout = (
-        _expected("recordings", f"{MEG_FOLDERS}*_meg.con", needed=True),
-        _expected("events", f"{MEG_FOLDERS}*_events.tsv", needed=True),
-        _expected("sidecars", f"{MEG_FOLDERS}*_meg.json"),
-        _expected("tables of channels", f"{MEG_FOLDERS}*_channels.tsv"),
-        _expected("description", DESCRIPTION),
-        _expected("sounds", f"{AUDIO}/*.wav"),
-    )
-    download = Download(
-        method="manual",
-        identifier="ag3kj",
-        version="2023",
-        size="roughly 80 GB",
-        licence="CC0 1.0",
-        homepage="https://osf.io/ag3kj/",
-        steps=(
-            "Download the OSF projects ag3kj, h2tzn and u5327: together they are the dataset.",
-            "Merge their files into one folder: participants.tsv, stimuli/ and all sub-* next to each other.",
-        ),
-        citation=CITATION,
-    )
+    layout, download = published("meg_masc")
 
     def open(self, *, name: str, path: Path | None, seed: int) -> Dataset:
         """Open the folder ``path``, or ``bids_anonym`` in it."""
@@ -152,16 +122,9 @@ class MegMasc(FolderDataset[MegMascOptions, str]):
                     expected = "sub-X/ses-Y/meg/sub-X_ses-Y_task-Z_meg.con, or …_events.tsv"
                     raise invalid(path, relative, expected, InputError, "rename or remove the file")
                 stems[relative.rpartition("_")[0]] = match
-        if not stems:
-            raise InputError(
-                "the folder holds no recordings",
-                where=str(folder.root),
-                got="no sub-*/ses-*/meg/*_meg.con",
-                expected="the folders sub-01, sub-02 … of MEG-MASC",
-                remedy="give the folder that holds participants.tsv and sub-*",
-            )
-        known = {match["sub"] for match in stems.values()}
-        check_known(subjects, known, option="subjects", folder=folder)
+        if stems:
+            known = {match["sub"] for match in stems.values()}
+            check_known(subjects, known, option="subjects", folder=folder)
         for stem, match in stems.items():
             if not subjects or match["sub"] in subjects:
                 story = first_story(folder.file(f"{stem}_events.tsv", RecordingError))

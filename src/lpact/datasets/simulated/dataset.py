@@ -2,61 +2,40 @@
 
 from __future__ import annotations
 
-import json
-from copy import copy
 from functools import cached_property
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from lpact.datasets.base import (
-    Dataset,
-    DatasetInfo,
-    DatasetReader,
-    Recording,
-    RecordingId,
-    SourceFile,
-    Stimulus,
-    Units,
-)
+from lpact.datasets.base import Recording, RecordingId, Stimulus, Units
+from lpact.datasets.simulated.base import SimulatedDataset
 from lpact.datasets.simulated.brain import Gains, make_signal, recording_gains, recording_length_s
 from lpact.datasets.simulated.features import SimulatedFeatures
 from lpact.datasets.simulated.latents import Latents, make_latents
 from lpact.datasets.simulated.options import MECHANISMS, SimulatedOptions
+from lpact.datasets.simulated.prose import stories_digest
 from lpact.datasets.simulated.streams import Streams
 from lpact.datasets.simulated.words import Vocabulary, make_envelope, make_vocabulary, make_words
-from lpact.errors import RecordingError, StimulusError, require_known
 from lpact.math.types import FloatArray
-from lpact.validation import config_digest
 
-GENERATOR_VERSION = "1"
-"""Goes up whenever the same options give other numbers."""
-
-LICENCE = "CC0-1.0"
 HEAD_RADIUS_MM = 70.0
 
 
-class Simulated(Dataset, DatasetReader):
-    """Studies with known truth: nothing, drift, nuisance, lexical, predictive, relational, mechanism.
-
-    They are a function of options, name and seed. Stimuli are made once; every recording is made on its own.
-    """
+class Simulated(SimulatedDataset[SimulatedOptions]):
+    """Studies with known truth: nothing, drift, nuisance, lexical, predictive, relational, mechanism."""
 
     name = "simulated"
+    noun = "simulated dataset"
     summary = "simulated studies with known truth"
     Options = SimulatedOptions
-    needs_path = False
-    info = DatasetInfo(source="lpact simulation", version=GENERATOR_VERSION, licence=LICENCE)
-    options: SimulatedOptions
-    _streams: Streams
-    _stimuli: dict[str, Stimulus]
-    _known: dict[str, SimulatedFeatures]
 
-    def open(self, *, name: str, path: Path | None, seed: int) -> Simulated:  # noqa: ARG002
-        """Open the simulated dataset ``name``."""
-        opened = copy(self)
-        opened._streams, opened._stimuli, opened._known = Streams(seed, name), {}, {}
-        return opened
+    @property
+    def _streams(self) -> Streams:
+        return Streams(self.seed, self.opened_as)
+
+    @cached_property
+    def _known(self) -> dict[str, SimulatedFeatures]:
+        return {}
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
@@ -77,11 +56,7 @@ class Simulated(Dataset, DatasetReader):
             for run in range(1, options.n_runs + 1)
         )
 
-    def recording(self, recording_id: RecordingId) -> Recording:
-        """Generate one recording."""
-        where = f"simulated dataset '{self._streams.dataset}', recording {recording_id}"
-        known_ids = map(str, self.recording_ids())
-        require_known(str(recording_id), known_ids, "recording", where=where, error=RecordingError)
+    def _recording(self, recording_id: RecordingId, where: str) -> Recording:
         stimulus = self.stimulus(recording_id.stimulus)
         known = self._known[recording_id.stimulus]
         place = (recording_id.subject, recording_id.session, recording_id.run)
@@ -95,14 +70,6 @@ class Simulated(Dataset, DatasetReader):
         )
         return Recording(recording_id, signal, self._units(recording_id.subject), where)
 
-    def stimulus(self, stimulus_id: str) -> Stimulus:
-        """Return one stimulus; the same object every time."""
-        if stimulus_id not in self._stimuli:
-            where, known = f"simulated dataset '{self._streams.dataset}'", self.stimulus_ids()
-            require_known(stimulus_id, known, "stimulus", where=where, error=StimulusError)
-            self._stimuli[stimulus_id] = self._make_stimulus(stimulus_id)
-        return self._stimuli[stimulus_id]
-
     def latents(self, stimulus_id: str) -> Latents:
         """Return the known truth about a stimulus' words."""
         self.stimulus(stimulus_id)
@@ -112,31 +79,24 @@ class Simulated(Dataset, DatasetReader):
         """Return the known truth about a recording's units."""
         return recording_gains(self.options, self._streams, recording_id)
 
-    def source_files(self) -> list[SourceFile]:
-        """Return one generated source: the hash of everything that the numbers depend on."""
-        options = self.options.model_dump(mode="json")
+    def _recipe(self) -> dict[str, Any]:
+        recipe = super()._recipe()
         if self.options.text == "syllables":
-            del options["text"]  # keeps the checksum of studies from before this option
-        recipe = {
-            "generator": GENERATOR_VERSION,
-            "name": self._streams.dataset,
-            "options": options,
-            "seed": self._streams.seed,
-        }
-        text = json.dumps(recipe, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        digest = config_digest(recipe)
-        return [SourceFile("generated:simulated", len(text.encode()), digest, LICENCE)]
+            del recipe["text"]  # keeps the checksum of studies from before this option
+        else:
+            recipe["text"] = stories_digest()
+        return recipe
 
-    def _make_stimulus(self, stimulus_id: str) -> Stimulus:
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
         options, streams, vocabulary = self.options, self._streams, self._vocabulary
-        words = make_words(options, vocabulary, streams.rng("words", stimulus_id))
+        words = make_words(options, vocabulary, streams, stimulus_id)
         latents = make_latents(words, vocabulary, options, streams.rng("latents", stimulus_id))
         known = SimulatedFeatures(stimulus_id, options, streams, vocabulary, words, latents)
         self._known[stimulus_id] = known
         return Stimulus(
             id=stimulus_id,
             words=words.frame(vocabulary),
-            where=f"simulated dataset '{streams.dataset}', stimulus '{stimulus_id}'",
+            where=f"{self.where}, stimulus '{stimulus_id}'",
             features=known.offered(),
             mechanisms={}
             if options.text == "prose"

@@ -1,17 +1,6 @@
-"""Features of the simulated models: what each of them knows about the words.
+"""Features of the simulated models: what each of them knows about the words, with noise around it.
 
-========== ======================================================================
-model      columns of the best layer, full context
-========== ======================================================================
-integrated context, lexical, all six mechanisms, noise
-predictive private, lexical, noise
-lexical    lexical, noise (in every layer)
-drift      drift, noise (in every layer)
-nuisance   word length, log frequency and position in the sentence, noise (in every layer)
-null       autocorrelated noise (in every layer)
-========== ======================================================================
-
-`docs/explanation/simulated-studies.md` says what other layers and contexts know. Features depend on stimulus and model
+docs/explanation/simulated-studies.md says what models, layers and contexts know. Features depend on stimulus and model
 only.
 """
 

@@ -1,29 +1,9 @@
 """Word-level latents: what a brain or a model can know about each word.
 
-All are standardised over the words of their stimulus.
-
-Contextual latents of prose are functions of the text, so any reader of the text can know them.
-
-``context`` holds, in this order, up to the number of dimensions: true surprisal, the discourse state's first
-dimension, clause depth, further dimensions of the discourse state. The discourse state is a slow vector
-of the people and places that the story is about ::
-
-    d(w) = 0.9 d(w − 1) + 0.1 (v[person last mentioned at w] + v[place of the scene at w])
-
-from 0 at the start of a story, with a fixed random vector v for every person and place.
-
-``private`` is what the words just before were: the mean over the three words before, in the same
-sentence, of a fixed random vector of their types; made uncorrelated with ``context`` by regression.
-
-``mechanisms`` mean what their names say, and correlate as they do in language:
-
-- ``surprisal``: true surprisal in bits;
-- ``semantic_transition``: 1 − r of a fixed random vector of the word's type and the mean of those of
-  the ten words before it;
-- ``dependency_integration``: Σ |i − h_i| over the dependencies whose later end is the word;
-- ``syntactic_boundary``: subtrees of two or more words whose last word it is;
-- ``discourse_boundary``: units among story, paragraph, sentence and clause that begin at the word;
-- ``context_update``: ‖d(w) − d(w − 1)‖, how much the word changes the discourse state.
+All are standardised over the words of their stimulus. Contextual latents of prose are functions of the text, so any
+reader of the text can know them: ``context`` is true surprisal, the discourse state's first dimension, clause depth,
+and further dimensions of that state, up to the number of dimensions; ``private`` is a mean of fixed random vectors of
+the three words before, in the same sentence, made uncorrelated with ``context``.
 """
 
 from __future__ import annotations
@@ -31,12 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from lpact.datasets.simulated.options import MECHANISMS, SimulatedOptions
-from lpact.datasets.simulated.prose import Prose, word_type
+from lpact.datasets.simulated.prose import MECHANISMS as OF_THE_TEXT
+from lpact.datasets.simulated.prose import word_type
 from lpact.datasets.simulated.streams import ar1, standardise
 from lpact.datasets.simulated.words import Vocabulary, Words
-from lpact.math.dependencies import clause_starts, closing_subtrees, integration_cost
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import BoolArray, FloatArray, IntArray
 
@@ -46,10 +27,6 @@ N_NUISANCES = 3
 RETENTION = 0.9
 MIN_DISCOURSE_DIMS = 4
 PRIVATE_SPAN = 3
-MEANING_DIMS = 16
-TRANSITION_SPAN = 10
-CLAUSAL = ("root", "advcl", "acl", "ccomp")
-PREDICATE_MARKS = ("nsubj", "expl", "cop", "aux")
 
 
 @dataclass(frozen=True)
@@ -194,26 +171,27 @@ def _make_drifts(words: Words, rng: np.random.Generator) -> Drifts:
     )
 
 
-def read_contextual(prose: Prose, n_dims: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def read_contextual(prose: pl.DataFrame, n_dims: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return ``context`` and ``private``, [n_words, n_dims], and ``mechanisms``, [n_words, 6].
 
     All columns are standardised over the words; one that does not vary is 0.
     """
     discourse = discourse_state(prose, max(n_dims, MIN_DISCOURSE_DIMS))
-    columns = [prose.bits, discourse[:, 0], prose.depth.astype(np.float64), *discourse.T[1:]]
+    bits, depth = (prose[name].cast(pl.Float64).to_numpy() for name in ("bits", "depth"))
+    columns = [bits, discourse[:, 0], depth, *discourse.T[1:]]
     context = standardise(np.column_stack(columns[:n_dims]))
     private = _private(prose, n_dims)
     private -= context @ np.linalg.lstsq(context, private, rcond=None)[0]
     return context, standardise(private), _mechanisms(prose, discourse)
 
 
-def discourse_state(prose: Prose, n_dims: int) -> FloatArray:
+def discourse_state(prose: pl.DataFrame, n_dims: int) -> FloatArray:
     """Return d(w), [n_words, n_dims]."""
     vectors: dict[str, FloatArray] = {"": np.zeros(n_dims)}
-    state = np.zeros((len(prose.word), n_dims))
+    state = np.zeros((prose.height, n_dims))
     now = np.zeros(n_dims)
-    begins = _begins(prose.story)
-    for row, names in enumerate(zip(prose.person, prose.place, strict=True)):
+    begins = _begins(prose["story"].to_numpy())
+    for row, names in enumerate(prose.select("person", "place").iter_rows()):
         for name in names:
             if name not in vectors:
                 vectors[name] = keyed_rng(0, "prose", "discourse", name).standard_normal(n_dims)
@@ -223,71 +201,29 @@ def discourse_state(prose: Prose, n_dims: int) -> FloatArray:
     return state
 
 
-def _private(prose: Prose, n_dims: int) -> FloatArray:
-    vectors = _type_vectors(prose, "private", n_dims)
+def _private(prose: pl.DataFrame, n_dims: int) -> FloatArray:
+    types = [word_type(word) for word in prose["word"]]
+    table = {
+        name: keyed_rng(0, "prose", "private", name).standard_normal(n_dims) for name in set(types)
+    }
+    vectors = np.stack([table[name] for name in types])
+    sentence = prose["sentence"].to_numpy()
     total, count = np.zeros_like(vectors), np.zeros(len(vectors))
     for lag in range(1, PRIVATE_SPAN + 1):
-        same = np.append(np.zeros(lag, bool), prose.sentence[lag:] == prose.sentence[:-lag])
+        same = np.append(np.zeros(lag, bool), sentence[lag:] == sentence[:-lag])
         total[lag:] += vectors[:-lag] * same[lag:, None]
         count += same
     mean: FloatArray = total / np.maximum(count, 1.0)[:, None]
     return standardise(mean)
 
 
-def _type_vectors(prose: Prose, what: str, n_dims: int) -> FloatArray:
-    """Return a fixed random vector of every word's type, [n_words, n_dims]."""
-    types = [word_type(word) for word in prose.word]
-    table = {name: keyed_rng(0, "prose", what, name).standard_normal(n_dims) for name in set(types)}
-    return np.stack([table[name] for name in types])
-
-
-def _mechanisms(prose: Prose, discourse: FloatArray) -> FloatArray:
-    begins = _begins(prose.story)
-    first = np.searchsorted(prose.sentence, prose.sentence)
-    head = np.where(prose.head == 0, -1, first + prose.head - 1)
-    before = np.where(begins[:, None], 0.0, np.roll(discourse, 1, axis=0))
-    counted = np.ones(len(head), dtype=np.bool_)
-    starts = (
-        begins.astype(np.float64)
-        + _begins(prose.paragraph)
-        + _begins(prose.sentence)
-        + clause_starts(head, clause_heads(prose, head))
-    )
-    raw = {
-        "surprisal": prose.bits,
-        "semantic_transition": _transitions(
-            _type_vectors(prose, "meaning", MEANING_DIMS), prose.story
-        ),
-        "dependency_integration": integration_cost(head, counted),
-        "syntactic_boundary": closing_subtrees(head).astype(np.float64),
-        "discourse_boundary": starts,
-        "context_update": np.linalg.norm(discourse - before, axis=1),
-    }
+def _mechanisms(prose: pl.DataFrame, discourse: FloatArray) -> FloatArray:
+    begins = _begins(prose["story"].to_numpy())[:, None]
+    before = np.where(begins, 0.0, np.roll(discourse, 1, axis=0))
+    update = np.linalg.norm(discourse - before, axis=1)
+    raw = {name: prose[name].cast(pl.Float64).to_numpy() for name in ("bits", *OF_THE_TEXT)}
+    raw |= {"surprisal": raw["bits"], "context_update": update}
     return standardise(np.column_stack([raw[name] for name in MECHANISMS]))
-
-
-def clause_heads(prose: Prose, head: IntArray) -> BoolArray:
-    """Return which words head a main, adverbial, relative, reported or coordinated clause, [n_words].
-
-    ``head`` is the row of each word's head, −1 for a root.
-    """
-    relation = np.array([label.partition(":")[0] for label in prose.deprel])
-    predicate = np.array(prose.upos) == "VERB"
-    predicate[head[np.isin(relation, PREDICATE_MARKS)]] = True
-    heads: BoolArray = np.isin(relation, CLAUSAL) | ((relation == "conj") & predicate)
-    return heads
-
-
-def _transitions(vectors: FloatArray, story: IntArray) -> FloatArray:
-    """Return 1 − r of each row with the mean of up to ten rows before it in its story; 1 at its start."""
-    values = np.ones(len(vectors))
-    for row in range(1, len(vectors)):
-        low = max(row - TRANSITION_SPAN, int(np.searchsorted(story, story[row])))
-        context = vectors[low:row].mean(axis=0) if low < row else np.zeros(vectors.shape[1])
-        a, b = vectors[row] - vectors[row].mean(), context - context.mean()
-        scale = float(np.linalg.norm(a) * np.linalg.norm(b))
-        values[row] = 1.0 - (float(a @ b) / scale if scale > 0.0 else 0.0)
-    return values
 
 
 def _begins(ids: IntArray) -> BoolArray:

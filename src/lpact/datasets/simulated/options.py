@@ -6,6 +6,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
+from lpact.datasets.simulated.prose import N_STORIES, SENTENCES_PER_STORY
 from lpact.registry import PluginOptions
 
 Modality = Literal["intracranial", "meg", "fmri", "epoched"]
@@ -53,10 +54,11 @@ class SimulatedOptions(PluginOptions):
     n_stories: Count = 3
     """Stories of a stimulus."""
     sentences_per_story: Annotated[int, Field(ge=4)] = 20
-    """Sentences of a story; each has 5 to 12 words, in prose mostly 5 to 14."""
+    """Sentences of a story; each has 5 to 12 words, in prose mostly 5 to 14. Prose has at most 40."""
     text: Text = "syllables"
-    """What the words are: random `syllables` with ready mechanisms, or `prose`, English stories of a stochastic grammar
-    with parse and true surprisal, whose mechanisms are left to a language model and the parse.
+    """What the words are: random `syllables` with ready mechanisms, or `prose`, English stories with parse and true
+    surprisal, whose mechanisms are left to a language model and the parse. Prose has 160 stories; every stimulus of a
+    dataset has its own.
     """
     n_units: Count = 16
     """Brain units of a recording."""
@@ -119,6 +121,16 @@ class SimulatedOptions(PluginOptions):
                     f"{len(self.mechanisms)} mechanisms with n_mechanism_units = "
                     f"{self.n_mechanism_units} need {n_needed} units; raise n_units"
                 )
+        n_stories = self.n_stories * (1 if self.repeat_stimulus else self.n_runs)
+        if self.text == "prose" and n_stories > N_STORIES:
+            raise ValueError(
+                f"text 'prose' has {N_STORIES} stories, and the stimuli need {n_stories}; lower n_stories or n_runs"
+            )
+        if self.text == "prose" and self.sentences_per_story > SENTENCES_PER_STORY:
+            raise ValueError(
+                f"stories of text 'prose' have {SENTENCES_PER_STORY} sentences; "
+                "lower sentences_per_story, or raise n_stories"
+            )
         if self.n_regions > self.n_units:
             raise ValueError("n_regions is larger than n_units; lower it")
         return self

@@ -10,7 +10,7 @@ import polars as pl
 
 from lpact.datasets.base import Envelope
 from lpact.datasets.simulated.options import SimulatedOptions
-from lpact.datasets.simulated.prose import Prose, unigrams, word_type, write_prose
+from lpact.datasets.simulated.prose import N_STORIES, read_stories, unigrams, word_type
 from lpact.datasets.simulated.streams import Streams
 from lpact.math.types import FloatArray, IntArray
 
@@ -104,7 +104,7 @@ class Words:
     offset_s: FloatArray
     log_frequency: FloatArray
     length: IntArray
-    prose: Prose | None = None
+    prose: pl.DataFrame | None = None
 
     @property
     def n_words(self) -> int:
@@ -125,7 +125,7 @@ class Words:
         prose = self.prose
         frame = pl.DataFrame(
             {
-                "word": prose.word if prose else [vocabulary.spelling[i] for i in self.type_index],
+                "word": [vocabulary.spelling[i] for i in self.type_index],
                 "onset_s": self.onset_s,
                 "offset_s": self.offset_s,
                 "sentence_id": self.sentence,
@@ -136,29 +136,33 @@ class Words:
         if prose is None:
             return frame
         return frame.with_columns(
-            paragraph_id=pl.Series(prose.paragraph),
-            head=pl.Series(prose.head),
-            deprel=pl.Series(prose.deprel),
-            upos=pl.Series(prose.upos),
-            true_surprisal_bits=pl.Series(prose.bits),
+            prose["word"],
+            prose["paragraph"].alias("paragraph_id"),
+            prose["head"],
+            prose["deprel"],
+            prose["upos"],
+            prose["bits"].alias("true_surprisal_bits"),
         )
 
 
 def make_words(
-    options: SimulatedOptions, vocabulary: Vocabulary, rng: np.random.Generator
+    options: SimulatedOptions, vocabulary: Vocabulary, streams: Streams, stimulus_id: str
 ) -> Words:
-    """Return the words of one stimulus.
+    """Return the words of one stimulus; no two stimuli of a dataset have a story in common.
 
     A word of n letters lasts 0.1 s + 35 ms · n, ± 20 %. Pauses are uniform: 20–80 ms between words,
     0.4–0.7 s between sentences, 2–3 s between stories.
     """
+    rng = streams.rng("words", stimulus_id)
     if options.text == "prose":
-        prose = write_prose(
-            rng, n_stories=options.n_stories, n_sentences=options.sentences_per_story
-        )
+        order = streams.rng("stories").permutation(N_STORIES).tolist()
+        first = (int(stimulus_id.removeprefix("stimulus")) - 1) * options.n_stories
+        chosen = order[first : first + options.n_stories]
+        prose = read_stories(chosen, options.sentences_per_story)
         rank = {word: index for index, word in enumerate(vocabulary.spelling)}
-        types = np.array([rank[word_type(word)] for word in prose.word], dtype=np.int64)
-        return _time(vocabulary, types, prose.sentence, prose.story, rng, prose)
+        types = np.array([rank[word_type(word)] for word in prose["word"]], dtype=np.int64)
+        sentence, story = prose["sentence"].to_numpy(), prose["story"].to_numpy()
+        return _time(vocabulary, types, sentence, story, rng, prose)
     n_sentences = options.n_stories * options.sentences_per_story
     low, high = WORDS_PER_SENTENCE
     sizes = rng.integers(low, high + 1, n_sentences)
@@ -174,7 +178,7 @@ def _time(
     sentence: IntArray,
     story: IntArray,
     rng: np.random.Generator,
-    prose: Prose | None = None,
+    prose: pl.DataFrame | None = None,
 ) -> Words:
     """Put words on a clock."""
     sizes = np.bincount(sentence)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from lpact.datasets.simulated.prose.writer import Phrase, Word, words
+from story_grammar.writer import Phrase, Word, words
 
 
 @dataclass(frozen=True)

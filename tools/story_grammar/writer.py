@@ -112,7 +112,7 @@ class Writer:
         self.person = ""
         self.place_name = ""
         self.sentence_start = 0
-        self._chooser = chooser
+        self.chooser = chooser
         self._bits = 0.0
 
     @property
@@ -182,7 +182,7 @@ class Writer:
 
     def _choose(self, weights: Mapping[T, float], word: int) -> tuple[T, float]:
         values = list(weights.values())
-        index = self._chooser.pick(values, word)
+        index = self.chooser.pick(values, word)
         bits = math.log2(sum(values)) - math.log2(values[index])
         return list(weights)[index], max(bits, 0.0)
 

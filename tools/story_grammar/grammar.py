@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lpact.datasets.simulated.prose import lexicon as lex
-from lpact.datasets.simulated.prose.lexicon import (
+from story_grammar import lexicon as lex
+from story_grammar.lexicon import (
     Place,
     State,
     Subject,
@@ -20,7 +20,7 @@ from lpact.datasets.simulated.prose.lexicon import (
     weathers,
     whereabouts,
 )
-from lpact.datasets.simulated.prose.writer import Chooser, Phrase, Token, Writer, words
+from story_grammar.writer import Chooser, Phrase, Token, Writer, words
 
 CONSTRUCTIONS: dict[str, tuple[float, dict[str, Verb]]] = {
     "alone": (0.2, lex.ALONE),
