@@ -136,7 +136,10 @@ class LPact(Analysis):
             "lpact.analyses.lpact.levels.profiles.similarity:PROFILES",
             "relational.profiles",
         ),
-        "strippings": ("lpact.analyses.lpact.levels.strip:STRIPPINGS", "stripping.methods"),
+        "strippings": (
+            "lpact.analyses.lpact.levels.stripping_methods:STRIPPINGS",
+            "stripping.methods",
+        ),
     }
     size_options = ("controls.draws", "lpact.stripping.mismatch_draws")
     task_modules = (
@@ -149,7 +152,7 @@ class LPact(Analysis):
     def plugins(self, study: StudyConfig) -> Iterable[tuple[Registry[Any], str]]:
         """Alignment measures, profile similarities and stripping methods."""
         from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
-        from lpact.analyses.lpact.levels.strip import STRIPPINGS
+        from lpact.analyses.lpact.levels.stripping_methods import STRIPPINGS
         from lpact.measures import MEASURES
 
         config = LPactConfig.of(study)
@@ -160,7 +163,7 @@ class LPact(Analysis):
     def resolve(self, study: StudyConfig) -> LPactSection:
         """Options of measures and stripping methods spelt out; unknown names are errors."""
         from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
-        from lpact.analyses.lpact.levels.strip import STRIPPINGS
+        from lpact.analyses.lpact.levels.stripping_methods import STRIPPINGS
         from lpact.controls.base import CONTROLS
         from lpact.measures import MEASURES
         from lpact.run.audit import spell_out

@@ -11,13 +11,12 @@ import pytest
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels import stripping
 from lpact.analyses.lpact.levels.readouts import LayerInputs, conditions, fit_layer, fit_nuisance
-from lpact.analyses.lpact.levels.strip import (
-    STRIPPINGS,
-    RandomDirection,
-    StripInputs,
-    StrippedDesign,
-)
+from lpact.analyses.lpact.levels.stripped_design import RandomDirection, StrippedDesign
 from lpact.analyses.lpact.levels.stripping import localise
+from lpact.analyses.lpact.levels.stripping_methods import (
+    STRIPPINGS,
+    StripInputs,
+)
 from lpact.codes import Reason
 from lpact.datasets.base import (
     Dataset,

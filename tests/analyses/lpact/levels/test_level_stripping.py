@@ -8,13 +8,13 @@ import pytest
 
 from lpact.analyses.lpact.levels import stripping
 from lpact.analyses.lpact.levels.readouts import LayerInputs
-from lpact.analyses.lpact.levels.strip import (
+from lpact.analyses.lpact.levels.stripped_design import RandomDirection
+from lpact.analyses.lpact.levels.stripping import localise
+from lpact.analyses.lpact.levels.stripping_methods import (
     STRIPPINGS,
     DegenerateStrip,
-    RandomDirection,
     StripInputs,
 )
-from lpact.analyses.lpact.levels.stripping import localise
 from lpact.codes import Reason
 from lpact.inputs.prepare import ridge_grid
 from lpact.math.ridge import nested_ridge

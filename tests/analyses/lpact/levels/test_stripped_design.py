@@ -7,12 +7,11 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from lpact.analyses.lpact.levels.strip import (
+from lpact.analyses.lpact.levels.stripped_design import RandomDirection, StrippedDesign
+from lpact.analyses.lpact.levels.stripping_methods import (
     STRIPPINGS,
     DegenerateStrip,
-    RandomDirection,
     StripInputs,
-    StrippedDesign,
 )
 from lpact.math.ridge import METRICS, NestedRidge, RidgeGrid, nested_ridge_draws
 from lpact.math.splits import contiguous_folds

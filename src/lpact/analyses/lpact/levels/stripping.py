@@ -18,11 +18,10 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.levels.readouts import NUISANCE, LayerInputs, minus, nullable
-from lpact.analyses.lpact.levels.strip import (
+from lpact.analyses.lpact.levels.stripped_design import RandomDirection, StrippedDesign
+from lpact.analyses.lpact.levels.stripping_methods import (
     DegenerateStrip,
-    RandomDirection,
     StripInputs,
-    StrippedDesign,
     StrippingMethod,
     build_strippings,
 )
