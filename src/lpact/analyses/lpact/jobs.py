@@ -22,6 +22,7 @@ from lpact.math.columns import mean_of_finite
 from lpact.store import Results
 
 MEASURING = (
+    "analyses/lpact/best_control.py",
     "analyses/lpact/config.py",
     "analyses/lpact/tables",
     "analyses/lpact/levels",

@@ -5,14 +5,9 @@ import polars as pl
 import pytest
 from scipy.stats import false_discovery_control
 
+from lpact.analyses.lpact.best_control import best_control
 from lpact.analyses.lpact.levels import predictive
-from lpact.analyses.lpact.levels.readouts import (
-    LayerInputs,
-    best_control,
-    conditions,
-    fit_layer,
-    fit_nuisance,
-)
+from lpact.analyses.lpact.levels.readouts import LayerInputs, conditions, fit_layer, fit_nuisance
 from lpact.codes import Reason
 from lpact.inputs.prepare import ridge_grid
 from lpact.math.ridge import nested_ridge

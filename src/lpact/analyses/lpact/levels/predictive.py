@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.best_control import best_control
 from lpact.analyses.lpact.levels.readouts import (
     NUISANCE,
     NUISANCE_PLUS_MODEL,
@@ -14,7 +15,6 @@ from lpact.analyses.lpact.levels.readouts import (
     Fitted,
     LayerInputs,
     LayerReadouts,
-    best_control,
     build_controls,
     minus,
     nullable,

@@ -163,26 +163,6 @@ def _check(features: FloatArray, n_events: int, control: SevereControl) -> None:
     )
 
 
-def best_control(scores: FloatArray, rule: str) -> tuple[IntArray, FloatArray]:
-    """Index and score of the best control in every column; −1 and NaN where no control has a score.
-
-    ``scores`` is [n_controls, m], NaN where a control has no score; ties go to the first control. The ``rule`` is
-    ``max``, or ``mean_top_3``: the mean of the three highest (of fewer, where there are fewer).
-    """
-    n_controls, n_columns = scores.shape
-    if n_controls == 0:
-        return np.full(n_columns, -1), np.full(n_columns, np.nan)
-    filled = np.where(np.isnan(scores), -np.inf, scores)
-    any_score = np.isfinite(scores).any(axis=0)
-    best = filled.max(axis=0)
-    if rule != "max":
-        top = -np.sort(-filled, axis=0)[:3]
-        finite = np.isfinite(top)
-        best = np.where(finite, top, 0.0).sum(axis=0) / np.maximum(finite.sum(axis=0), 1)
-    index = filled.argmax(axis=0)
-    return np.where(any_score, index, -1), np.where(any_score, best, np.nan)
-
-
 @dataclass(frozen=True)
 class Fitted:
     """What is kept of a readout: scores of units by metric, and their median in every outer block, [F].

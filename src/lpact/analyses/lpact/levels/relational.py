@@ -30,6 +30,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.best_control import best_control
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
 from lpact.analyses.lpact.levels.readouts import (
@@ -37,7 +38,6 @@ from lpact.analyses.lpact.levels.readouts import (
     REAL,
     Condition,
     LayerInputs,
-    best_control,
     conditions,
     nullable,
 )

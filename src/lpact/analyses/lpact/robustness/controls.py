@@ -1,8 +1,7 @@
-"""What each control contributes: rows and claims decided again without it, or with another rule for the best control.
+"""What each control contributes: the study decided again without it, or with another rule for the best control.
 
-Levels 1 and 2 store the score of each control next to the contrast with the best one. Leaving controls out, or forming
-the best one by another rule, therefore needs no refitting: `altered` makes the tables that such a study would have
-stored, and the decision reads them like any others.
+Levels 1 and 2 store the score of each control, so nothing is fitted again: `altered` makes the tables that such a study
+would have stored, and the decision reads them like any others.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.best_control import best_control
 from lpact.analyses.lpact.gates import PAPER
 from lpact.analyses.lpact.gates.rows import label_predictive, label_relational
 from lpact.analyses.lpact.robustness.deciding import Counts, Decider, Tables
@@ -57,7 +57,7 @@ _BY_LEVEL1 = ("predictive", "severe_control", "replication")
 
 
 class Stage(NamedTuple):
-    """Where a level stores its contrasts with the best control, and the scores of all controls."""
+    """Where a level keeps its contrasts with the best control, and the scores of all controls."""
 
     deltas: Table
     key: tuple[str, ...]
@@ -69,44 +69,18 @@ class Stage(NamedTuple):
     score: str
 
 
+_LEVEL1_KEY = (*CONTEXT_KEY, "metric")
+_LEVEL2_KEY = (*CONTEXT_KEY, "unit", "alignment", "profile")
+_LEVEL1_NAMES = ("real_score", "best_control_score", "delta_control")
+_LEVEL2_NAMES = ("real_similarity", "best_control_similarity", "delta_rel")
 STAGES = {
     PREDICTIVE: Stage(
-        CONTROL_DELTAS,
-        (*CONTEXT_KEY, "metric"),
-        "real_score",
-        "best_control_score",
-        "delta_control",
-        CONTROL_NULLS,
-        "control",
-        "control_score",
+        CONTROL_DELTAS, _LEVEL1_KEY, *_LEVEL1_NAMES, CONTROL_NULLS, "control", "control_score"
     ),
     RELATIONAL: Stage(
-        PROFILE_DELTAS,
-        (*CONTEXT_KEY, "unit", "alignment", "profile"),
-        "real_similarity",
-        "best_control_similarity",
-        "delta_rel",
-        PROFILE_SCORES,
-        "condition",
-        "similarity",
+        PROFILE_DELTAS, _LEVEL2_KEY, *_LEVEL2_NAMES, PROFILE_SCORES, "condition", "similarity"
     ),
 }
-_LEVEL1_KEY, _LEVEL2_KEY = STAGES[PREDICTIVE].key, STAGES[RELATIONAL].key
-
-
-def best_of(scores: FloatArray, rule: str) -> FloatArray:
-    """Score of the best control in every column of [n_controls, m]; NaN if no control has a score.
-
-    ``max``, or ``mean_top_3``: the mean of the three highest, or of fewer if there are fewer.
-    """
-    if not len(scores):
-        return np.full(scores.shape[1], np.nan)
-    filled = np.where(np.isnan(scores), -np.inf, scores)
-    top = -np.sort(-filled, axis=0)[: 1 if rule == MAX else 3]
-    finite = np.isfinite(top)
-    total = np.where(finite, top, 0.0).sum(axis=0)
-    count = finite.sum(axis=0)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 class Rivals:
@@ -133,20 +107,17 @@ class Rivals:
         """Name and score of the best control left in each row, and the number of controls with a score."""
         kept = [i for i, name in enumerate(self._controls) if keep(name)]
         scores = self._scores[kept]
-        count = np.isfinite(scores).sum(axis=0)
-        names: list[str | None] = [None] * scores.shape[1]
-        if kept and names:
-            filled = np.where(np.isnan(scores), -np.inf, scores)
-            chosen, highest = filled.argmax(axis=0), filled.max(axis=0)
-            # Of equal scores, the run named one, and that name stays.
-            left = [self._controls[i] for i in kept]
-            place = {name: row for row, name in enumerate(left)}
-            stored = np.array([place.get(name or "", -1) for name in self.deltas["best_control"]])
-            columns = np.flatnonzero(stored >= 0)
-            tied = columns[filled[stored[columns], columns] == highest[columns]]
-            chosen[tied] = stored[tied]
-            names = [left[row] if n else None for row, n in zip(chosen, count, strict=True)]
-        return names, best_of(scores, rule), count
+        left = [self._controls[i] for i in kept]
+        chosen, best = best_control(scores, rule)
+        # Of equal scores, the run named one, and that name stays.
+        place = {name: row for row, name in enumerate(left)}
+        named = [place.get(name or "", -1) for name in self.deltas["best_control"]]
+        stored = np.array(named, dtype=np.int64)
+        columns = np.flatnonzero(stored >= 0)
+        tied = columns[scores[stored[columns], columns] == scores[chosen[columns], columns]]
+        chosen[tied] = stored[tied]
+        names = [left[row] if row >= 0 else None for row in chosen]
+        return names, best, np.isfinite(scores).sum(axis=0)
 
     def contrasts(self, keep: Keep, rule: str) -> pl.DataFrame:
         """The contrasts of a study with only these controls; a row without any control left has a reason."""
@@ -314,19 +285,20 @@ class Ablation:
         self._decider.tell(f"deciding with {name}")
         left = {stage: sum(map(keep, names)) for stage, names in self._controls.items()}
         rows = self._labelled(*(own.contrasts(keep, rule) for own in self._rivals.values()))
-        if rule == self.rule and left == {s: len(names) for s, names in self._controls.items()}:
-            counts = self._decider.unchanged()
-        else:
-            counts = self._decider.counts(
-                touched, change=lambda tables: altered(tables, self._of(tables), keep, rule)
-            )
+        everything = left == {stage: len(names) for stage, names in self._controls.items()}
+        change = partial(self._altered, keep=keep, rule=rule)
+        counts = (
+            self._decider.unchanged()
+            if everything and rule == self.rule
+            else self._decider.counts(touched, change=change)
+        )
         return Scenario(name, rule, left, rows, counts)
 
-    def _of(self, tables: Tables) -> AllRivals:
-        """Controls of some layers; the tables are the same for many choices."""
+    def _altered(self, tables: Tables, keep: Keep, rule: str) -> Tables:
+        """The tables of some layers, which are the same for many choices, after a choice."""
         if self._some[0] is not tables:
             self._some = tables, read_rivals(tables)
-        return self._some[1]
+        return altered(tables, self._some[1], keep, rule)
 
     def _labelled(
         self, predictive: pl.DataFrame, relational: pl.DataFrame
