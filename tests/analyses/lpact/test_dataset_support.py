@@ -133,9 +133,9 @@ def _both(case: Case, folder: Path) -> Both:
     model = LanguageModelConfig(name="noise", layers=(0,))
     config = LPactConfig(name="s", datasets=(entry,), models=(model,))
     inspections = [inspect(dataset, i, name="d", config=config) for i in ids]
-    made = audit.run(
+    made = audit.audit_dataset(
         config=config,
-        dataset_config=entry,
+        entry=entry,
         dataset=dataset,
         inspections=inspections,
         sources={"noise": Noise()},

@@ -343,7 +343,7 @@ def test_a_random_direction_is_one_direction_at_every_delay(fir):
     train = fir.prepared.folds.train_rows(0)
     scalars = fir.prepared.scalars("surprisal")
     z = fir.model.load(1)
-    drawn = RandomDirection.draw_delays(len(z), 4, np.random.default_rng(0))
+    drawn = RandomDirection.draw(len(z), 4, np.random.default_rng(0))
     undiluted = [replace(d, noise=np.zeros(len(z))) for d in drawn]
     direction = None
 
@@ -375,8 +375,8 @@ def test_one_delay_is_no_delay(benches):
     given = StripInputs(bench.model.load(1), 1, bench.model.offered, bench.model.load)
     assert given.at_delays(1) == (given,)
     rngs = (np.random.default_rng(5), np.random.default_rng(5))
-    (drawn,) = RandomDirection.draw_delays(50, 1, rngs[0])
-    plain = RandomDirection.draw(50, rngs[1])
+    (drawn,) = RandomDirection.draw(50, 1, rngs[0])
+    plain = RandomDirection(*rngs[1].standard_normal((2, 50)))
     np.testing.assert_array_equal(drawn.weights, plain.weights)
     np.testing.assert_array_equal(drawn.noise, plain.noise)
 

@@ -253,10 +253,10 @@ def test_random_direction_accounts_for_the_mechanisms_variance(data):
 
     weak = m + 0.5 * np.random.default_rng(9).standard_normal(80)
     for seed in range(50):
-        scalar = RandomDirection.draw(80, np.random.default_rng(seed)).scalar(z, weak, train)
+        scalar = RandomDirection.draw(80, 1, np.random.default_rng(seed))[0].scalar(z, weak, train)
         assert share(scalar) == pytest.approx(share(weak), rel=1e-6) or share(scalar) < share(weak)
     exact = [
-        share(RandomDirection.draw(80, np.random.default_rng(seed)).scalar(z, weak, train))
+        share(RandomDirection.draw(80, 1, np.random.default_rng(seed))[0].scalar(z, weak, train))
         for seed in range(50)
     ]
     assert np.isclose(exact, share(weak), rtol=1e-6).mean() > 0.3
@@ -268,7 +268,7 @@ def test_where_noise_accounts_for_more_the_scalar_is_noise(data):
     centred = z[train] - z[train].mean(axis=0)
     design = np.column_stack([np.ones(len(train)), centred])
     unrelated[train] -= design @ np.linalg.lstsq(design, unrelated[train], rcond=None)[0]
-    direction = RandomDirection.draw(80, np.random.default_rng(0))
+    (direction,) = RandomDirection.draw(80, 1, np.random.default_rng(0))
     np.testing.assert_array_equal(direction.scalar(z, unrelated, train), direction.noise)
 
 

@@ -39,12 +39,8 @@ ONSET_PULSE_S = 0.01
 SILENCE_S = 60.0
 """A proxy is 0 for this long before the first and after the last word: more than any lag."""
 
-BOXCAR, TRANSCRIPT, ONSETS = (
-    "speech_activity_boxcar",
-    "transcript_derived_proxy",
-    "word_onset_control",
-)
-PROXIES = (BOXCAR, TRANSCRIPT, ONSETS)
+PROXIES = ("speech_activity_boxcar", "transcript_derived_proxy", "word_onset_control")
+BOXCAR, TRANSCRIPT, ONSETS = PROXIES
 """Options of ``controls/acoustic_proxy_alternatives`` that are no envelope."""
 VALUES_AT_A_TIME = 2**22
 """Values of units, at the assay's rate, that are processed at a time."""
@@ -82,7 +78,7 @@ class Course:
         return np.where(covered[:, None], np.stack(means, axis=1), np.nan)
 
     def reversed_between(self, start_s: float, stop_s: float) -> Course:
-        """Return the course run backwards: its value at t is that at ``start_s + stop_s − t``."""
+        """Return the course backwards: its value at t is that at ``start_s + stop_s − t``."""
         return Course(start_s + stop_s - self.edges_s[::-1], self.values[::-1])
 
 
@@ -103,9 +99,8 @@ def envelope_course(stimulus: Stimulus, config: NuisanceConfig) -> Course | Abse
 def proxy_course(stimulus: Stimulus, proxy: str) -> Course | AbsentMedium:
     """Return a proxy, or why there is none.
 
-    ``speech_activity_boxcar``: 1 while a word is spoken, else 0. ``transcript_derived_proxy``: acoustic columns of the
-    words table (loudness, pitch …), standardised over words, from onset to offset, else 0. ``word_onset_control``: a
-    pulse at every word's onset.
+    ``speech_activity_boxcar`` is 1 while a word is spoken; ``transcript_derived_proxy`` has the acoustic columns of the
+    words table, standardised over words; ``word_onset_control`` has a pulse at every onset. All are 0 elsewhere.
     """
     onset_s, offset_s = times_s(stimulus.words)
     if onset_s.size == 0:
@@ -157,8 +152,7 @@ def meeting_rate(opened: OpenRecording, config: LPactConfig) -> Fraction:
 class Follower:
     """One course of the stimulus compared with the signal, over the whole recording or only between words.
 
-    Lags are those of the assay; for TRs, which are slower, the delays of the dataset's grid. Units are added a few at a
-    time; only their scores are kept.
+    Lags are those of the assay, or for TRs the delays of the dataset's grid. Units are added a few at a time.
     """
 
     def __init__(
@@ -174,8 +168,9 @@ class Follower:
         rng: np.random.Generator,
     ) -> None:
         series, grid = opened.series, entry.grid
+        assay, readout = config.assay, config.readout
         self._trs = opened.kind == TRS
-        self._lags_ms = grid.fir_ms or grid.lags_ms if self._trs else config.assay.envelope_lags_ms
+        self._lags_ms = grid.fir_ms or grid.lags_ms if self._trs else assay.envelope_lags_ms
         self._hrf = grid.hrf if self._trs and grid.tr_features == "hrf" else None
         ratio = meeting_rate(opened, config)
         self.rate_hz = series.sampling_rate_hz * float(ratio)
@@ -197,8 +192,8 @@ class Follower:
         self.n_rows = self._rows.size
         longest_s = max(abs(lag) for lag in self._lags_ms) / 1000.0
         self._gap = math.ceil(max(MIN_SHIFT_S, longest_s, autocorrelation_s) * self.rate_hz)
-        self._n_folds, self._n_shifts = config.readout.folds, config.assay.shifts
-        self._fewest = config.readout.min_test_events
+        self._n_folds, self._n_shifts = readout.folds, assay.shifts
+        self._fewest = readout.min_test_events
         self._parts = shift_parts(self._n_shifts, 1, rng)
         self._waiting: list[FloatArray] = []
         self._done: list[FloatArray] = []
@@ -272,9 +267,8 @@ class Follower:
             return Reason.TOO_FEW_UNITS
         n = 2 + self._n_shifts
         (real, backwards), shifted, by_lag = np.split(np.hstack(self._done), [2, n])
-        scores = Scores(
-            np.where(np.isfinite(backwards), real, np.nan), shifted, self.n_rows, "median"
-        )
+        real = np.where(np.isfinite(backwards), real, np.nan)
+        scores = Scores(real, shifted, self.n_rows, "median")
         if not scores.defined.any():
             return Reason.UNDEFINED_SCORE
         best = int(np.argmax(by_lag[:, scores.defined].mean(axis=1)))
@@ -282,12 +276,11 @@ class Follower:
 
 
 def _between_words(times_s: FloatArray, opened: OpenRecording, stimulus: Stimulus) -> BoolArray:
-    """Whether each time lies between the first word's onset and the last one's offset."""
+    """Whether each time is between the first word's onset and the last one's offset."""
     onset_s, offset_s = words_heard(opened.recording, stimulus)
     known = np.isfinite(onset_s)
-    if not known.any():
-        return np.zeros(times_s.size, dtype=np.bool_)
-    near: BoolArray = (times_s >= onset_s[known].min()) & (times_s <= offset_s[known].max())
+    first, last = onset_s[known].min(initial=np.inf), offset_s[known].max(initial=-np.inf)
+    near: BoolArray = (times_s >= first) & (times_s <= last)
     return near
 
 

@@ -8,37 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.assays import envelope, low_level, signal
 from lpact.analyses.lpact.assays.brain_as_model import most_frequent_reason
-from lpact.analyses.lpact.assays.envelope import (
-    BOXCAR,
-    ONSETS,
-    PROXIES,
-    TRANSCRIPT,
-    Course,
-    Follower,
-    envelope_course,
-    meeting_rate,
-    proxy_course,
-)
-from lpact.analyses.lpact.assays.low_level import (
-    HAEMODYNAMIC_S,
-    MIN_SHIFT_S,
-    WordWindows,
-    grid_rate_scores,
-    series_rate_scores,
-    window_name,
-)
+from lpact.analyses.lpact.assays.envelope import PROXIES, Course, Follower
+from lpact.analyses.lpact.assays.low_level import WordWindows, window_name
 from lpact.analyses.lpact.assays.scores import Scores, passes_by_chance, reachable_level, shift_p
-from lpact.analyses.lpact.assays.signal import (
-    EPOCHS,
-    SERIES,
-    TRS,
-    OpenRecording,
-    autocorrelation_s,
-    open_recording,
-    resampled,
-    usable_columns,
-)
+from lpact.analyses.lpact.assays.signal import EPOCHS, SERIES, TRS, OpenRecording
 from lpact.analyses.lpact.config import AssayConfig, LPactConfig
 from lpact.analyses.lpact.levels.media import PROXY_LABELS
 from lpact.analyses.lpact.tables import assay as assay_tables
@@ -49,7 +24,6 @@ from lpact.features.acoustics import envelope_source
 from lpact.inputs.media import media_of
 from lpact.inputs.prepare import Prepared
 from lpact.math.seeding import keyed_rng
-from lpact.math.types import FloatArray
 from lpact.store import concat, frame
 from lpact.tables import Table
 
@@ -57,7 +31,7 @@ Row = dict[str, object]
 ONSET, RATE = "word_onset", "word_rate"
 METRICS = {ONSET: "event_effect", RATE: "pearson"}
 ENVELOPES = (assay_tables.ENVELOPE_STANDALONE, assay_tables.ENVELOPE_FULL)
-_MADE_FROM = {BOXCAR: "word_times", ONSETS: "word_times", TRANSCRIPT: "transcript_columns"}
+_MADE_FROM = dict(zip(PROXIES, ("word_times", "transcript_columns", "word_times"), strict=True))
 
 
 @dataclass(frozen=True)
@@ -95,18 +69,19 @@ def run_recording(
 ) -> dict[str, pl.DataFrame]:
     """Tables of a usable recording; ``prepared`` is called only if the event grid is needed."""
     stimulus = dataset.stimulus(place.id.stimulus)
-    opened = open_recording(dataset, place.id, place.entry)
-    fading_s = 0.0 if place.kind == EPOCHS else autocorrelation_s(opened)
+    opened = signal.open_recording(dataset, place.id, place.entry)
+    fading_s = 0.0 if place.kind == EPOCHS else signal.autocorrelation_s(opened)
     followers = _followers(place, opened, stimulus, fading_s)
     windows = None
     if place.kind == SERIES:
         assay, rng = place.config.assay, place.rng("onsets")
         windows = WordWindows(opened, stimulus, assay.onset_windows_ms, assay.shifts, fading_s, rng)
     active = [f for f in followers.values() if isinstance(f, Follower)]
-    for _, columns in () if place.kind == EPOCHS else usable_columns(opened):
+    for _, columns in () if place.kind == EPOCHS else signal.usable_columns(opened):
         if windows is not None:
             windows.add(columns)
-        slow = resampled(columns, meeting_rate(opened, place.config)) if active else columns
+        if active:
+            slow = signal.resampled(columns, envelope.meeting_rate(opened, place.config))
         for follower in active:
             follower.add(slow)
     if windows is not None:
@@ -128,9 +103,8 @@ def _series_scores(place: Place, stimulus: Stimulus, windows: WordWindows) -> _L
             scores[ONSET, name] = scores[RATE, name] = Reason.TOO_MANY_BAD_UNITS
             continue
         scores[ONSET, name] = windows.onset_scores(number)
-        scores[RATE, name] = series_rate_scores(
-            windows, number, stimulus, place.config, place.rng("rate")
-        )
+        own = (windows, number, stimulus, place.config, place.rng("rate"))
+        scores[RATE, name] = low_level.series_rate_scores(*own)
     return scores
 
 
@@ -150,9 +124,9 @@ def _grid_scores(place: Place, prepared: Prepared) -> _LowLevel:
         scores[RATE, name] = Reason.NO_SAMPLES_IN_WINDOW
         if lags:
             responses = grid.responses[lags].mean(axis=0)
-            response_s = MIN_SHIFT_S if epochs else HAEMODYNAMIC_S
-            rng = place.rng("rate")
-            scores[RATE, name] = grid_rate_scores(prepared, responses, response_s, config, rng)
+            response_s = low_level.MIN_SHIFT_S if epochs else low_level.HAEMODYNAMIC_S
+            own = (prepared, responses, response_s, config, place.rng("rate"))
+            scores[RATE, name] = low_level.grid_rate_scores(*own)
     return scores
 
 
@@ -160,13 +134,12 @@ def _followers(
     place: Place, opened: OpenRecording, stimulus: Stimulus, fading_s: float
 ) -> dict[str, Follower | AbsentMedium]:
     """What the signal is compared with: the envelope if there is sound, else proxies; epochs with neither."""
+    epochs = AbsentMedium(Reason.NOT_CONTINUOUS, "") if place.kind == EPOCHS else None
 
     def follow(course: Course | AbsentMedium, *, words_only: bool) -> Follower | AbsentMedium:
         if isinstance(course, AbsentMedium):
             return course
-        if place.kind == EPOCHS:
-            return AbsentMedium(Reason.NOT_CONTINUOUS, "")
-        return Follower(
+        return epochs or Follower(
             opened,
             stimulus,
             course,
@@ -177,7 +150,7 @@ def _followers(
             rng=place.rng("envelope"),
         )
 
-    sound = envelope_course(stimulus, place.config.nuisance)
+    sound = envelope.envelope_course(stimulus, place.config.nuisance)
     made = {
         assay_tables.ENVELOPE_STANDALONE.name: follow(sound, words_only=True),
         assay_tables.ENVELOPE_FULL.name: follow(sound, words_only=False),
@@ -185,10 +158,8 @@ def _followers(
     for proxy in PROXIES:
         if not isinstance(sound, AbsentMedium):
             made[proxy] = AbsentMedium(Reason.SOUND_AVAILABLE, envelope_source(stimulus))
-        elif place.kind == EPOCHS:
-            made[proxy] = AbsentMedium(Reason.NOT_CONTINUOUS, "")
         else:
-            made[proxy] = follow(proxy_course(stimulus, proxy), words_only=True)
+            made[proxy] = epochs or follow(envelope.proxy_course(stimulus, proxy), words_only=True)
     return made
 
 
@@ -224,12 +195,12 @@ def _low_level_row(place: Place, target: str, window: str, scores: Scores | Reas
         "window": window,
         "metric": METRICS[target],
     }
-    if isinstance(scores, Scores) and not scores.defined.any():
-        scores = Reason.UNDEFINED_SCORE
-    if isinstance(scores, Reason):
-        return row | _numbers(place.config.assay, None) | {"n_events": 0, "reason": scores}
-    numbers = _numbers(place.config.assay, scores)
-    return row | numbers | {"n_events": scores.n_events, "reason": Reason.OK}
+    known, n_events = None, 0
+    reason = scores if isinstance(scores, Reason) else Reason.UNDEFINED_SCORE
+    if isinstance(scores, Scores) and scores.defined.any():
+        known, n_events, reason = scores, scores.n_events, Reason.OK
+    numbers = _numbers(place.config.assay, known)
+    return row | numbers | {"n_events": n_events, "reason": reason}
 
 
 def _followed_row(place: Place, follower: Follower | AbsentMedium, source: str) -> Row:
@@ -270,7 +241,8 @@ def _numbers(assay: AssayConfig, scores: Scores | None, at_least: float = -np.in
         return {**counts, **missing, "gate_pass": False}
     value, shifted = scores.pooled()
     n_units, mean = int(scores.defined.sum()), float(shifted.mean())
-    p, delta = _p(value, shifted), value - max(at_least, mean)
+    p = float(shift_p(np.array([value]), shifted[:, None])[0])
+    delta = value - max(at_least, mean)
     return {
         "n_units": n_units,
         "n_units_passing": int((scores.unit_p() <= assay.alpha).sum()),
@@ -282,10 +254,6 @@ def _numbers(assay: AssayConfig, scores: Scores | None, at_least: float = -np.in
         "p": p,
         "gate_pass": delta > 0 and p <= assay.alpha,
     }
-
-
-def _p(value: float, shifted: FloatArray) -> float:
-    return float(shift_p(np.array([value]), shifted[:, None])[0])
 
 
 # --- Summaries by dataset --------------------------------------------------------------------------
@@ -330,10 +298,8 @@ def summarise(frames: Mapping[str, pl.DataFrame], config: LPactConfig) -> dict[s
 def _groups(own: pl.DataFrame, expected: Sequence[Row]) -> Iterable[tuple[Row, pl.DataFrame]]:
     """Rows by what they are about; for a dataset without recordings, the ``expected`` groups, empty."""
     columns = list(expected[0])
-    if not own.height:
+    if not own.height or not columns:
         return [(row, own) for row in expected]
-    if not columns:
-        return [({}, own)]
     groups = own.group_by(columns, maintain_order=True)
     return [(dict(zip(columns, key, strict=True)), group) for key, group in groups]
 
@@ -344,15 +310,14 @@ def _counts(group: pl.DataFrame, assay: AssayConfig, seen: str) -> Row:
     reason = Reason.OK if n else most_frequent_reason(group["reason"])
     chance = passes_by_chance(n_passing, n, reachable_level(assay.alpha, assay.shifts))
     passes = n > 0 and chance <= assay.alpha
+    of = f"{n_passing} of {n} recordings"
+    if n < group.height:
+        of += f" ({group.height - n} not computed)"
+    sentence = f"Not shown, {of} pass, which chance allows: {seen}."
+    if passes:
+        sentence = f"Seen in {of}, more than chance allows: {seen}."
     if not n:
         sentence = f"Not computed: {reason.explanation[0].lower()}{reason.explanation[1:]}"
-    else:
-        of = f"{n_passing} of {n} recordings"
-        if n < group.height:
-            of += f" ({group.height - n} not computed)"
-        sentence = f"Not shown, {of} pass, which chance allows: {seen}."
-        if passes:
-            sentence = f"Seen in {of}, more than chance allows: {seen}."
     return {
         "n_recordings": group.height,
         "n_computed": n,

@@ -119,20 +119,19 @@ class DatasetDesign:
 
 
 class _Measured(NamedTuple):
-    """Autocorrelation and effective sizes of one recording."""
+    """Autocorrelation and effective sizes of one recording.
+
+    ``features`` holds, by model, lag-one autocorrelation of its features, variance inflation and effective events.
+    """
 
     brain: BrainOnGrid
     response_lag1: float
     n_units: float
     features: Mapping[str, tuple[float | None, float, float]]
-    """By model: lag-one autocorrelation of its features, variance inflation and effective events."""
 
 
 def read_design(workspace: Workspace, reporter: Reporter) -> tuple[DatasetDesign, ...]:
-    """Audit the study's sources, and read sizes and autocorrelation of every dataset.
-
-    Raises `InputError` where no dataset has a usable recording with features.
-    """
+    """Audit the study's sources, and read sizes and autocorrelation of every dataset."""
     audit = audit_study(workspace, reporter).of["lpact"]
     reporter.stage("design", sum(len(own.recordings) for own in audit.detail.values()))
     designs = tuple(_dataset(workspace, audit, name, reporter) for name in audit.detail)
@@ -150,16 +149,16 @@ def read_design(workspace: Workspace, reporter: Reporter) -> tuple[DatasetDesign
 def _dataset(workspace: Workspace, audit: Audit, name: str, reporter: Reporter) -> DatasetDesign:
     config = LPactConfig.of(workspace.config)
     dataset: DatasetAudit = audit.detail[name]
-    standing = audit.tables[EVIDENCE_FEASIBILITY.name].filter(dataset=name).row(0, named=True)
+    audited = audit.tables[EVIDENCE_FEASIBILITY.name].filter(dataset=name).row(0, named=True)
     measured = list(_measure(workspace, dataset, name, reporter))
     recordings = dataset.recordings
     return DatasetDesign(
         name=name,
-        role=standing["role"],
-        confirmatory=standing["confirmatory"],
-        reason=Reason(standing["role_reason"]) if recordings else Reason.DATASET_HAS_NO_RECORDING,
-        detail=standing["role_detail"],
-        n_subjects=standing["n_subjects"],
+        role=audited["role"],
+        confirmatory=audited["confirmatory"],
+        reason=Reason(audited["role_reason"]) if recordings else Reason.DATASET_HAS_NO_RECORDING,
+        detail=audited["role_detail"],
+        n_subjects=audited["n_subjects"],
         n_subject_runs=len(recordings),
         n_measured=len(measured),
         n_events=_median([r.n_events for r in recordings]),
@@ -169,10 +168,7 @@ def _dataset(workspace: Workspace, audit: Audit, name: str, reporter: Reporter) 
         response_autocorrelation=_median([m.response_lag1 for m in measured]),
         n_effective_units=_median([m.n_units for m in measured]),
         ceiling=_ceiling(config, name, measured),
-        models=tuple(
-            _model(config, dataset, model.name, model.layers[0], measured)
-            for model in config.models
-        ),
+        models=tuple(_model(config, dataset, m.name, m.layers[0], measured) for m in config.models),
     )
 
 
@@ -196,11 +192,11 @@ def _recording(
     grid = prepared.grid
     of_responses = autocorrelation(prepared.reference, grid.story)
     features: dict[str, tuple[float | None, float, float]] = {}
-    for model in dict.fromkeys(offer.model for offer in offers):
-        layer = next(offer.layer for offer in offers if offer.model == model)
+    first_layer = {offer.model: offer.layer for offer in reversed(offers)}
+    for model, layer in first_layer.items():
         on_grid = workspace.model(model, prepared)
         own = autocorrelation(on_grid.load(layer), grid.story) if on_grid.ready((FULL,)) else None
-        # Features that are not there yet are taken to be as slow as responses.
+        # Features that do not exist yet are taken to be as slow as responses.
         of_features = of_responses if own is None else own
         inflation = variance_inflation(
             of_features.mean(axis=1), of_responses.mean(axis=1), segment_lengths(grid.story)
@@ -335,7 +331,7 @@ def critical_value(alpha: float, draws: int) -> float:
 
 
 def from_spread(
-    deltas: Sequence[float], *, rival_score: float | None, alpha: float | None, target: float
+    deltas: Sequence[float], rival_score: float | None, *, alpha: float | None, target: float
 ) -> Detectable | None:
     """The same from the contrasts of a run's subject-runs, with Student quantiles; None for fewer than two.
 

@@ -43,9 +43,8 @@ Row = dict[str, object]
 
 @dataclass(frozen=True)
 class BrainOnGrid:
-    """One recording as reliability needs it.
+    """One recording: ``responses`` [n_events, n_units] at the reference lag, ``patterns`` and ``halves`` by measure.
 
-    ``responses`` is [n_events, n_units] at the reference lag; ``patterns`` and both ``halves`` hold [N, N] by measure.
     Events are identified by their first word and their time on the clock of the stimulus.
     """
 
@@ -87,10 +86,8 @@ class BrainOnGrid:
         self, other: BrainOnGrid, *, standard: bool = False
     ) -> tuple[FloatArray, BoolArray]:
         """A partner's responses at one's own events and units, and which are present."""
-        (units, their_units), (rows, their_rows) = (
-            self.shared_units(other),
-            self.shared_events(other),
-        )
+        units, their_units = self.shared_units(other)
+        rows, their_rows = self.shared_events(other)
         values = other.responses[:, their_units]
         values = standardised(values) if standard else values
         return _placed(self.responses.shape, rows, units, values[their_rows])
@@ -159,19 +156,14 @@ def _result(
     found: Ceiling | Reason, n_partners: int = 0, n_units: int = 0, *, corrected: bool = True
 ) -> Row:
     """Columns of one reliability."""
-    reason, reliability, whole = found, None, None
-    if isinstance(found, Ceiling):
-        typical = found.typical
-        reason = Reason.OK if np.isfinite(typical) else Reason.UNDEFINED_SCORE
-        if reason is Reason.OK:
-            reliability = typical
-            brown = float(spearman_brown(typical))
-            whole = brown if corrected and np.isfinite(brown) else None
+    typical = found.typical if isinstance(found, Ceiling) else np.nan
+    valid, brown = bool(np.isfinite(typical)), float(spearman_brown(typical))
+    undefined = found if isinstance(found, Reason) else Reason.UNDEFINED_SCORE
     return {
-        "valid": reason is Reason.OK,
-        "reason": reason,
-        "reliability": reliability,
-        "reliability_spearman_brown": whole,
+        "valid": valid,
+        "reason": Reason.OK if valid else undefined,
+        "reliability": typical if valid else None,
+        "reliability_spearman_brown": brown if corrected and np.isfinite(brown) else None,
         "n_partners": n_partners,
         "n_units_shared": n_units,
     }
@@ -223,10 +215,7 @@ def _of_responses(own: BrainOnGrid, partners: Partners) -> Row:
 
 
 def _of_mean_response(own: BrainOnGrid, partners: Partners) -> Row:
-    """Correlation with the mean of the partners' standardised responses, which averages out their noise.
-
-    An event or a unit counts where at least two partners have it.
-    """
+    """Correlation with the mean standardised response of partners, where at least two have the event and unit."""
     same = _same_events(own, partners)
     if isinstance(same, Reason):
         return _result(same)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,32 +20,24 @@ from lpact.math.types import FloatArray, IntArray
 class RandomDirection:
     """A scalar along a random direction of the features, with the mechanism's share of their variance.
 
-    On training rows the direction is w = Zᵀ g for Gaussian weights g over events, so that it follows the features' own
-    covariance. Its scalar s = Zw is diluted with independent noise e, s + τ e, until it accounts for as much feature
-    variance there as the mechanism m does:
+    On training rows the direction is w = Zᵀ g for Gaussian weights g over events: it follows the features' covariance.
+    Its scalar s = Zw is diluted with noise e until it accounts for as much feature variance as the mechanism m,
 
         ‖Zᵀ(s + τe)‖² / ‖s + τe‖² = ‖Zᵀm‖² / ‖m‖²     (Z, s, e, m centred on training rows)
 
-    a quadratic in τ. A direction that accounts for less than the mechanism is left undiluted; where even noise accounts
-    for more, the scalar is noise alone.
+    A direction that accounts for less is left undiluted; where even noise accounts for more, it is noise alone.
     """
 
     weights: FloatArray
     noise: FloatArray
 
     @classmethod
-    def draw(cls, n_events: int, rng: np.random.Generator) -> RandomDirection:
-        """Draw the event weights and the diluting noise."""
-        return cls(rng.standard_normal(n_events), rng.standard_normal(n_events))
-
-    @classmethod
-    def draw_delays(
+    def draw(
         cls, n_events: int, n_delays: int, rng: np.random.Generator
     ) -> tuple[RandomDirection, ...]:
         """Draw one direction for all delays, with separate noise at each."""
-        first = cls.draw(n_events, rng)
-        more = (replace(first, noise=rng.standard_normal(n_events)) for _ in range(n_delays - 1))
-        return (first, *more)
+        weights = rng.standard_normal(n_events)
+        return tuple(cls(weights, rng.standard_normal(n_events)) for _ in range(n_delays))
 
     def scalar(
         self,
@@ -54,10 +46,7 @@ class RandomDirection:
         train: IntArray,
         found_in: FloatArray | None = None,
     ) -> FloatArray:
-        """The scalar for all events, with every parameter from the rows ``train``.
-
-        The direction w is that of the features ``found_in``; None: of ``features`` themselves.
-        """
+        """The scalar for all events, fitted on ``train``; w is a direction of ``found_in``, or of ``features``."""
         z = features - features[train].mean(axis=0)
         source = z[train]
         if found_in is not None and found_in is not features:
@@ -67,15 +56,11 @@ class RandomDirection:
         if not spread > 0:
             raise DegenerateStrip("the features do not vary on the training rows")
         along = along / spread
-        dilution = _dilution(z[train], along[train], self.noise[train], mechanism[train])
+        own = z[train]
+        s, e, m = (v[train] - v[train].mean() for v in (along, self.noise, mechanism))
+        products = (own.T @ s, own.T @ e, own.T @ m, s @ s, s @ e, e @ e, m @ m)
+        dilution = float(dilution_from_products(*(np.asarray(x)[None] for x in products))[0])
         return self.noise if np.isinf(dilution) else along + dilution * self.noise
-
-
-def _dilution(z: FloatArray, along: FloatArray, noise: FloatArray, mechanism: FloatArray) -> float:
-    """The τ ≥ 0 at which ``along + τ noise`` accounts for the mechanism's feature variance."""
-    s, e, m = (v - v.mean() for v in (along, noise, mechanism))
-    products = (z.T @ s, z.T @ e, z.T @ m, s @ s, s @ e, e @ e, m @ m)
-    return float(dilution_from_products(*(np.asarray(x)[None] for x in products))[0])
 
 
 def dilution_from_products(
@@ -107,10 +92,9 @@ def dilution_from_products(
 class StrippedDesign(LinearFeatures):
     """Features from which a mechanism is stripped, or random ``directions`` in its place, as a readout's design.
 
-    ``delays`` are the inputs at each delay, ``scalars`` is [n_events, n_delays]: at every delay the mechanism at that
-    delay is stripped. A method that is linear in the features Z and a scalar s is also a map of columns, fitted on
-    products of the training rows alone: a random direction is itself a combination of Z and noise, so that [Z, m, e, g]
-    (mechanism, noise, weights over events) has all the products.
+    ``delays`` are the inputs at each delay, ``scalars`` [n_events, n_delays] the mechanism at each. A method that is
+    linear in the features Z and a scalar s is also a map of columns, fitted on products of the training rows alone: a
+    random direction combines Z and noise, so that [Z, m, e, g] (mechanism, noise, event weights) has all products.
     """
 
     def __init__(

@@ -87,40 +87,31 @@ def threshold_sensitivity(
     def counts(touched: Sequence[str], **changed: float) -> Counts:
         return decider.counts(touched, gates=gates.model_copy(update=changed))
 
-    for value in sorted({*RELIABILITIES, gates.min_reliability}):
+    own: float = gates.min_reliability
+    for value in sorted({*RELIABILITIES, own}):
         made = counts(("relational", "ceiling"), min_reliability=value)
-        passed = ceilings["reliability"] >= value
-        own = gates.min_reliability
-        add("reliability_minimum", value, own, made, brain_reliability_minimum=passed)
-    for value in sorted({*FRACTIONS, gates.min_ceiling_fraction}):
+        passed = {"brain_reliability_minimum": ceilings["reliability"] >= value}
+        add("reliability_minimum", value, own, made, **passed)
+    own = gates.min_ceiling_fraction
+    for value in sorted({*FRACTIONS, own}):
         made = counts(("ceiling",), min_ceiling_fraction=value)
         scores = label_ceiling(measured, gates.model_copy(update={"min_ceiling_fraction": value}))
-        add(
-            "fraction_of_ceiling",
-            value,
-            gates.min_ceiling_fraction,
-            made,
-            raw_fraction_of_ceiling=scores["fraction_of_ceiling"] >= value,
-            control_surviving_fraction_of_ceiling=scores["gate_pass"],
-        )
-    for value in sorted({*DIRECTIONS, gates.direction_fraction}):
+        passed = {
+            "raw_fraction_of_ceiling": scores["fraction_of_ceiling"] >= value,
+            "control_surviving_fraction_of_ceiling": scores["gate_pass"],
+        }
+        add("fraction_of_ceiling", value, own, made, **passed)
+    own = gates.direction_fraction
+    for value in sorted({*DIRECTIONS, own}):
         made = counts(("relational", "replication"), direction_fraction=value)
         positive = summaries["positive_rate"] >= value
         qualified = positive & (summaries["n_gate_rows"] > 0)
-        add(
-            "direction",
-            value,
-            gates.direction_fraction,
-            made,
-            direction_only=positive,
-            direction_gate_qualified=qualified,
-        )
+        passed = {"direction_only": positive, "direction_gate_qualified": qualified}
+        add("direction", value, own, made, **passed)
     for rule, scenario in ablation.by_rule.items():
-        by_stage = {
-            f"{stage}_best_control_rule": labelled["gate_pass"]
-            for stage, labelled in scenario.rows.items()
-        }
-        add("best_control_rule", rule, ablation.rule, scenario.counts, **by_stage)
+        rows_of = scenario.rows.items()
+        passed = {f"{stage}_best_control_rule": rows["gate_pass"] for stage, rows in rows_of}
+        add("best_control_rule", rule, ablation.rule, scenario.counts, **passed)
     for value in PASS_FRACTIONS:
         if (found := brain_as_model_passing(decider.tables, value)) is not None:
             add("", value, None, {}, brain_as_model_pass_fraction=found)
@@ -128,11 +119,7 @@ def threshold_sensitivity(
 
 
 def leave_one_dataset_out(decider: Decider) -> pl.DataFrame:
-    """Gates passed and outcome of the study without each dataset that has claims.
-
-    All rows of the dataset are removed and the rest is decided anew, so that corrections over the claims of a study, if
-    a gate profile has them, cover those that are left.
-    """
+    """Gates passed and outcome of the study without each dataset that has claims; corrections cover the others."""
 
     def outcomes(table: pl.DataFrame) -> dict[str, str]:
         return dict(table.select("gate_profile", "outcome").iter_rows())
@@ -162,11 +149,7 @@ def leave_one_dataset_out(decider: Decider) -> pl.DataFrame:
 
 
 def leave_one_subject_run_out_decisions(decider: Decider) -> pl.DataFrame:
-    """Integrated claims without each subject-run.
-
-    Reliabilities of the subject-runs that stay were measured with the removed one among their partners; they are used
-    as stored.
-    """
+    """Integrated claims without each subject-run; reliabilities are those stored, with it among the partners."""
     runs = decider.tables[CONTROL_DELTAS.name].select(RECORDING_KEY).unique().sort(RECORDING_KEY)
     rows = []
     for number, recording in enumerate(runs.iter_rows(named=True), start=1):
@@ -181,11 +164,8 @@ def counts_without(decider: Decider, recording: Mapping[str, str]) -> Counts:
     same = pl.all_horizontal(*(pl.col(name) == value for name, value in recording.items()))
 
     def without(tables: Tables) -> dict[str, pl.DataFrame]:
-        return {
-            name: table.filter(~same)
-            for name, table in tables.items()
-            if set(RECORDING_KEY) <= set(table.columns)
-        }
+        own = (name for name, t in tables.items() if set(RECORDING_KEY) <= set(t.columns))
+        return {name: tables[name].filter(~same) for name in own}
 
     return decider.counts(GATES, change=without, dataset=recording["dataset"])
 
@@ -257,9 +237,8 @@ def _other_threshold(row: Row, counts: tuple[int, int]) -> str:
 
 def _other_outcome(row: Row, _: tuple[int, int]) -> str:
     before, after = row["outcome_of_run"], row["outcome"]
-    return (
-        "" if before == after else f"without {row['omitted']}: outcome {after} instead of {before}"
-    )
+    change = f"without {row['omitted']}: outcome {after} instead of {before}"
+    return "" if before == after else change
 
 
 def _moved(change: str, row: Row) -> str:
@@ -268,6 +247,5 @@ def _moved(change: str, row: Row) -> str:
     if not (gained or lost):
         return ""
     why = f"; {short} for too few subject-runs" if short else ""
-    return (
-        f"{change}: {row['n_integrated']} of {row['n_claims']} integrated (+{gained}, -{lost}){why}"
-    )
+    left = f"{row['n_integrated']} of {row['n_claims']} integrated"
+    return f"{change}: {left} (+{gained}, -{lost}){why}"

@@ -41,9 +41,6 @@ _SUMMARY = ("dataset", "comparison", "alignment", "profile")
 _OK = pl.col("reason") == Reason.OK.value
 
 
-# --- Intervals -------------------------------------------------------------------------------------
-
-
 class Interval(NamedTuple):
     """Mean over units with its interval; None without units."""
 
@@ -56,10 +53,7 @@ class Interval(NamedTuple):
 def bootstrap_mean(
     units: FloatArray, *, seed: int, key: tuple[str, ...], draws: int = DRAWS
 ) -> Interval:
-    """Expanded percentile interval of the mean over ``units`` [n], in the order of their keys.
-
-    The draws depend on the study seed and ``key``, which says what the interval is about, alone.
-    """
+    """Expanded percentile interval of the mean over ``units`` [n]; draws depend on ``seed`` and ``key`` alone."""
     if not units.size:
         return Interval(None, None, None, Reason.NOTHING_MEASURED)
     mean = float(units.mean())
@@ -74,10 +68,7 @@ def bootstrap_mean(
 
 
 class Quantity(NamedTuple):
-    """Rows of one contrast: ``dataset``, the columns of ``unit``, and
-
-    ``value`` (null if the row has no usable number), ``passed`` (the row rule) and ``best_control`` (or null).
-    """
+    """Rows of one contrast: dataset, unit, ``value`` (null if unusable), ``passed`` (row rule) and ``best_control``."""
 
     name: str
     rows: pl.DataFrame
@@ -85,11 +76,7 @@ class Quantity(NamedTuple):
 
 
 def level_quantities(run: DecidedRun) -> list[Quantity]:
-    """One contrast per level, under the conditions by which the gates use a row.
-
-    Level 1 is the contrast with the best control at the primary metric, level 2 that of rows in the same unit order,
-    level 3 the drop over all targets, level 4 the contrast as a share of a reliability that reaches its minimum.
-    """
+    """One contrast per level, under the conditions by which the gates use a row."""
     base = run.base
     same_order = pl.col("model_unit_order_hash") == pl.col("brain_unit_order_hash")
     bounded = pl.col("reliability") >= run.gates.min_reliability
@@ -108,10 +95,8 @@ def mechanism_quantities(base: Tables) -> list[Quantity]:
         gate_pass=pl.col("label") == RowLabel.PASS.value
     )
     margins = ("matching_drop", "margin", "mismatch_margin")
-    return [
-        _quantity("drop", base[STRIPPING_DELTAS.name], "drop"),
-        *(_quantity(name, specificity, name) for name in margins),
-    ]
+    drops = _quantity("drop", base[STRIPPING_DELTAS.name], "drop")
+    return [drops, *(_quantity(name, specificity, name) for name in margins)]
 
 
 def _quantity(
@@ -149,7 +134,7 @@ def brain_as_model_quantities(tables: Tables) -> list[Quantity]:
 def brain_as_model_passing(tables: Tables, fraction: float) -> tuple[int, int] | None:
     """Summaries with a positive mean contrast whose share of passing rows reaches ``fraction``, and all of them.
 
-    Means are over the units of a pair first, then over pairs; rows without a contrast are left out. None: no pairs.
+    Means are over the units of a pair first, then over pairs. None: no pairs.
     """
     rows = _brain_as_model(tables)
     if rows.is_empty():
@@ -258,24 +243,16 @@ def leave_one_subject_run_out(
 
 def _leave_one(names: Sequence[str], means: FloatArray) -> dict[str, Any]:
     n = means.size
-    row: dict[str, Any] = {
+    full = float(means.mean()) if n else float("nan")
+    without = np.array([np.delete(means, i).mean() for i in range(n)]) if n > 1 else np.empty(0)
+    reason = Reason.SINGLE_AGGREGATION_UNIT if n else Reason.NOTHING_MEASURED
+    return {
         "n_units": n,
-        "full_mean": float(means.mean()) if n else None,
-        "leave_one_min": None,
-        "leave_one_max": None,
-        "sign_flip": False,
-        "positive_rate": float((means > 0).mean()) if means.size else None,
-        "most_influential": "",
-        "reason": Reason.SINGLE_AGGREGATION_UNIT if n else Reason.NOTHING_MEASURED,
-    }
-    if n < 2:
-        return row
-    full = means.mean()
-    without = np.array([np.delete(means, i).mean() for i in range(n)])
-    return row | {
-        "leave_one_min": float(without.min()),
-        "leave_one_max": float(without.max()),
+        "full_mean": full if n else None,
+        "leave_one_min": float(without.min()) if n > 1 else None,
+        "leave_one_max": float(without.max()) if n > 1 else None,
         "sign_flip": bool(((without > 0) != (full > 0)).any()),
-        "most_influential": names[int(np.abs(without - full).argmax())],
-        "reason": Reason.OK,
+        "positive_rate": float((means > 0).mean()) if n else None,
+        "most_influential": names[int(np.abs(without - full).argmax())] if n > 1 else "",
+        "reason": Reason.OK if n > 1 else reason,
     }
