@@ -82,8 +82,7 @@ class BrainJob(LPactJob):
 class ContextJob(LPactJob):
     """Levels 1 to 3 of one recording, model and layer.
 
-    ``brains`` are the recordings whose patterns are compared with the model's, the own one first, each with the key of
-    its `BrainJob`; a recording without partners has a reason instead.
+    ``brains`` are the recordings whose patterns are compared with the model's, its own first, with keys of their tasks.
     """
 
     kind = "context"
@@ -159,9 +158,6 @@ class CeilingJob(LPactJob):
         return {BRAIN_CEILING.name: ceiling.run(config=config, dataset=self.dataset, brains=brains)}
 
 
-# --- Brain patterns: of the recording's own run, other runs, or other subjects -------------------------
-
-
 def brain_patterns(
     source: str,
     own: RecordingId,
@@ -171,9 +167,8 @@ def brain_patterns(
 ) -> BrainPatterns | Reason:
     """Brain patterns for one recording, in its own unit order.
 
-    From other recordings the patterns are averaged over all partners that have the pair of units; a pair that no
-    partner has is NaN and left out of the comparison. Units that are not ``comparable`` between subjects have no
-    partners there.
+    Other recordings' patterns are averaged over all that have a pair of units; NaN where none has. Units that are not
+    ``comparable`` between subjects have no partners there.
     """
     if source == "other_subject" and not comparable:
         return Reason.UNITS_NOT_COMPARABLE

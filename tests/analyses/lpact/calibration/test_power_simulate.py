@@ -309,5 +309,5 @@ def test_studies_are_in_an_order_that_covers_the_range_early():
     jobs = trial_jobs(matched, trials=2, ratios=(0.1, 0.4))
     assert [(j.number, j.cell.snr) for j in jobs] == [(0, 0.1), (0, 0.4), (1, 0.1), (1, 0.4)]
     assert len({job.key for job in jobs}) == 4
-    stricter = replace(matched, gates=GatesConfig(alpha=0.01))
+    stricter = replace(matched, rules=(GatesConfig(alpha=0.01), matched.rules[1]))
     assert trial_jobs(stricter, trials=1, ratios=(0.1,))[0].key not in {job.key for job in jobs}

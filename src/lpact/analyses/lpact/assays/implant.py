@@ -40,7 +40,6 @@ FOLDS_AT_MOST, GAP_AT_MOST = 4, 3
 DRAWS_AT_MOST, MISMATCH_DRAWS_AT_MOST = 20, 2
 """As many draws of controls as a study has by default: its tests are then used here as they are there."""
 TARGET_FRACTION = 0.15
-GATE_PROFILES = (PAPER, CALIBRATED)
 
 S = TypeVar("S", bound=Section)
 

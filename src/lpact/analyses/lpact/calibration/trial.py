@@ -1,16 +1,15 @@
 """One simulated study of a known truth, measured by the real stages and judged by the real rules.
 
 A gate is *null* under a truth if nothing that the gate looks for exists: a pass is then a false pass. A gate that
-should open gives power. Where a truth makes no promise either way, the gate is *open*, and its rate is only shown.
-The study of a cell goes through all stages, all severe controls, all four levels and the default gates. Sizes that only
-cost time are small, and listed in `Effort`.
+should pass gives power. Where a truth makes no promise either way, the gate is *open*, and its rate is only shown.
+Studies go through all stages, severe controls, levels and default gates; sizes that only cost time are in `Effort`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import polars as pl
 from threadpoolctl import threadpool_limits
@@ -55,11 +54,10 @@ PLANTED_MECHANISM = "surprisal"
 
 @dataclass(frozen=True)
 class KnownTruth:
-    """One way the world can be.
+    """A simulated world: what is ``planted``, and the ``models`` that it is a fair question about.
 
-    ``planted`` are truths of the simulator and ``models`` those that the truth is a fair question about. ``null_gates``
-    gives, for every gate that should not pass, the reason in words; ``open_gates`` the same for gates about which the
-    truth says nothing; all others should pass. ``options`` are further options of the simulator.
+    ``null_gates`` are gates that should not pass, ``open_gates`` those about which the truth says nothing, with their
+    reasons; all others should pass. ``options`` are further options of the simulator.
     """
 
     name: str
@@ -267,7 +265,7 @@ class Cell:
 
     @property
     def sentences_per_story(self) -> int:
-        """Sentences of each story that give ``n_events`` words, at least four."""
+        """Sentences of each story that give ``n_events`` words, or four."""
         words_a_sentence = sum(WORDS_PER_SENTENCE) / 2
         return max(SENTENCES_AT_LEAST, round(self.n_events / (N_STORIES * words_a_sentence)))
 
@@ -345,18 +343,6 @@ def decide_trial(
         return decide(measured, gates=config.gates, primary_metric=config.readout.primary_metric)
 
 
-def run_trial(cell: Cell, seed: int, effort: Effort = EFFORT) -> pl.DataFrame:
-    """Simulate, measure and judge the study ``seed`` of a cell.
-
-    Returns
-    -------
-    pl.DataFrame
-        Rows of `TRIALS`, one per gate profile. Gates are those of one claim, so that a rate is that of one test: the
-        claim of the mechanism that is planted, or would be. Where none is planted, ``integrated`` counts any claim.
-    """
-    return summarise(cell, seed, decide_trial(cell, seed, effort))
-
-
 def observed_effect(decided: Mapping[str, pl.DataFrame]) -> dict[str, float | None]:
     """Score, contrast with the best rival, and fraction of the ceiling, as the user of a study sees them."""
     rows = decided[CONTROL_DELTAS.name].filter(metric=ReadoutConfig().primary_metric)
@@ -373,22 +359,20 @@ def observed_effect(decided: Mapping[str, pl.DataFrame]) -> dict[str, float | No
 
 
 def _mean(values: pl.Series) -> float | None:
-    mean: Any = values.cast(pl.Float64).mean()
-    return None if mean is None else float(mean)
+    return cast("float | None", values.cast(pl.Float64).mean())
 
 
 def summarise(cell: Cell, seed: int, decided: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """Rows of `TRIALS` for a study's decided tables."""
-    decisions, evidence = decided[DECISIONS.name], decided[GATE_EVIDENCE.name]
-    rows = [
-        {"cell": cell.key, **asdict(cell), "trial": seed, "gate_profile": profile}
-        | _profile_row(
-            cell,
-            decisions.filter(gate_profile=profile),
-            evidence.filter(gate_profile=profile),
-        )
-        for profile in decisions["gate_profile"].unique().sort()
-    ]
+    """Rows of `TRIALS` for a study's decided tables, one per gate profile.
+
+    Gates are those of one claim, so that a rate is that of one test: the claim of the mechanism that is planted, or
+    would be. Where none is planted, ``integrated`` counts any claim.
+    """
+    rows = []
+    for profile in decided[DECISIONS.name]["gate_profile"].unique().sort():
+        own = (decided[t.name].filter(gate_profile=profile) for t in (DECISIONS, GATE_EVIDENCE))
+        key = {"cell": cell.key, **asdict(cell), "trial": seed, "gate_profile": profile}
+        rows.append(key | _profile_row(cell, *own))
     return frame(TRIALS, rows)
 
 
