@@ -16,7 +16,7 @@ from lpact.analyses.lpact.assays.brain_as_model import (
     reordered_means,
     whole_orders,
 )
-from lpact.analyses.lpact.assays.lines import findings
+from lpact.analyses.lpact.assays.findings import findings
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.tables.assay import FULL_SUMMARY

@@ -10,7 +10,7 @@ import polars as pl
 
 from lpact.analyses.lpact.assays import envelope, low_level, signal
 from lpact.analyses.lpact.assays.brain_as_model import most_frequent_reason
-from lpact.analyses.lpact.assays.envelope import PROXIES, Course, Follower
+from lpact.analyses.lpact.assays.envelope import PROXIES, TimeCourse, TimeCourseScorer
 from lpact.analyses.lpact.assays.low_level import WordWindows, window_name
 from lpact.analyses.lpact.assays.scores import Scores, passes_by_chance, reachable_level, shift_p
 from lpact.analyses.lpact.assays.signal import EPOCHS, SERIES, TRS, OpenRecording
@@ -60,7 +60,7 @@ class Place:
         return {ONSET: after, RATE: delays if self.kind == TRS else after}
 
 
-_Followers = Mapping[str, Follower | AbsentMedium]
+_TimeCourses = Mapping[str, TimeCourseScorer | AbsentMedium]
 _LowLevel = Mapping[tuple[str, str], Scores | Reason]
 
 
@@ -71,22 +71,22 @@ def run_recording(
     stimulus = dataset.stimulus(place.id.stimulus)
     opened = signal.open_recording(dataset, place.id, place.entry)
     fading_s = 0.0 if place.kind == EPOCHS else signal.autocorrelation_s(opened)
-    followers = _followers(place, opened, stimulus, fading_s)
+    scorers = _time_courses(place, opened, stimulus, fading_s)
     windows = None
     if place.kind == SERIES:
         assay, rng = place.config.assay, place.rng("onsets")
         windows = WordWindows(opened, stimulus, assay.onset_windows_ms, assay.shifts, fading_s, rng)
-    active = [f for f in followers.values() if isinstance(f, Follower)]
+    active = [f for f in scorers.values() if isinstance(f, TimeCourseScorer)]
     for _, columns in () if place.kind == EPOCHS else signal.usable_columns(opened):
         if windows is not None:
             windows.add(columns)
         if active:
-            slow = signal.resampled(columns, envelope.meeting_rate(opened, place.config))
-        for follower in active:
-            follower.add(slow)
+            slow = signal.resampled(columns, envelope.rate_ratio(opened, place.config))
+        for scorer in active:
+            scorer.add(slow)
     if windows is not None:
-        return _tables(place, stimulus, _series_scores(place, stimulus, windows), followers)
-    return _tables(place, stimulus, _grid_scores(place, prepared()), followers)
+        return _tables(place, stimulus, _series_scores(place, stimulus, windows), scorers)
+    return _tables(place, stimulus, _grid_scores(place, prepared()), scorers)
 
 
 def unused_recording(place: Place, reason: Reason) -> dict[str, pl.DataFrame]:
@@ -130,16 +130,18 @@ def _grid_scores(place: Place, prepared: Prepared) -> _LowLevel:
     return scores
 
 
-def _followers(
+def _time_courses(
     place: Place, opened: OpenRecording, stimulus: Stimulus, fading_s: float
-) -> dict[str, Follower | AbsentMedium]:
+) -> dict[str, TimeCourseScorer | AbsentMedium]:
     """What the signal is compared with: the envelope if there is sound, else proxies; epochs with neither."""
     epochs = AbsentMedium(Reason.NOT_CONTINUOUS, "") if place.kind == EPOCHS else None
 
-    def follow(course: Course | AbsentMedium, *, words_only: bool) -> Follower | AbsentMedium:
+    def scorer_of(
+        course: TimeCourse | AbsentMedium, *, words_only: bool
+    ) -> TimeCourseScorer | AbsentMedium:
         if isinstance(course, AbsentMedium):
             return course
-        return epochs or Follower(
+        return epochs or TimeCourseScorer(
             opened,
             stimulus,
             course,
@@ -150,16 +152,18 @@ def _followers(
             rng=place.rng("envelope"),
         )
 
-    sound = envelope.envelope_course(stimulus, place.config.nuisance)
+    sound = envelope.envelope_time_course(stimulus, place.config.nuisance)
     made = {
-        assay_tables.ENVELOPE_STANDALONE.name: follow(sound, words_only=True),
-        assay_tables.ENVELOPE_FULL.name: follow(sound, words_only=False),
+        assay_tables.ENVELOPE_STANDALONE.name: scorer_of(sound, words_only=True),
+        assay_tables.ENVELOPE_FULL.name: scorer_of(sound, words_only=False),
     }
     for proxy in PROXIES:
         if not isinstance(sound, AbsentMedium):
             made[proxy] = AbsentMedium(Reason.SOUND_AVAILABLE, envelope_source(stimulus))
         else:
-            made[proxy] = epochs or follow(envelope.proxy_course(stimulus, proxy), words_only=True)
+            made[proxy] = epochs or scorer_of(
+                envelope.proxy_time_course(stimulus, proxy), words_only=True
+            )
     return made
 
 
@@ -167,21 +171,21 @@ def _followers(
 
 
 def _tables(
-    place: Place, stimulus: Stimulus | None, scores: _LowLevel, followers: _Followers
+    place: Place, stimulus: Stimulus | None, scores: _LowLevel, scorers: _TimeCourses
 ) -> dict[str, pl.DataFrame]:
     source = "" if stimulus is None else envelope_source(stimulus)
     made_from = {} if stimulus is None else media_of(stimulus).sources
     low = [_low_level_row(place, target, w, s) for (target, w), s in scores.items()]
     proxies = [
         {"proxy": proxy, "label": PROXY_LABELS[proxy]}
-        | _followed_row(place, followers[proxy], made_from.get(_MADE_FROM[proxy], ""))
+        | _time_course_row(place, scorers[proxy], made_from.get(_MADE_FROM[proxy], ""))
         for proxy in PROXIES
     ]
     return {
         assay_tables.LOW_LEVEL.name: frame(assay_tables.LOW_LEVEL, low),
         assay_tables.PROXY.name: frame(assay_tables.PROXY, proxies),
         **{
-            table.name: frame(table, [_followed_row(place, followers[table.name], source)])
+            table.name: frame(table, [_time_course_row(place, scorers[table.name], source)])
             for table in ENVELOPES
         },
     }
@@ -203,7 +207,7 @@ def _low_level_row(place: Place, target: str, window: str, scores: Scores | Reas
     return row | numbers | {"n_events": n_events, "reason": reason}
 
 
-def _followed_row(place: Place, follower: Follower | AbsentMedium, source: str) -> Row:
+def _time_course_row(place: Place, scorer: TimeCourseScorer | AbsentMedium, source: str) -> Row:
     """Columns that envelope and proxies share; ``source`` says what the course was made from."""
     assay = place.config.assay
     row: Row = {
@@ -215,13 +219,13 @@ def _followed_row(place: Place, follower: Follower | AbsentMedium, source: str) 
         **dict.fromkeys(("rate_hz", "value_mean", "reversed", "best_lag_ms")),
         **_numbers(assay, None),
     }
-    if isinstance(follower, AbsentMedium):
-        return row | {"source": "", "reason": follower.reason, "detail": follower.detail}
-    followed = follower.result()
-    row |= {"n_rows": follower.n_rows, "rate_hz": follower.rate_hz}
-    if isinstance(followed, Reason):
-        return row | {"reason": followed, "detail": followed.explanation}
-    scores, reversed_scores, best_lag_ms = followed
+    if isinstance(scorer, AbsentMedium):
+        return row | {"source": "", "reason": scorer.reason, "detail": scorer.detail}
+    scored = scorer.result()
+    row |= {"n_rows": scorer.n_rows, "rate_hz": scorer.rate_hz}
+    if isinstance(scored, Reason):
+        return row | {"reason": scored, "detail": scored.explanation}
+    scores, reversed_scores, best_lag_ms = scored
     backwards = float(np.median(reversed_scores[scores.defined]))
     return row | {
         **_numbers(assay, scores, at_least=backwards),

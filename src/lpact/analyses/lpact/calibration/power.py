@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.calibration.grid import Forecast
 from lpact.analyses.lpact.calibration.power_design import (
     Ceiling,
     DatasetDesign,
@@ -31,7 +32,6 @@ from lpact.analyses.lpact.calibration.power_simulate import (
     simulate,
     trial_jobs,
 )
-from lpact.analyses.lpact.calibration.study import Forecast
 from lpact.analyses.lpact.calibration.trial import GATES, Effort
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.dataset_support import lowered

@@ -13,7 +13,7 @@ from lpact.analyses.lpact.gates.verdict import list_claims, list_layers
 from lpact.analyses.lpact.robustness import changes, uncertainty
 from lpact.analyses.lpact.robustness.changes import Finding, findings, integrated_counts
 from lpact.analyses.lpact.robustness.controls import Ablation, control_names
-from lpact.analyses.lpact.robustness.deciding import DECIDED, DecidedRun, Decider
+from lpact.analyses.lpact.robustness.decide_again import DECIDED, DecidedRun, Decider
 from lpact.analyses.lpact.tables import levels
 from lpact.analyses.lpact.tables import robustness as results
 from lpact.analyses.lpact.tables.assay import BRAIN_AS_MODEL

@@ -10,7 +10,7 @@ import polars as pl
 
 from lpact.analyses.lpact.gates.rows import label_ceiling
 from lpact.analyses.lpact.robustness.controls import Ablation
-from lpact.analyses.lpact.robustness.deciding import GATES, Counts, Decider, Tables
+from lpact.analyses.lpact.robustness.decide_again import GATES, Counts, Decider, Tables
 from lpact.analyses.lpact.robustness.uncertainty import brain_as_model_passing
 from lpact.analyses.lpact.tables.decisions import STUDY_OUTCOME
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, CONTROL_DELTAS, NORMALIZED_SCORES

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.gates.rows import most_frequent
-from lpact.analyses.lpact.robustness.deciding import DecidedRun, Tables
+from lpact.analyses.lpact.robustness.decide_again import DecidedRun, Tables
 from lpact.analyses.lpact.tables.assay import BRAIN_AS_MODEL
 from lpact.analyses.lpact.tables.levels import (
     CONTROL_DELTAS,
