@@ -20,14 +20,7 @@ from lpact.analyses.explanation import (
     MethodsPart,
 )
 from lpact.analyses.lpact.config import LPactConfig, LPactSection
-from lpact.analyses.lpact.tables import (
-    assay,
-    audit,
-    calibration,
-    decisions,
-    levels,
-    robustness,
-)
+from lpact.analyses.lpact.tables import assay, audit, calibration, decisions, levels, robustness
 from lpact.codes import FinalLabel, Gate
 from lpact.config import StudyConfig
 from lpact.errors import ConfigError, InputError
@@ -35,7 +28,7 @@ from lpact.inputs.check import DatasetCheck
 from lpact.inputs.workspace import Workspace
 from lpact.registry import Registry
 from lpact.store import Manifest
-from lpact.tables import CLAIM_KEY, RECORDING_KEY, Table
+from lpact.tables import CLAIM_KEY, Table
 
 if TYPE_CHECKING:
     from lpact.analyses.lpact.claims import Verdicts
@@ -63,6 +56,15 @@ LABELS = (
 """Labels from the strongest to none, then those of claims that could not be judged."""
 
 
+REGISTERED = {
+    audit.EVIDENCE_FEASIBILITY: "reader configured_role role confirmatory role_reason role_detail",
+    audit.UNIT_INVENTORY: "stimulus used reason n_units n_units_used unit_order_hash n_words "
+    "n_events n_events_excluded",
+    audit.CONTROL_AVAILABILITY: "available reason draws counted",
+}
+"""Columns of the audit that a preregistration compares, besides the keys."""
+
+
 class LPact(Analysis):
     """Is a brain score more than a prediction score?"""
 
@@ -84,34 +86,7 @@ class LPact(Analysis):
     )
     uses = frozenset({"readout", "nuisance", "controls", "mechanisms"})
     registered: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        audit.EVIDENCE_FEASIBILITY.name: (
-            "dataset",
-            "reader",
-            "configured_role",
-            "role",
-            "confirmatory",
-            "role_reason",
-            "role_detail",
-        ),
-        audit.UNIT_INVENTORY.name: (
-            *RECORDING_KEY,
-            "stimulus",
-            "used",
-            "reason",
-            "n_units",
-            "n_units_used",
-            "unit_order_hash",
-            "n_words",
-            "n_events",
-            "n_events_excluded",
-        ),
-        audit.CONTROL_AVAILABILITY.name: (
-            *audit.CONTROL_AVAILABILITY.key,
-            "available",
-            "reason",
-            "draws",
-            "counted",
-        ),
+        table.name: (*table.key, *columns.split()) for table, columns in REGISTERED.items()
     }
     figures: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "verdict": ("framework", "decision_matrix"),
@@ -161,7 +136,7 @@ class LPact(Analysis):
         yield from ((STRIPPINGS, name) for name in config.stripping.methods)
 
     def resolve(self, study: StudyConfig) -> LPactSection:
-        """Options of measures and stripping methods spelt out; unknown names are errors."""
+        """All options of measures and stripping methods, with defaults; unknown names are errors."""
         from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
         from lpact.analyses.lpact.levels.stripping_methods import STRIPPINGS
         from lpact.controls.base import CONTROLS
@@ -181,23 +156,23 @@ class LPact(Analysis):
                 )
         for name in config.audit.required_controls:
             CONTROLS.get(name, where="lpact.audit.required_controls")
-        for name in config.relational.profiles:
+        relational, stripping = config.relational, config.stripping
+        where, methods = "lpact.relational.alignments", "lpact.stripping.methods"
+        for name in relational.profiles:
             PROFILES.get(name, where="lpact.relational.profiles")
-        for name in config.relational.alignments:
-            measure = MEASURES.get(name, where="lpact.relational.alignments")
+        for name in relational.alignments:
+            measure = MEASURES.get(name, where=where)
             if measure.behavioural or (measure.needs_fit and not measure.from_readout):
                 raise ConfigError(
                     f"L-PACT cannot align units by the measure '{name}'",
-                    where="lpact.relational.alignments",
+                    where=where,
                     got="a measure of behaviour" if measure.behavioural else "a fitted measure",
                     expected="'linear', or a measure of representations that is not fitted",
                     remedy="choose another of `lpact list measures`; [turing] takes all of them",
                 )
-        relational, stripping = config.relational, config.stripping
-        where = ("lpact.relational.alignments", "lpact.stripping.methods")
         options = {
-            "relational": spell_out(relational, MEASURES, relational.alignments, where=where[0]),
-            "stripping": spell_out(stripping, STRIPPINGS, stripping.methods, where=where[1]),
+            "relational": spell_out(relational, MEASURES, relational.alignments, where=where),
+            "stripping": spell_out(stripping, STRIPPINGS, stripping.methods, where=methods),
         }
         own = study.analyses["lpact"]
         assert isinstance(own, LPactSection)
@@ -293,7 +268,7 @@ class LPact(Analysis):
         return explain_claim(LPactConfig.of(config), rows, claim, profile)
 
     def verdicts(self, material: Material, profile: str) -> Verdicts:
-        """What every gate of the chain licenses."""
+        """The statements that every gate supports."""
         from lpact.analyses.lpact.claims import Verdicts
 
         outcome = material.table(decisions.STUDY_OUTCOME.name)

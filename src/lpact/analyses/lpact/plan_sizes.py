@@ -62,7 +62,7 @@ SCORE = 50.0
 """Scores of one penalty, times n·t."""
 CALL = 1.5e8
 """A small readout, whatever its size."""
-CALL_BESIDE = 1.2e9
+CALL_WITH_NUISANCE = 1.2e9
 """A readout with nuisance features: it is not solved together with others."""
 PATTERN = 5e7
 """One alignment of one condition, whatever its size."""
@@ -312,10 +312,10 @@ def context_work(config: LPactConfig, recording: RecordingSummary, offer: Contex
     n_reordered = sum(k for name, k in offer.draws.items() if on_responses(name))
     n_conditions = 2 + sum(offer.draws.values())
     n_stripped = n_stripped_fits(config, recording, offer)
-    n_beside = 1 + len(offer.strippings) * len(recording.mechanisms)
+    n_with_nuisance = 1 + len(offer.strippings) * len(recording.mechanisms)
     # Real features, with nuisance, decompositions that orders share, and other draws; nuisance alone is fitted once.
     readouts = fit * (1 + n_conditions - n_reordered + n_stripped)
-    readouts += (fit - decomposed) * n_reordered + (fit + CALL_BESIDE) * n_beside
+    readouts += (fit - decomposed) * n_reordered + (fit + CALL_WITH_NUISANCE) * n_with_nuisance
     n_alignments = len(config.relational.alignments)
     aligned = PATTERN + 2.0 * n * p * (min(n, p) + n_units)
     n_summaries = n_alignments * len(config.relational.profiles)

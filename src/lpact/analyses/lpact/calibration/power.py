@@ -376,31 +376,34 @@ def run_claims(run: StoredRun) -> int:
     return run.table(DECISIONS.name).filter(gate_profile=CALIBRATED)["p_value"].count()
 
 
+@dataclass(frozen=True)
 class _Observed:
     """Level 1 of one layer: its contrast with the better of nuisance and the best control, in every subject-run."""
 
-    def __init__(self, rows: pl.DataFrame) -> None:
+    deltas: Sequence[float] = ()
+    score: float | None = None
+    delta: float | None = None
+    rival_score: float | None = None
+    rival: str = "none"
+
+    @classmethod
+    def of(cls, rows: pl.DataFrame) -> _Observed:
+        """From the layer's contrasts."""
         rows = rows.drop_nulls(["delta_nuisance", "delta_control"])
-        self.n = rows.height
-        self.score = self.delta = self.rival_score = None
-        self.deltas: list[float] = []
-        self.rival = "none"
-        if not self.n:
-            return
+        if rows.is_empty():
+            return cls()
         means = {name: rows[name].to_numpy().mean() for name in ("delta_nuisance", "delta_control")}
         worse = min(means, key=lambda name: means[name])
-        self.deltas = rows[worse].to_list()
-        self.delta = float(means[worse])
-        self.score = float(rows["real_score"].to_numpy().mean())
-        self.rival_score = self.score - self.delta
+        score, delta = float(rows["real_score"].to_numpy().mean()), float(means[worse])
         best = rows["best_control"].drop_nulls().mode().sort().to_list()
-        self.rival = "nuisance" if worse == "delta_nuisance" else (*best, "none")[0]
+        rival = "nuisance" if worse == "delta_nuisance" else (*best, "none")[0]
+        return cls(rows[worse].to_list(), score, delta, score - delta, rival)
 
 
 def observe(run: StoredRun, metric: str) -> dict[tuple[Any, ...], _Observed]:
     """Level 1 of every layer of a run, by dataset, model and layer."""
     rows = run.table(CONTROL_DELTAS.name).filter(metric=metric)
-    return {key: _Observed(own) for key, own in rows.group_by(_LAYER, maintain_order=True)}
+    return {key: _Observed.of(own) for key, own in rows.group_by(_LAYER, maintain_order=True)}
 
 
 def spread_rows(run: StoredRun, metric: str, asked: Question, ceilings: Ceilings) -> list[Row]:
@@ -441,12 +444,11 @@ def layer_rows(run: StoredRun, metric: str, effects: Sequence[Row], target: floa
         place = (effect["dataset"], effect["gate_profile"], effect["gate"])
         by_place.setdefault(place, {})[effect["method"]] = effect
     observed = observe(run, metric)
-    nothing = _Observed(run.table(CONTROL_DELTAS.name).clear())
     audited = run.table(EVIDENCE_FEASIBILITY.name).rows_by_key("dataset", named=True, unique=True)
     rows = []
     layers = run.table(DECISIONS.name).group_by([*_LAYER, "gate_profile"], maintain_order=True)
     for (*layer, profile), claims in layers:
-        seen = observed.get(tuple(layer), nothing)
+        seen = observed.get(tuple(layer), _Observed())
         for gate in GATES:
             needed = _needed(by_place.get((str(layer[0]), str(profile), gate), {}))
             if needed is None:
@@ -455,7 +457,7 @@ def layer_rows(run: StoredRun, metric: str, effects: Sequence[Row], target: floa
                 "gate_profile": profile,
                 "gate": gate,
                 "target_power": target,
-                "n_subject_runs": seen.n,
+                "n_subject_runs": len(seen.deltas),
                 "score": seen.score,
                 "delta": seen.delta,
                 "rival": seen.rival,

@@ -57,7 +57,7 @@ MOST_VALUES = 40_000_000
 
 @dataclass(frozen=True)
 class ModelDesign:
-    """One dataset as one model meets it; ``reason`` says why features were not looked at."""
+    """One dataset with one model; ``reason`` says why features were not measured."""
 
     model: str
     layer: int | None
@@ -82,7 +82,7 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class DatasetDesign:
-    """Sizes of one dataset. Medians are over subject-runs; None where the dataset has no usable recording."""
+    """Sizes of one dataset: medians over subject-runs; None where it has no usable recording."""
 
     name: str
     role: str
@@ -105,8 +105,8 @@ class DatasetDesign:
     def n_effective_subject_runs(self) -> float:
         """R / (1 + (R − 1) r²): responses that agree by r between subject-runs make chance scores agree by r².
 
-        The features of one stimulus are the same for all who hear it, so that what they share with a common response by
-        chance, they share in every subject-run. r is the reliability of responses, 0 where it is not known.
+        All who hear a stimulus have the same features, and what these share with a common response by chance. r is the
+        reliability of responses, 0 where it is not known.
         """
         r = 0.0 if self.ceiling is None else min(self.ceiling.score, 1.0) ** 2
         return self.n_subject_runs / (1.0 + (self.n_subject_runs - 1.0) * r**2)
@@ -259,8 +259,7 @@ def _ceiling(config: LPactConfig, name: str, measured: Sequence[_Measured]) -> C
 def best_ceiling(reliability: pl.DataFrame) -> Ceiling | None:
     """The most lenient ceiling of one dataset, or None where responses were never repeated or do not repeat at all.
 
-    If two recordings of a response are signal plus independent noise, they correlate by r = signal / total variance,
-    and a model that knows the signal correlates with one of them by √r.
+    Two recordings of signal plus independent noise correlate by r, and a model that knows the signal with each by √r.
     """
     modes = (
         reliability.filter(pl.col("valid") & (pl.col("kind") == RESPONSE))
@@ -308,10 +307,9 @@ def closed_form(
     target: float,
     surrogate_draws: int = 1000,
 ) -> Detectable | None:
-    """Smallest detectable contrast of a design; ``alpha`` None is a point rule.
+    """Smallest detectable contrast of a design; ``alpha`` None is a point rule, ``draws`` are those of each rival.
 
-    ``draws`` holds one entry per rival: the number of draws that its score is the mean of. None: a test with fewer than
-    two ``surrogate_draws`` never rejects.
+    None: a test with fewer than two ``surrogate_draws`` never rejects.
     """
     if alpha is not None and surrogate_draws < 2:
         return None
@@ -333,10 +331,7 @@ def critical_value(alpha: float, draws: int) -> float:
 def from_spread(
     deltas: Sequence[float], rival_score: float | None, *, alpha: float | None, target: float
 ) -> Detectable | None:
-    """The same from the contrasts of a run's subject-runs, with Student quantiles; None for fewer than two.
-
-    SE = sd / √R: differences between subjects are in it, and no autocorrelation has to be known.
-    """
+    """The same from the contrasts of a run's subject-runs, with SE = sd / √R and Student quantiles; None for one."""
     n = len(deltas)
     if n < 2:
         return None

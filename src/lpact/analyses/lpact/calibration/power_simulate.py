@@ -156,7 +156,7 @@ def noise_coefficient(lag1: float) -> float:
 # --- Power curves ----------------------------------------------------------------------------------
 
 SLOPE_PRIOR = (3.0, 1.5)
-"""Mean and deviation of b before any trial: power rises from 10 % to 90 % over a factor of four, give or take."""
+"""Mean and deviation of b before any trial: power rises from 10 % to 90 % over a factor of about four."""
 INTERCEPT_DEVIATION = 10.0
 FLATTEST = 0.25
 """Slopes below this say nothing about where power is reached."""

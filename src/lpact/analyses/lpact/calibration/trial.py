@@ -103,54 +103,55 @@ _UNPLANTED = "Another mechanism is planted; no unit responds to this one."
 _NOT_ALL = "Integration asks for a gate that is null here."
 _FEW_UNITS = "A few units respond, and the gate looks at the typical unit or at all of them."
 
+
+def _null(
+    name: str,
+    meaning: str,
+    planted: tuple[str, ...],
+    models: tuple[str, ...],
+    why: str,
+    **options: float,
+) -> KnownTruth:
+    """A truth under which no gate should pass."""
+    return KnownTruth(name, meaning, planted, models, dict.fromkeys(GATES, why), options=options)
+
+
 _ALL = (
-    KnownTruth(
+    _null(
         "independent",
         "Nothing is planted: autocorrelated features, and a brain that does not know them.",
         (),
         ("null", "integrated"),
-        dict.fromkeys(GATES, "Features and brain are independent."),
+        "Features and brain are independent.",
     ),
-    KnownTruth(
+    _null(
         "drift",
         "Units drift slowly over each story; the model knows the drifts, or wanders by chance.",
         ("drift",),
         ("drift", "null"),
-        dict.fromkeys(
-            GATES,
-            "What can be shared is a slow course over the story, which the nuisance features know.",
-        ),
+        "What can be shared is a slow course over the story, which the nuisance features know.",
     ),
-    KnownTruth(
+    _null(
         "nuisance",
         "Units respond to word length, frequency and position; the model knows these and nothing else.",
         ("nuisance",),
         ("nuisance",),
-        dict.fromkeys(
-            GATES,
-            "What is shared is in the nuisance features, and survives in the model's own controls.",
-        ),
+        "What is shared is in the nuisance features, and survives in the model's own controls.",
     ),
-    KnownTruth(
+    _null(
         "shared_noise",
         "Nothing is planted, and units share strong noise: the brain has a reliable pattern that no model knows.",
         (),
         ("integrated", "null"),
-        dict.fromkeys(
-            GATES,
-            "Features and brain are independent; the units' pattern is noise that they share.",
-        ),
-        options={"shared_noise": 1.5},
+        "Features and brain are independent; the units' pattern is noise that they share.",
+        shared_noise=1.5,
     ),
-    KnownTruth(
+    _null(
         "unknown_signal",
         "Units respond strongly to the story, the same in everybody, and the model knows nothing of it.",
         ("lexical", "relational"),
         ("null",),
-        dict.fromkeys(
-            GATES,
-            "Features are independent of what the brain responds to; chance has them fit everybody alike.",
-        ),
+        "Features are independent of what the brain responds to; chance has them fit everybody alike.",
     ),
     KnownTruth(
         "predictive_only",

@@ -132,11 +132,9 @@ def _simulate(out: Path, settings: Settings, workers: int, *, as_json: bool) -> 
             return
         kept = f"{counted(left.n_kept, 'study')} kept from before; " if left.n_kept else ""
         seconds = left.n_left * left.seconds_each / max(1, min(workers, left.n_left))
-        more = (
-            f"one took {left.seconds_each:.1f} s; {counted(left.n_left, 'more study')} with "
-            f"{counted(workers, 'worker')}: {about(seconds)}."
-        )
-        say(kept + (more if left.n_left else "nothing else is left."))
+        cost = f"{counted(left.n_left, 'more study')} with {counted(workers, 'worker')}"
+        more = f"one took {left.seconds_each:.1f} s; {cost}: {about(seconds)}."
+        say(kept + (more if left.n_left else "nothing is left to do."))
 
     lock = FolderLock(out / KEPT, busy="another process is making this calibration")
     try:

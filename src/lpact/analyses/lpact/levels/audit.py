@@ -231,10 +231,7 @@ def context_offers(
     sources: Mapping[str, ModelSource],
     done: set[tuple[str, ...]],
 ) -> list[ContextOffer]:
-    """Contexts of one recording; a model without features for its stimulus has none.
-
-    ``done`` collects models and stimuli whose feature sets have been checked.
-    """
+    """Contexts of one recording; ``done`` collects models and stimuli whose feature sets have been checked."""
     offers = []
     for entry in config.models:
         model = ModelOnGrid(entry.name, sources[entry.name], prepared)
@@ -245,23 +242,14 @@ def context_offers(
         if ready and place not in done:
             model.check()
             done.add(place)
+        offered = (model.layers, tuple(sorted({context for _, context in model.offered})))
         for layer in entry.layers:
             model.require_layer(layer)
             inputs = LayerInputs(config, prepared, model, layer)
-            draws, unavailable, strippings = (_available if ready else _expected)(inputs)
-            offers.append(
-                ContextOffer(
-                    recording=prepared.id,
-                    model=entry.name,
-                    layer=layer,
-                    n_features=model.load(layer).shape[1] if ready else model.width(layer),
-                    draws=draws,
-                    unavailable=unavailable,
-                    strippings=strippings,
-                    layers_offered=model.layers,
-                    contexts_offered=tuple(sorted({context for _, context in model.offered})),
-                )
-            )
+            possible = (_available if ready else _expected)(inputs)
+            width = model.load(layer).shape[1] if ready else model.width(layer)
+            key = (prepared.id, entry.name, layer)
+            offers.append(ContextOffer(*key, width, *possible, *offered))
     return offers
 
 
@@ -315,22 +303,19 @@ def feasibility(config: LPactConfig, audit: DatasetAudit, dataset: Dataset, n_ex
     """Close the evidence chain, and lower the role where a link is missing."""
     minimum = config.audit
     recordings, contexts = audit.recordings, audit.contexts
-    possible = audit.rows(tables.CONTROL_AVAILABILITY)
-    missing_controls = [
-        name
-        for name in minimum.required_controls
-        if not all(row["available"] for row in possible if row["control"] == name)
-        or name not in {row["control"] for row in possible}
-    ]
+    rows = audit.rows(tables.CONTROL_AVAILABILITY)
+    lacking = {row["control"] for row in rows if not row["available"]}
+    possible = {row["control"] for row in rows} - lacking
+    missing_controls = [name for name in minimum.required_controls if name not in possible]
     largest = max((len(r.unit_ids) for r in recordings), default=0)
-    covered = [r for r in recordings if len(r.unit_ids) >= minimum.min_brain_units]
+    n_covered = sum(len(r.unit_ids) >= minimum.min_brain_units for r in recordings)
     required = "required severe controls are not possible or not included"
     if missing_controls:
         required += f" ({', '.join(missing_controls)})"
-    covering = f"{len(covered)} subject-runs with enough units, {minimum.min_subject_runs} needed"
+    covering = f"{n_covered} subject-runs with enough units, {minimum.min_subject_runs} needed"
     has_words = any(row["n_words"] != 0 for row in audit.rows(tables.UNIT_INVENTORY))
     reliable = any(row["possible"] for row in audit.rows(tables.RELIABILITY_MODES))
-    enough = len(covered) >= minimum.min_subject_runs
+    enough = n_covered >= minimum.min_subject_runs
     links = {
         "has_brain": (bool(recordings), "no usable neural data"),
         "has_words": (has_words, "no word grid"),
@@ -348,6 +333,9 @@ def feasibility(config: LPactConfig, audit: DatasetAudit, dataset: Dataset, n_ex
     why = [] if configured == "primary" else [f"configured as {configured}"]
     why += [text for present, text in links.values() if not present]
     with_features = {c.recording for c in contexts}
+    featured = [r for r in recordings if r.id in with_features]
+    mechanisms = [r for r in audit.rows(tables.INGREDIENT_AVAILABILITY) if r["kind"] == "mechanism"]
+    minimum_units = config.relational.min_units
     return {
         "dataset": audit.config.name,
         "reader": audit.config.reader,
@@ -363,19 +351,11 @@ def feasibility(config: LPactConfig, audit: DatasetAudit, dataset: Dataset, n_ex
         "n_subject_runs_excluded": n_excluded,
         "n_brain_units": largest,
         "n_models": len(audit.models()),
-        "n_mechanisms": sum(
-            row["kind"] == "mechanism" and row["available"] is True
-            for row in audit.rows(tables.INGREDIENT_AVAILABILITY)
-        ),
+        "n_mechanisms": sum(row["available"] is True for row in mechanisms),
         **{flag: present for flag, (present, _) in links.items()},
         "chain_complete": complete,
-        "n_relational_runs": sum(
-            len(r.unit_ids) >= config.relational.min_units and r.id in with_features
-            for r in recordings
-        ),
-        "n_stripping_runs": sum(
-            len(r.mechanisms) >= 2 and r.id in with_features for r in recordings
-        ),
+        "n_relational_runs": sum(len(r.unit_ids) >= minimum_units for r in featured),
+        "n_stripping_runs": sum(len(r.mechanisms) >= 2 for r in featured),
         "source": dataset.info.source,
         "version": dataset.info.version,
         "licence": dataset.info.licence,

@@ -1,4 +1,4 @@
-"""Stimulus media audit: which recordings have sound, which do not and why, and which proxies can be looked at."""
+"""Stimulus media audit: which recordings have sound, which do not and why, and which proxies exist."""
 
 from __future__ import annotations
 

@@ -196,12 +196,8 @@ class LayerReadouts:
 
     @property
     def pearson(self) -> dict[tuple[str, int], FloatArray]:
-        """Pearson scores of the real features, the controls and nuisance."""
-        return {
-            key: fitted.scores["pearson"]
-            for key, fitted in self.fitted.items()
-            if key[0] != NUISANCE_PLUS_MODEL
-        }
+        """Pearson scores of every condition."""
+        return {key: fitted.scores["pearson"] for key, fitted in self.fitted.items()}
 
 
 def fit_nuisance(config: LPactConfig, prepared: Prepared) -> Fitted:
@@ -221,18 +217,16 @@ def fit_layer(layer: LayerInputs, nuisance: Fitted) -> LayerReadouts:
     real = ridge.fit(layer.features)
     for condition in conditions(layer):
         key, n_features = (condition.name, condition.draw), condition.n_features
-        if condition.name == REAL:
-            fitted[key] = Fitted.of(config, real, n_features)
-        elif condition.on_responses and condition.order is not None:
-            fitted[key] = Fitted.undefined(prepared)
+        if condition.on_responses and condition.order is not None:
+            fitted[key] = Fitted.undefined(prepared)  # Keeps the order of conditions.
             reordered[key] = np.argsort(condition.order)
         else:
-            fitted[key] = Fitted.of(config, ridge.fit(condition.features), n_features)
+            readout = real if condition.name == REAL else ridge.fit(condition.features)
+            fitted[key] = Fitted.of(config, readout, n_features)
     if reordered:
         grid, compute = ridge_grid(config.readout, prepared), compute_settings(config.readout)
-        orders = list(reordered.values())
         data = (layer.features, prepared.grid.responses, prepared.folds)
-        readouts = nested_ridge_draws(*data, grid, orders, compute=compute)
+        readouts = nested_ridge_draws(*data, grid, list(reordered.values()), compute=compute)
         for key, readout in zip(reordered, readouts, strict=True):
             fitted[key] = Fitted.of(config, readout, layer.features.shape[1])
     fitted[NUISANCE, 0] = nuisance

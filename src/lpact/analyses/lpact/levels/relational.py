@@ -335,7 +335,7 @@ Kinds = Mapping[str, tuple[bool, bool]]
 def draw_shuffles(layer: LayerInputs) -> tuple[IntArray, BoolArray]:
     """Unit orders [D, N] and exchanges [D, N] of one layer, the same for recordings with the same comparable units.
 
-    A pattern that fits the units by chance fits them in everybody; separate draws would average that out of the null.
+    A pattern that fits by chance fits all subjects; separate draws would average that out of the null.
     """
     prepared, units = layer.prepared, layer.prepared.grid.units
     n_draws, n_units = layer.config.relational.permutations, len(units.ids)

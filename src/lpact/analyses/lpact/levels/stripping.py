@@ -155,11 +155,11 @@ class _Layer:
         return value if math.isfinite(value) else None
 
     @cached_property
-    def real_beside_nuisance(self) -> FloatArray:
+    def real_with_nuisance(self) -> FloatArray:
         """Fold scores of the real features together with nuisance features."""
-        return self.fold_scores_beside_nuisance(self.inputs.features)
+        return self.fold_scores_with_nuisance(self.inputs.features)
 
-    def fold_scores_beside_nuisance(self, design: FloatArray | FittedFeatures) -> FloatArray:
+    def fold_scores_with_nuisance(self, design: FloatArray | FittedFeatures) -> FloatArray:
         """Fold scores where unpenalised nuisance features explain what they can first."""
         readout = nested_ridge(
             design,
@@ -236,10 +236,10 @@ class _Method:
         """Add the method's rows to all tables."""
         shared: tuple[FloatArray | Reason, FloatArray | None] | None = None
         for k in self.own.mechanisms:
-            stripped, beside = self._unusable(k) or shared or self._fit(k)
+            stripped, with_nuisance = self._unusable(k) or shared or self._fit(k)
             if not self.method.uses_mechanism and not isinstance(stripped, Reason):
-                shared = (stripped, beside)
-            self._add_strip(k, stripped, beside)
+                shared = (stripped, with_nuisance)
+            self._add_strip(k, stripped, with_nuisance)
         for k in self.own.mechanisms:
             random, others = self._random_drops(k), self._other_drops(k)
             self._add_specificity(k, random, others)
@@ -260,20 +260,24 @@ class _Method:
         except DegenerateStrip:
             return Reason.DEGENERATE_DIRECTION, None
         try:
-            beside = own.fold_scores_beside_nuisance(design) if own.enough_for_nuisance else None
+            with_nuisance = (
+                own.fold_scores_with_nuisance(design) if own.enough_for_nuisance else None
+            )
         except DegenerateStrip:
-            beside = None
-        return stripped, beside
+            with_nuisance = None
+        return stripped, with_nuisance
 
-    def _add_strip(self, k: str, stripped: FloatArray | Reason, beside: FloatArray | None) -> None:
+    def _add_strip(
+        self, k: str, stripped: FloatArray | Reason, with_nuisance: FloatArray | None
+    ) -> None:
         """Rows about the strip of one mechanism: features, scores and drops of every target."""
         own = self.own
         reason = stripped if isinstance(stripped, Reason) else Reason.OK
         self.reasons[k] = reason
         self._add_features(k, reason)
         for t in own.targets.units:
-            if beside is not None:
-                self._add_block(k, t, own.real_beside_nuisance - beside, NUISANCE)
+            if with_nuisance is not None:
+                self._add_block(k, t, own.real_with_nuisance - with_nuisance, NUISANCE)
         for t in own.mechanisms:
             score = None if isinstance(stripped, Reason) else own.score(t, stripped)
             drop = self.drops[k, t] = minus(own.real[t], score)

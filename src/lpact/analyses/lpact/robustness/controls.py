@@ -98,10 +98,9 @@ class Rivals:
         placed = scores.select(columns).join(rows, on=where.key, how="inner")
         placed = placed.drop_nulls(where.score)
         self._scores = np.full((len(self._controls), deltas.height), np.nan)
-        if placed.height:
-            place = {control: i for i, control in enumerate(self._controls)}
-            which = placed[where.control].replace_strict(place, return_dtype=pl.Int64).to_numpy()
-            self._scores[which, placed["_row"].to_numpy()] = placed[where.score].to_numpy()
+        places = pl.Enum(self._controls)
+        which = placed[where.control].cast(places).to_physical().to_numpy()
+        self._scores[which, placed["_row"].to_numpy()] = placed[where.score].to_numpy()
 
     def _best(self, keep: Keep, rule: str) -> tuple[list[str | None], FloatArray, IntArray]:
         """Name and score of the best control left in each row, and the number of controls with a score."""
@@ -177,14 +176,13 @@ def configured_rule(rivals: AllRivals) -> str:
 def altered(tables: Tables, rivals: AllRivals, keep: Keep, rule: str) -> dict[str, pl.DataFrame]:
     """The tables of a study with only the controls that ``keep`` names, and the best one formed by ``rule``.
 
-    Rows of a control that is left out vanish from every table that names controls, counted or not.
+    Rows of other controls, counted or not, are removed from every table that names controls.
     """
     dropped = {}
     for name, table in tables.items():
         column = next((c for c in ("control", "condition", "against") if c in table.columns), None)
         if column and name not in (CONTROL_DELTAS.name, PROFILE_DELTAS.name):
-            present = table[column].unique().to_list()
-            kept = [control for control in present if control in NOT_CONTROLS or keep(control)]
+            kept = [c for c in table[column].unique() if c in NOT_CONTROLS or keep(c)]
             dropped[name] = table.filter(pl.col(column).is_in(kept))
     predictive, relational = (own.contrasts(keep, rule) for own in rivals.values())
     return dropped | _followed(tables, predictive, relational)
@@ -216,10 +214,7 @@ def only_nuisance(tables: Tables) -> dict[str, pl.DataFrame]:
     }
     schema = tables[CONTROL_NULLS.name].schema
     nulls = deltas.select(values[name].cast(dtype).alias(name) for name, dtype in schema.items())
-    return {
-        CONTROL_NULLS.name: nulls,
-        **_followed(tables, deltas, tables[PROFILE_DELTAS.name]),
-    }
+    return _followed(tables, deltas, tables[PROFILE_DELTAS.name]) | {CONTROL_NULLS.name: nulls}
 
 
 def _followed(
@@ -242,11 +237,10 @@ def _followed(
         )
         .drop("_reason")
     )
+    summary = summary.join(deltas, on=_LEVEL1_KEY, how="left", maintain_order="left")
     return {
         CONTROL_DELTAS.name: predictive,
-        SUBJECT_RUN_SUMMARY.name: summary.join(
-            deltas, on=_LEVEL1_KEY, how="left", maintain_order="left"
-        ),
+        SUBJECT_RUN_SUMMARY.name: summary,
         PROFILE_DELTAS.name: relational,
         NORMALIZED_SCORES.name: ceiling,
     }
@@ -304,11 +298,11 @@ class Ablation:
         self, predictive: pl.DataFrame, relational: pl.DataFrame
     ) -> dict[str, pl.DataFrame]:
         """Rows labelled anew, without the columns of an earlier decision."""
-        bare = [t.drop("label", "gate_pass", strict=False) for t in (predictive, relational)]
-        return {
-            PREDICTIVE: label_predictive(bare[0]),
-            RELATIONAL: label_relational(bare[1], self._decider.gates),
-        }
+        level1, level2 = (
+            t.drop("label", "gate_pass", strict=False) for t in (predictive, relational)
+        )
+        relational = label_relational(level2, self._decider.gates)
+        return {PREDICTIVE: label_predictive(level1), RELATIONAL: relational}
 
     def _nuisance(self) -> Scenario:
         """Point rules only: without surrogates, tests have nothing to draw from."""

@@ -173,7 +173,7 @@ RELEASE_AUDIT = _VOCABULARY.table("""
     key: dataset part
 
     part      str          Part of the layout, in words.
-    patterns  list[str]    Where it lies in the folder, as alternative globs.
+    patterns  list[str]    Where it is in the folder, as alternative globs.
     needed    bool         Whether a study cannot do without it.
     released  bool         Whether the official release holds it.
     n_files   int          Files of this part that the dataset was read from.
