@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
@@ -327,7 +326,7 @@ class LPact(Analysis):
         """Whether all tables agree on the order of units."""
         from lpact.analyses.lpact.unit_order import unit_order_faults
 
-        return unit_order_faults(partial(rows))
+        return unit_order_faults(rows)
 
     @classmethod
     def check_dataset(cls, check: DatasetCheck) -> DatasetReport:

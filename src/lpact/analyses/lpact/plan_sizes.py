@@ -87,9 +87,6 @@ IMPLANT_EVENTS, IMPLANT_FEATURES, IMPLANT_LAGS = 330, 38, 2
 """Sizes of the implanted study that its settings do not say."""
 
 
-# --- Rows ------------------------------------------------------------------------------------------
-
-
 def count_study(config: LPactConfig, audit: Audit) -> tuple[dict[str, int], tuple[str, ...]]:
     """Rows by table, and the claims of a study."""
     rows: Counter[str] = Counter({name: table.height for name, table in audit.tables.items()})
@@ -232,9 +229,6 @@ def assay_rows(config: LPactConfig, audit: Audit) -> Counter[str]:
     without = 2 * len(config.assay.onset_windows_ms)
     rows[assay.LOW_LEVEL_SUMMARY.name] = sum(len(own) or without for own in groups.values())
     return rows
-
-
-# --- Work ------------------------------------------------------------------------------------------
 
 
 def on_responses(control: str) -> bool:

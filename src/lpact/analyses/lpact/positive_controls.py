@@ -44,9 +44,6 @@ JUDGING = (
 )
 """Code that a positive control may run: the implanted study is measured and judged as any other."""
 
-JOB_TABLES = (assay.LOW_LEVEL, assay.ENVELOPE_STANDALONE, assay.ENVELOPE_FULL, assay.PROXY)
-"""Tables that jobs of the stimulus fill, one recording each."""
-
 
 @dataclass(frozen=True)
 class StimulusJob(LPactJob):
@@ -224,8 +221,8 @@ def derived_tables(
     config: LPactConfig, tables: Mapping[str, pl.DataFrame]
 ) -> dict[str, Callable[[], pl.DataFrame]]:
     """Summaries over all jobs, by table, each made when it is read."""
-    names = [table.name for table in JOB_TABLES]
-    stimulus = cache(lambda: summarise({name: tables[name] for name in names}, config))
+    of_jobs = (assay.LOW_LEVEL, assay.ENVELOPE_STANDALONE, assay.ENVELOPE_FULL, assay.PROXY)
+    stimulus = cache(lambda: summarise({t.name: tables[t.name] for t in of_jobs}, config))
 
     def summary(name: str) -> Callable[[], pl.DataFrame]:
         return lambda: stimulus()[name]

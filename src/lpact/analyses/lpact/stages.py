@@ -17,9 +17,6 @@ LEVELS = "levels 1 to 3"
 CEILINGS = "ceilings"
 CONTROLS = "positive controls"
 
-BrainKeys = Mapping[str, Mapping[RecordingId, str]]
-"""Keys of brain patterns by dataset and recording."""
-
 
 def stages(config: LPactConfig, audit: Audit, keys: Keys) -> list[Stage]:
     """All tasks of a study; later ones name earlier ones by their keys."""
@@ -44,7 +41,9 @@ def stages(config: LPactConfig, audit: Audit, keys: Keys) -> list[Stage]:
 
 
 def _context_jobs(
-    config: LPactConfig, datasets: Mapping[str, DatasetAudit], brains: BrainKeys
+    config: LPactConfig,
+    datasets: Mapping[str, DatasetAudit],
+    brains: Mapping[str, Mapping[RecordingId, str]],
 ) -> list[ContextJob]:
     """One job per recording, model and layer; those of a recording follow one another and share what is read."""
     source = config.relational.brain_patterns_from

@@ -172,9 +172,6 @@ def most_frequent_reason(reasons: Iterable[str]) -> Reason:
     return min(Reason, key=lambda reason: (-given.count(reason.value), reason.value))
 
 
-# --- Sensitivity to unit order ---------------------------------------------------------------------
-
-
 def profile_order(
     config: LPactConfig, dataset: str, role: str, brains: Sequence[BrainProfiles]
 ) -> pl.DataFrame:
@@ -281,9 +278,6 @@ def _patterns(
         yield alignment, rows, source_rows, a, b
 
 
-# --- Rows ------------------------------------------------------------------------------------------
-
-
 def run(config: LPactConfig, dataset: str, brains: Sequence[BrainProfiles]) -> pl.DataFrame:
     """Row-level comparisons of one dataset."""
     parts = [
@@ -361,9 +355,6 @@ def _contrast(
     }
 
 
-# --- One test per summary --------------------------------------------------------------------------
-
-
 def tests_of_order(
     config: LPactConfig, dataset: str, brains: Sequence[BrainProfiles]
 ) -> dict[Place, FloatArray]:
@@ -422,9 +413,6 @@ def whole_orders(
     }[comparison]
     rng = keyed_rng(seed, "brain as model, whole units", dataset, comparison, varied, *units)
     return random_orders(len(units), n_orders, rng)
-
-
-# --- Summaries -------------------------------------------------------------------------------------
 
 
 def summarise(

@@ -48,9 +48,6 @@ HRF_STEP_S = 0.1
 """Steps in which an envelope is convolved with a haemodynamic response."""
 
 
-# --- Time courses ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class TimeCourse:
     """A function of time that is constant between ``edges_s`` [m + 1], which rise: ``values`` is [m, n_columns]."""
@@ -139,9 +136,6 @@ def _steps(start_s: FloatArray, stop_s: FloatArray, heights: FloatArray) -> Time
     silent = np.zeros((1, heights.shape[1]))
     around_s = ([edges_s[0] - SILENCE_S], edges_s, [edges_s[-1] + SILENCE_S])
     return TimeCourse(np.concatenate(around_s), np.vstack([silent, level, silent]))
-
-
-# --- Comparison with the signal --------------------------------------------------------------------
 
 
 def rate_ratio(opened: OpenRecording, config: LPactConfig) -> Fraction:

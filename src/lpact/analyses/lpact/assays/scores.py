@@ -51,9 +51,6 @@ class Scores:
         return shift_p(self.real, self.shifted)
 
 
-# --- Shifts ----------------------------------------------------------------------------------------
-
-
 def shift_parts(n_shifts: int, n_segments: int, rng: np.random.Generator) -> FloatArray:
     """Return shifts as parts of the way round, [n_shifts, n_segments] in (0, 1).
 
@@ -129,9 +126,6 @@ def reachable_level(alpha: float, n_shifts: int) -> float:
 def passes_by_chance(n_passing: int, n: int, level: float) -> float:
     """Probability that ``n_passing`` or more of ``n`` independent rows pass without any effect."""
     return float(scipy.special.betainc(n_passing, n - n_passing + 1, level)) if n_passing else 1.0
-
-
-# --- Held-out correlation --------------------------------------------------------------------------
 
 
 def held_out_pearson(

@@ -139,9 +139,6 @@ def autocorrelation_s(opened: OpenRecording) -> float:
     return longest / rate_hz
 
 
-# --- Clock -----------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Clock:
     """Maps times of a recording to times of its stimulus; without separate word times, both have one clock.

@@ -167,9 +167,6 @@ def _time_courses(
     return made
 
 
-# --- Rows of one recording -------------------------------------------------------------------------
-
-
 def _tables(
     place: Place, stimulus: Stimulus | None, scores: _LowLevel, scorers: _TimeCourses
 ) -> dict[str, pl.DataFrame]:
@@ -258,9 +255,6 @@ def _numbers(assay: AssayConfig, scores: Scores | None, at_least: float = -np.in
         "p": p,
         "gate_pass": delta > 0 and p <= assay.alpha,
     }
-
-
-# --- Summaries by dataset --------------------------------------------------------------------------
 
 
 def summarise(frames: Mapping[str, pl.DataFrame], config: LPactConfig) -> dict[str, pl.DataFrame]:

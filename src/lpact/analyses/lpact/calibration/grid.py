@@ -127,8 +127,6 @@ class Settings:
         return " ".join(parts)
 
 
-# --- Trials ----------------------------------------------------------------------------------------
-
 SECONDS, EFFECT = "seconds", "effect"
 CODE = (*SHARED, *JUDGING, "analyses/lpact/calibration/trial.py")
 """Files and folders of lpact that a trial's numbers can depend on."""
@@ -190,14 +188,12 @@ class TrialJob:
         started, spent = time.perf_counter(), time.process_time()
         decided = decide_trial(self.cell, self.number, self.effort, self.rules)
         wall, cpu = time.perf_counter() - started, time.process_time() - spent
+        effect = observed_effect(decided)
         return {
             TRIALS.name: summarise(self.cell, self.number, decided),
-            EFFECT: pl.DataFrame([observed_effect(decided)], schema_overrides=_EFFECTS),
+            EFFECT: pl.DataFrame([effect], schema_overrides=dict.fromkeys(effect, pl.Float64)),
             SECONDS: pl.DataFrame({"wall": [wall], "cpu": [cpu]}),
         }
-
-
-_EFFECTS = dict.fromkeys(("score", "delta", "fraction_of_ceiling"), pl.Float64)
 
 
 def numbers_digest() -> str:

@@ -103,9 +103,6 @@ def write_json(path: Path, values: dict[str, Any]) -> None:
     atomic_write_bytes(path, f"{text}\n".encode())
 
 
-# --- Rates -----------------------------------------------------------------------------------------
-
-
 def cell_rates(trials: pl.DataFrame) -> pl.DataFrame:
     """Rates of every cell, rows of `RATES`."""
     rows = []
@@ -150,9 +147,6 @@ def _rates(truth_name: str, trials: pl.DataFrame) -> Iterator[dict[str, Any]]:
             "high": high,
             "alpha": trials["alpha"].max(),
         }
-
-
-# --- The calibration that ships with lpact ---------------------------------------------------------
 
 
 class Promise(NamedTuple):

@@ -202,9 +202,6 @@ def _design_rows(designs: Sequence[DatasetDesign], ceilings: Ceilings) -> list[R
     return rows
 
 
-# --- Smallest effects ------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Question:
     """Which effect passes these gates with a target power."""
@@ -340,9 +337,6 @@ def simulated_rows(
         found |= {"simulated_size": size, "enough_trials": enough}
         rows.append(asked.row(name, profile, gate, SIMULATED, ceiling, **found))
     return rows
-
-
-# --- After a run -----------------------------------------------------------------------------------
 
 
 def check_same_study(run: StoredRun, config: Mapping[str, Any]) -> None:

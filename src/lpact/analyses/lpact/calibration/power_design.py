@@ -279,9 +279,6 @@ def _median(values: Sequence[float]) -> float | None:
     return float(np.median(values)) if len(values) else None
 
 
-# --- The closed form of level 1 --------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Detectable:
     """Smallest detectable contrast ``delta``, and the corresponding held-out score where it is known."""

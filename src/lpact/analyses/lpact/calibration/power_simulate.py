@@ -65,8 +65,6 @@ EXCLUDED_AT = 0.05
 _PRODUCT = [g for g in GATES if g != "integrated" and not g.startswith("severe_control_level")]
 """Gates whose product is `integrated`."""
 
-# --- The study to simulate -------------------------------------------------------------------------
-
 
 @dataclass(frozen=True)
 class MatchedDesign:
@@ -153,8 +151,6 @@ def noise_coefficient(lag1: float) -> float:
     return round(float(optimize.brentq(excess, 0.0, LARGEST_COEFFICIENT)), 4)
 
 
-# --- Power curves ----------------------------------------------------------------------------------
-
 SLOPE_PRIOR = (3.0, 1.5)
 """Mean and deviation of b before any trial: power rises from 10 % to 90 % over a factor of about four."""
 INTERCEPT_DEVIATION = 10.0
@@ -225,9 +221,6 @@ def fit_curve(
     # a at log snr = 0 instead of at the mean.
     back = np.array([[1.0, -x.mean()], [0.0, 1.0]])
     return PowerCurve(back @ beta, back @ np.linalg.inv(information(beta)) @ back.T)
-
-
-# --- Simulations -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,6 @@ from lpact.math.seeding import keyed_rng
 from lpact.store import frame
 from lpact.validation import validate_model
 
-# --- Truths ----------------------------------------------------------------------------------------
-
 Role = Literal["false_pass", "power", "open"]
 
 GATES = (
@@ -208,14 +206,11 @@ def known_truth(name: str) -> KnownTruth:
     return TRUTHS[name]
 
 
-# --- Cells -----------------------------------------------------------------------------------------
-
 DATASET = "simulation"
 LAYER = 2
 """The layer of a simulated model of four layers that knows most."""
 N_STORIES = 4
 SENTENCES_AT_LEAST = 4
-_SEEDS = 2**48
 
 
 @dataclass(frozen=True)
@@ -271,11 +266,6 @@ class Cell:
         return max(SENTENCES_AT_LEAST, round(self.n_events / (N_STORIES * words_a_sentence)))
 
 
-def study_seed(cell: Cell, seed: int) -> int:
-    """Seed of a cell's study number ``seed``: studies of different cells share no random number."""
-    return int(keyed_rng(seed, "calibrate", cell.key).integers(_SEEDS))
-
-
 def cell_config(cell: Cell, seed: int, effort: Effort = EFFORT) -> LPactConfig:
     """Return the study ``seed`` of a cell: one dataset, one model, one layer, the default rules."""
     truth = known_truth(cell.truth)
@@ -301,7 +291,8 @@ def cell_config(cell: Cell, seed: int, effort: Effort = EFFORT) -> LPactConfig:
         LPactConfig,
         {
             "name": "calibration",
-            "seed": study_seed(cell, seed),
+            # Studies of different cells share no random number.
+            "seed": int(keyed_rng(seed, "calibrate", cell.key).integers(2**48)),
             "datasets": [
                 {
                     "name": DATASET,
@@ -325,8 +316,6 @@ def cell_config(cell: Cell, seed: int, effort: Effort = EFFORT) -> LPactConfig:
         what=what,
     )
 
-
-# --- Trials ----------------------------------------------------------------------------------------
 
 Rules = tuple[GatesConfig, RelationalConfig]
 """Gates and relational options of a user's study."""

@@ -362,8 +362,6 @@ def feasibility(config: LPactConfig, audit: DatasetAudit, dataset: Dataset, n_ex
     }
 
 
-# --- Rows -----------------------------------------------------------------------------------------
-
 COLLINEAR = 0.95
 """Correlation of two mechanisms above which stripping cannot tell them apart."""
 

@@ -170,11 +170,7 @@ def _result(
 
 
 def _of_patterns(
-    own: BrainOnGrid,
-    partners: Partners,
-    alignment: str,
-    profile: ProfileSimilarity,
-    min_units: int,
+    own: BrainOnGrid, partners: Partners, alignment: str, profile: ProfileSimilarity, min_units: int
 ) -> Row:
     """Reliability of the units' patterns."""
     if len(own.unit_ids) < min_units:

@@ -25,9 +25,6 @@ REAL = "real"
 NUISANCE = "nuisance"
 NUISANCE_PLUS_MODEL = "nuisance_plus_model"
 
-UnitScores = dict[str, FloatArray]
-"""Held-out score of every unit, by metric."""
-
 
 def minus(a: float | None, b: float | None) -> float | None:
     """Difference of two numbers; None where one is missing."""
@@ -167,7 +164,7 @@ class Fitted:
     Medians are at the primary metric; NaN where no unit has a score.
     """
 
-    scores: UnitScores
+    scores: dict[str, FloatArray]
     blocks: FloatArray
     n_features: int
 

@@ -320,8 +320,6 @@ def _summary(key: Mapping[str, object], deltas: pl.DataFrame) -> pl.DataFrame:
     return frame(levels.RELATIONAL_SUMMARY.measured(), [{**key, **row} for row in rows.to_dicts()])
 
 
-# --- Nulls -----------------------------------------------------------------------------------------
-
 SURROGATE = "surrogate"
 UNIT_ORDER = "unit_order"
 SWAP = "swap"

@@ -18,13 +18,7 @@ from operator import itemgetter
 import numpy as np
 import polars as pl
 
-from lpact.analyses.lpact.levels.readouts import (
-    NUISANCE,
-    LayerInputs,
-    layer_ridge,
-    minus,
-    nullable,
-)
+from lpact.analyses.lpact.levels.readouts import NUISANCE, LayerInputs, layer_ridge, minus, nullable
 from lpact.analyses.lpact.levels.stripped_design import RandomDirection, StrippedDesign
 from lpact.analyses.lpact.levels.stripping_methods import (
     DegenerateStrip,

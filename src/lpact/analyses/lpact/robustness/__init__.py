@@ -130,97 +130,83 @@ def tables_for_report(
     )
 
 
-# --- What weaker rules call positive, and which models enter the decisions -------------------------
+_WEAKER_RULES = {
+    "raw_predictive_pearson": (
+        "real_score > 0, metric pearson",
+        "predictive",
+        "a positive score can be nuisance or autocorrelation",
+    ),
+    "nuisance_only_improvement": (
+        "delta_nuisance > 0, all metrics",
+        "severe_control_level1",
+        "beating nuisance is not beating the severe controls",
+    ),
+    "raw_relational_similarity": (
+        "real_similarity > 0",
+        "relational",
+        "control patterns resemble the brain's as well",
+    ),
+    "raw_stripping_drop": (
+        "drop > 0, all targets",
+        "mechanism_specific",
+        "any strip can cost score; it must cost the matching target most",
+    ),
+    "pairwise_double_dissociation": (
+        "both matching drops positive and above the crossed ones",
+        "mechanism_specific",
+        "diagnostic only; it enters no gate",
+    ),
+    "raw_ceiling_fraction": (
+        "fraction_of_ceiling >= {minimum:g}",
+        "ceiling",
+        "the fraction must survive the contrast with the best control",
+    ),
+    "integrated_decision": (
+        "a raw positive at any level",
+        "integrated",
+        "a claim must pass every gate; nothing compensates",
+    ),
+}
+"""Rule, gate that requires more, and why, by what the rule looks at; all but the last count rows."""
 
 
 def conventional_contrast(run: DecidedRun) -> pl.DataFrame:
-    """Six weaker rules count rows, whatever the dataset's role; the seventh counts claims with any raw positive."""
+    """What weaker rules call positive, and how much of it passes."""
+    minimum = run.gates.min_ceiling_fraction
+    level1, level2 = run.base[levels.CONTROL_DELTAS.name], run.base[levels.PROFILE_DELTAS.name]
+    drops, pairs = run.base[levels.STRIPPING_DELTAS.name], run.base[levels.DISSOCIATIONS.name]
+    pearson, ceiling = level1.filter(metric="pearson"), run.base[levels.NORMALIZED_SCORES.name]
+    dissociated = pairs["double_dissociation"]
+    counted = [
+        (pearson["real_score"] > 0, pearson["gate_pass"]),
+        (level1["delta_nuisance"] > 0, level1["gate_pass"]),
+        (level2["real_similarity"] > 0, level2["gate_pass"]),
+        (drops["drop"] > 0, drops["gate_pass"]),
+        (dissociated, dissociated & False),
+        (ceiling["fraction_of_ceiling"] >= minimum, ceiling["gate_pass"]),
+    ]
     rows = []
     for profile in run.profiles:
-        decisions = run.decisions.filter(gate_profile=profile)
-        integrated = (
-            "integrated_decision",
-            "a raw positive at any level",
-            decisions["raw_positive"],
-            decisions["integrated"],
-            "integrated",
-            "a claim must pass every gate; nothing compensates",
-        )
-        for analysis, rule, positive, passed, gate, meaning in [*_weaker_rules(run), integrated]:
+        claims = run.decisions.filter(gate_profile=profile)
+        flags = [*counted, (claims["raw_positive"], claims["integrated"])]
+        for (analysis, about), (positive, passed) in zip(_WEAKER_RULES.items(), flags, strict=True):
+            rule, gate, meaning = about
             rows.append(
                 {
                     "analysis": analysis,
                     "gate_profile": profile,
-                    "rule": rule,
+                    "rule": rule.format(minimum=minimum),
                     "counted": "claims" if gate == "integrated" else "rows",
                     "n_positive": int(positive.sum()),
                     "n_total": len(positive),
                     "n_lpact_pass": int(passed.sum()),
-                    "n_claims": decisions.height,
-                    "n_claims_pass": int(decisions[gate].sum()),
+                    "n_claims": claims.height,
+                    "n_claims_pass": int(claims[gate].sum()),
                     "gate": gate,
                     "interpretation": meaning,
                 }
             )
     return validate(frame(results.CONVENTIONAL_CONTRAST, rows), results.CONVENTIONAL_CONTRAST)
-
-
-def _weaker_rules(run: DecidedRun) -> list[tuple[str, str, pl.Series, pl.Series, str, str]]:
-    """Rules on rows: name, rule, which rows it calls positive, which pass, the gate that requires more, and why."""
-    base, minimum = run.base, run.gates.min_ceiling_fraction
-    level1, level2 = base[levels.CONTROL_DELTAS.name], base[levels.PROFILE_DELTAS.name]
-    drops, pairs = base[levels.STRIPPING_DELTAS.name], base[levels.DISSOCIATIONS.name]
-    pearson, ceiling = level1.filter(metric="pearson"), base[levels.NORMALIZED_SCORES.name]
-    return [
-        (
-            "raw_predictive_pearson",
-            "real_score > 0, metric pearson",
-            pearson["real_score"] > 0,
-            pearson["gate_pass"],
-            "predictive",
-            "a positive score can be nuisance or autocorrelation",
-        ),
-        (
-            "nuisance_only_improvement",
-            "delta_nuisance > 0, all metrics",
-            level1["delta_nuisance"] > 0,
-            level1["gate_pass"],
-            "severe_control_level1",
-            "beating nuisance is not beating the severe controls",
-        ),
-        (
-            "raw_relational_similarity",
-            "real_similarity > 0",
-            level2["real_similarity"] > 0,
-            level2["gate_pass"],
-            "relational",
-            "control patterns resemble the brain's as well",
-        ),
-        (
-            "raw_stripping_drop",
-            "drop > 0, all targets",
-            drops["drop"] > 0,
-            drops["gate_pass"],
-            "mechanism_specific",
-            "any strip can cost score; it must cost the matching target most",
-        ),
-        (
-            "pairwise_double_dissociation",
-            "both matching drops positive and above the crossed ones",
-            pairs["double_dissociation"],
-            pairs["double_dissociation"] & False,
-            "mechanism_specific",
-            "diagnostic only; it enters no gate",
-        ),
-        (
-            "raw_ceiling_fraction",
-            f"fraction_of_ceiling >= {minimum:g}",
-            ceiling["fraction_of_ceiling"] >= minimum,
-            ceiling["gate_pass"],
-            "ceiling",
-            "the fraction must survive the contrast with the best control",
-        ),
-    ]
 
 
 def model_summary(run: DecidedRun) -> pl.DataFrame:

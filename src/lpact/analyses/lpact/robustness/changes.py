@@ -12,15 +12,9 @@ from lpact.analyses.lpact.gates.rows import label_ceiling
 from lpact.analyses.lpact.robustness.controls import Ablation
 from lpact.analyses.lpact.robustness.decide_again import GATES, Counts, Decider, Tables
 from lpact.analyses.lpact.robustness.uncertainty import brain_as_model_passing
+from lpact.analyses.lpact.tables import robustness as results
 from lpact.analyses.lpact.tables.decisions import STUDY_OUTCOME
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, CONTROL_DELTAS, NORMALIZED_SCORES
-from lpact.analyses.lpact.tables.robustness import (
-    CONTROL_ABLATION,
-    CONVENTIONAL_CONTRAST,
-    LEAVE_DATASET_OUT,
-    SUBJECT_RUN_DECISIONS,
-    THRESHOLD_SENSITIVITY,
-)
 from lpact.codes import FinalLabel
 from lpact.store import frame, validate
 from lpact.tables import RECORDING_KEY
@@ -115,7 +109,7 @@ def threshold_sensitivity(
     for value in PASS_FRACTIONS:
         if (found := brain_as_model_passing(decider.tables, value)) is not None:
             add("", value, None, {}, brain_as_model_pass_fraction=found)
-    return validate(frame(THRESHOLD_SENSITIVITY, rows), THRESHOLD_SENSITIVITY)
+    return validate(frame(results.THRESHOLD_SENSITIVITY, rows), results.THRESHOLD_SENSITIVITY)
 
 
 def leave_one_dataset_out(decider: Decider) -> pl.DataFrame:
@@ -145,7 +139,7 @@ def leave_one_dataset_out(decider: Decider) -> pl.DataFrame:
                     "outcome_of_run": whole[profile],
                 }
             )
-    return validate(frame(LEAVE_DATASET_OUT, rows), LEAVE_DATASET_OUT)
+    return validate(frame(results.LEAVE_DATASET_OUT, rows), results.LEAVE_DATASET_OUT)
 
 
 def leave_one_subject_run_out_decisions(decider: Decider) -> pl.DataFrame:
@@ -156,7 +150,7 @@ def leave_one_subject_run_out_decisions(decider: Decider) -> pl.DataFrame:
         decider.tell(f"deciding without subject-run {number} of {runs.height}")
         counts = counts_without(decider, recording)
         rows += [{**recording, "gate_profile": p, **counted} for p, counted in counts.items()]
-    return validate(frame(SUBJECT_RUN_DECISIONS, rows), SUBJECT_RUN_DECISIONS)
+    return validate(frame(results.SUBJECT_RUN_DECISIONS, rows), results.SUBJECT_RUN_DECISIONS)
 
 
 def counts_without(decider: Decider, recording: Mapping[str, str]) -> Counts:
@@ -168,9 +162,6 @@ def counts_without(decider: Decider, recording: Mapping[str, str]) -> Counts:
         return {name: tables[name].filter(~same) for name in own}
 
     return decider.counts(GATES, change=without, dataset=recording["dataset"])
-
-
-# --- Findings --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -193,28 +184,28 @@ class Finding:
 
 def integrated_counts(tables: Tables) -> dict[str, tuple[int, int]]:
     """Integrated claims and all claims of the run, by gate profile."""
-    rows = tables[CONVENTIONAL_CONTRAST.name].filter(analysis="integrated_decision")
+    rows = tables[results.CONVENTIONAL_CONTRAST.name].filter(analysis="integrated_decision")
     counts = rows.select("gate_profile", "n_claims_pass", "n_claims")
     return {profile: (n, total) for profile, n, total in counts.iter_rows()}
 
 
 def findings(tables: Tables) -> list[Finding]:
     """Which single change alters a count of integrated claims or the outcome, by gate profile and kind of change."""
-    thresholds = tables[THRESHOLD_SENSITIVITY.name].filter(
+    thresholds = tables[results.THRESHOLD_SENSITIVITY.name].filter(
         pl.col("family").str.starts_with(INTEGRATED) & ~pl.col("configured")
     )
     # One decision per choice of controls, shown once for each stage.
-    choices = tables[CONTROL_ABLATION.name].unique(
+    choices = tables[results.CONTROL_ABLATION.name].unique(
         ["scenario", "gate_profile"], keep="first", maintain_order=True
     )
     # A study of one dataset has no outcome without it.
-    datasets = tables[LEAVE_DATASET_OUT.name].filter(pl.col("remaining").list.len() > 0)
+    datasets = tables[results.LEAVE_DATASET_OUT.name].filter(pl.col("remaining").list.len() > 0)
     kinds = {
         "thresholds and rules": (thresholds, _other_threshold),
         "choices of controls": (choices, lambda row, _: _moved(row["scenario"], row)),
         "omitted datasets (outcome)": (datasets, _other_outcome),
         "omitted subject-runs": (
-            tables[SUBJECT_RUN_DECISIONS.name],
+            tables[results.SUBJECT_RUN_DECISIONS.name],
             lambda row, _: _moved("without " + "/".join(row[k] for k in RECORDING_KEY), row),
         ),
     }

@@ -18,15 +18,8 @@ from lpact.analyses.lpact.analysis import LPact
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates import NEEDED
 from lpact.analyses.lpact.gates.decision import decide_gathered, gather, read_all
+from lpact.analyses.lpact.tables import levels
 from lpact.analyses.lpact.tables.decisions import DECISIONS
-from lpact.analyses.lpact.tables.levels import (
-    CONTROL_DELTAS,
-    DISSOCIATIONS,
-    NORMALIZED_SCORES,
-    PROFILE_DELTAS,
-    SPECIFICITY,
-    STRIPPING_DELTAS,
-)
 from lpact.codes import FinalLabel, Reason
 from lpact.stats import benjamini_hochberg
 from lpact.tables import Table
@@ -40,18 +33,23 @@ GATES = tuple(LPact.claims.gates.values())
 """Columns of the gates in the decision table."""
 LAYER_KEY = ("dataset", "model", "layer")
 DECIDED: tuple[Table, ...] = (
-    CONTROL_DELTAS,
-    PROFILE_DELTAS,
-    STRIPPING_DELTAS,
-    SPECIFICITY,
-    DISSOCIATIONS,
-    NORMALIZED_SCORES,
+    levels.CONTROL_DELTAS,
+    levels.PROFILE_DELTAS,
+    levels.STRIPPING_DELTAS,
+    levels.SPECIFICITY,
+    levels.DISSOCIATIONS,
+    levels.NORMALIZED_SCORES,
     DECISIONS,
 )
 """Tables of a decision that are read: rows of all levels with their labels, and the claims."""
-_NOT_IN_GATES = (STRIPPING_DELTAS, DISSOCIATIONS)
+_NOT_IN_GATES = (levels.STRIPPING_DELTAS, levels.DISSOCIATIONS)
 """Tables whose rows are labelled by the decision, and that no gate reads."""
-_LEVELS = (CONTROL_DELTAS, PROFILE_DELTAS, SPECIFICITY, NORMALIZED_SCORES)
+_LEVELS = (
+    levels.CONTROL_DELTAS,
+    levels.PROFILE_DELTAS,
+    levels.SPECIFICITY,
+    levels.NORMALIZED_SCORES,
+)
 
 
 @dataclass
@@ -130,10 +128,10 @@ class Decider(DecidedRun):
             tables,
             gates=gates,
             primary_metric=self.primary_metric,
-            stripped=tables[SPECIFICITY.name],
+            stripped=tables[levels.SPECIFICITY.name],
             stop_above=gates.fdr,
         )
-        present = tables[CONTROL_DELTAS.name].select(LAYER_KEY).unique().rows()
+        present = tables[levels.CONTROL_DELTAS.name].select(LAYER_KEY).unique().rows()
         return self._claims.counts(layers.rows(), present, found.integrated(), gates.fdr)
 
     def _open(self, touched: frozenset[str], dataset: str | None) -> tuple[pl.DataFrame, Tables]:

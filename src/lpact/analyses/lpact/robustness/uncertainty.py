@@ -14,19 +14,9 @@ import polars as pl
 
 from lpact.analyses.lpact.gates.rows import most_frequent
 from lpact.analyses.lpact.robustness.decide_again import DecidedRun, Tables
+from lpact.analyses.lpact.tables import levels
+from lpact.analyses.lpact.tables import robustness as results
 from lpact.analyses.lpact.tables.assay import BRAIN_AS_MODEL
-from lpact.analyses.lpact.tables.levels import (
-    CONTROL_DELTAS,
-    NORMALIZED_SCORES,
-    PROFILE_DELTAS,
-    SPECIFICITY,
-    STRIPPING_DELTAS,
-)
-from lpact.analyses.lpact.tables.robustness import (
-    CAUSAL_UNCERTAINTY,
-    LEAVE_SUBJECT_RUN_OUT,
-    UNCERTAINTY,
-)
 from lpact.codes import Reason, RowLabel
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
@@ -64,9 +54,6 @@ def bootstrap_mean(
     return Interval(mean, low, high, Reason.OK)
 
 
-# --- Quantities ------------------------------------------------------------------------------------
-
-
 class Quantity(NamedTuple):
     """Rows of one contrast: dataset, unit, ``value`` (null if unusable), ``passed`` (row rule) and ``best_control``."""
 
@@ -80,22 +67,22 @@ def level_quantities(run: DecidedRun) -> list[Quantity]:
     base = run.base
     same_order = pl.col("model_unit_order_hash") == pl.col("brain_unit_order_hash")
     bounded = pl.col("reliability") >= run.gates.min_reliability
-    level1 = base[CONTROL_DELTAS.name].filter(metric=run.primary_metric)
+    level1 = base[levels.CONTROL_DELTAS.name].filter(metric=run.primary_metric)
     return [
         _quantity("predictive_delta", level1, "delta_control"),
-        _quantity("relational_delta", base[PROFILE_DELTAS.name], "delta_rel", same_order),
-        _quantity("stripping_drop", base[STRIPPING_DELTAS.name], "drop"),
-        _quantity("ceiling_delta", base[NORMALIZED_SCORES.name], "delta_fraction", bounded),
+        _quantity("relational_delta", base[levels.PROFILE_DELTAS.name], "delta_rel", same_order),
+        _quantity("stripping_drop", base[levels.STRIPPING_DELTAS.name], "drop"),
+        _quantity("ceiling_delta", base[levels.NORMALIZED_SCORES.name], "delta_fraction", bounded),
     ]
 
 
 def mechanism_quantities(base: Tables) -> list[Quantity]:
     """Drops and margins of level 3, with the stripped mechanism in the column ``stripped``."""
-    specificity = base[SPECIFICITY.name].with_columns(
+    specificity = base[levels.SPECIFICITY.name].with_columns(
         gate_pass=pl.col("label") == RowLabel.PASS.value
     )
     margins = ("matching_drop", "margin", "mismatch_margin")
-    drops = _quantity("drop", base[STRIPPING_DELTAS.name], "drop")
+    drops = _quantity("drop", base[levels.STRIPPING_DELTAS.name], "drop")
     return [drops, *(_quantity(name, specificity, name) for name in margins)]
 
 
@@ -156,9 +143,6 @@ def _unit_means(rows: pl.DataFrame, unit: tuple[str, ...]) -> tuple[list[str], F
     return names, np.asarray(means["value"].to_numpy(), dtype=np.float64)
 
 
-# --- Tables ----------------------------------------------------------------------------------------
-
-
 def uncertainty_by_level(
     quantities: Sequence[Quantity], datasets: Sequence[str], *, seed: int
 ) -> pl.DataFrame:
@@ -177,7 +161,7 @@ def uncertainty_by_level(
                     "best_control": _most_frequent(mine),
                 }
             )
-    return validate(frame(UNCERTAINTY, rows), UNCERTAINTY)
+    return validate(frame(results.UNCERTAINTY, rows), results.UNCERTAINTY)
 
 
 def uncertainty_by_mechanism(quantities: Sequence[Quantity], *, seed: int) -> pl.DataFrame:
@@ -194,7 +178,7 @@ def uncertainty_by_mechanism(quantities: Sequence[Quantity], *, seed: int) -> pl
             "dataset", "stripped", maintain_order=True
         )
     ]
-    return validate(frame(CAUSAL_UNCERTAINTY, rows), CAUSAL_UNCERTAINTY)
+    return validate(frame(results.CAUSAL_UNCERTAINTY, rows), results.CAUSAL_UNCERTAINTY)
 
 
 def _summary(
@@ -238,7 +222,7 @@ def leave_one_subject_run_out(
         if quantity.unit == SUBJECT_RUN
         for dataset in datasets
     ]
-    return validate(frame(LEAVE_SUBJECT_RUN_OUT, rows), LEAVE_SUBJECT_RUN_OUT)
+    return validate(frame(results.LEAVE_SUBJECT_RUN_OUT, rows), results.LEAVE_SUBJECT_RUN_OUT)
 
 
 def _leave_one(names: Sequence[str], means: FloatArray) -> dict[str, Any]:

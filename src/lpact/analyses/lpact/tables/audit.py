@@ -11,7 +11,7 @@ _VOCABULARY = SHARED.add(
     media          str   `audio_envelope`, `audio`, `video` or another kind.
     n_stimuli      int   Stimuli of the dataset.
     true_envelope  bool  Whether an envelope of the sound itself can be had from it.
-    """,
+    """
 )
 
 EVIDENCE_FEASIBILITY = _VOCABULARY.table("""

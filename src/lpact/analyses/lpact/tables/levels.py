@@ -29,7 +29,7 @@ _VOCABULARY = SHARED.add(
     pattern          list[float]  Alignment with every unit; null at the unit itself.
     real_similarity  float?       Similarity of the real pattern.
     delta_rel        float?       real − best control.
-    """,
+    """
 )
 
 PREDICTIVE_SCORES = _VOCABULARY.table("""
