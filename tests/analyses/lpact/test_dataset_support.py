@@ -193,7 +193,7 @@ def test_modes_are_those_of_the_audit_and_of_the_ceilings(
     if not brains:
         assert not any(x.possible for x in found.support.levels if x.what.startswith("level 4"))
         return
-    rows = ceiling.run(config=found.config, dataset="d", brains=brains)
+    rows = ceiling.measure_ceilings(config=found.config, dataset="d", brains=brains)
     (level,) = [x for x in found.support.levels if x.what.startswith("level 4")]
     for mode, row in found.modes.items():
         own = rows.filter(mode=mode, kind=ceiling.PROFILE)

@@ -123,7 +123,7 @@ class DatasetSupport:
         rows: Sequence[Mapping[str, Any]] = mode_rows("", summaries, RelationalConfig().min_units)
         for row in rows:
             n = counted(row["n_recordings"], "recording")
-            found[row["mode"]] = n if row["possible"] else f"no ({lowered(row['reason'])})"
+            found[row["mode"]] = n if row["possible"] else f"no ({reason_clause(row['reason'])})"
         return found
 
     @cached_property
@@ -214,11 +214,13 @@ def _possible_controls(events: Events) -> Mapping[str, str]:
         other_layer = missing is not None and missing.reason is Reason.NO_OTHER_LAYER
         if not control.contexts() and not other_layer:
             why = "" if n_events else "no events"
-            found[name] = why if missing is None else missing.detail or lowered(missing.reason)
+            found[name] = (
+                why if missing is None else missing.detail or reason_clause(missing.reason)
+            )
     return found
 
 
-def lowered(reason: Reason) -> str:
+def reason_clause(reason: Reason) -> str:
     """A reason's explanation inside a sentence."""
     text = reason.explanation
     return (text[:1].lower() + text[1:]).rstrip(".")

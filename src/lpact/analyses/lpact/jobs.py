@@ -75,7 +75,9 @@ class BrainJob(LPactJob):
     def run(self, workspace: Workspace, results: Results) -> Frames:  # noqa: ARG002
         """Compute the patterns."""
         prepared = workspace.prepared(self.dataset, self.recording)
-        return relational.run_brain(config=LPactConfig.of(workspace.config), prepared=prepared)
+        return relational.measure_brain_patterns(
+            config=LPactConfig.of(workspace.config), prepared=prepared
+        )
 
 
 @dataclass(frozen=True)
@@ -114,9 +116,9 @@ class ContextJob(LPactJob):
         )
         readouts = fit_layer(layer, nuisance)
         return {
-            **predictive.run(layer, readouts),
-            **relational.run(layer, brain, readouts.pearson),
-            **stripping.run(layer, readouts.real),
+            **predictive.measure_predictive(layer, readouts),
+            **relational.measure_relational(layer, brain, readouts.pearson),
+            **stripping.measure_stripping(layer, readouts.real),
         }
 
     def _patterns(self, config: LPactConfig, results: Results) -> BrainPatterns | Reason:
@@ -155,7 +157,11 @@ class CeilingJob(LPactJob):
                 )
             )
         config = LPactConfig.of(workspace.config)
-        return {BRAIN_CEILING.name: ceiling.run(config=config, dataset=self.dataset, brains=brains)}
+        return {
+            BRAIN_CEILING.name: ceiling.measure_ceilings(
+                config=config, dataset=self.dataset, brains=brains
+            )
+        }
 
 
 def brain_patterns(

@@ -13,7 +13,12 @@ from lpact.analyses.base import Audit, Frames, Scope, StudyJob, analyses_of
 from lpact.analyses.lpact.assays import brain_as_model, implant, reliability
 from lpact.analyses.lpact.assays.brain_as_model import profile_order, read_profiles, roles
 from lpact.analyses.lpact.assays.signal import kind_of
-from lpact.analyses.lpact.assays.stimulus import Place, run_recording, summarise, unused_recording
+from lpact.analyses.lpact.assays.stimulus import (
+    Place,
+    run_recording,
+    summarise_recordings,
+    unused_recording,
+)
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates import decide
 from lpact.analyses.lpact.jobs import MEASURING, LPactJob
@@ -123,7 +128,7 @@ def _implanted(config_json: str, arm: str) -> pl.DataFrame:
     metric = config.readout.primary_metric
     measured = measure_levels(config)
     decided = decide(measured, gates=config.gates, primary_metric=metric)
-    return implant.summarise(arm, measured, decided, metric)
+    return implant.summarise_arm(arm, measured, decided, metric)
 
 
 @dataclass(frozen=True)
@@ -149,14 +154,14 @@ class BrainProfilesJob(LPactJob):
         patterns = _read(results, self.patterns, BRAIN_PATTERNS)
         brains = read_profiles(patterns, self.recordings)
         config = LPactConfig.of(workspace.config)
-        rows = brain_as_model.run(config, self.dataset, brains)
-        summaries = brain_as_model.summarise(
+        rows = brain_as_model.compare_brains(config, self.dataset, brains)
+        summaries = brain_as_model.summarise_comparisons(
             config,
             self.dataset,
             self.role,
             self.recordings,
             rows=rows,
-            tests=brain_as_model.tests_of_order(config, self.dataset, brains),
+            tests=brain_as_model.unit_order_tests(config, self.dataset, brains),
             ceilings=_read(results, self.ceilings, BRAIN_CEILING),
         )
         return {
@@ -222,13 +227,15 @@ def derived_tables(
 ) -> dict[str, Callable[[], pl.DataFrame]]:
     """Summaries over all jobs, by table, each made when it is read."""
     of_jobs = (assay.LOW_LEVEL, assay.ENVELOPE_STANDALONE, assay.ENVELOPE_FULL, assay.PROXY)
-    stimulus = cache(lambda: summarise({t.name: tables[t.name] for t in of_jobs}, config))
+    stimulus = cache(
+        lambda: summarise_recordings({t.name: tables[t.name] for t in of_jobs}, config)
+    )
 
     def summary(name: str) -> Callable[[], pl.DataFrame]:
         return lambda: stimulus()[name]
 
     return {
-        assay.BRAIN_RELIABILITY.name: lambda: reliability.summarise(
+        assay.BRAIN_RELIABILITY.name: lambda: reliability.summarise_reliability(
             tables[BRAIN_CEILING.name], roles(tables[EVIDENCE_FEASIBILITY.name]), config.gates
         ),
         assay.BRAIN_ORACLE.name: lambda: brain_as_model.oracle(

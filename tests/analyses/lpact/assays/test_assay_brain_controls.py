@@ -140,7 +140,9 @@ def reliability_rows(values):
         )
         for run in range(3)
     ]
-    table = reliability.summarise(frame(BRAIN_CEILING, rows), {"d": "secondary"}, GatesConfig())
+    table = reliability.summarise_reliability(
+        frame(BRAIN_CEILING, rows), {"d": "secondary"}, GatesConfig()
+    )
     return {(r["mode"], r["kind"]): r for r in table.iter_rows(named=True)}
 
 
@@ -309,15 +311,15 @@ def test_recordings_with_other_unit_names_say_so():
     audit, measured = measured_brains(config)
     recordings = [replace(r, comparable=False) for r in audit.of["lpact"].detail["sim"].recordings]
     brains = read_profiles(measured[BRAIN_PATTERNS.name], recordings)
-    rows = brain_as_model.run(config, "sim", brains)
+    rows = brain_as_model.compare_brains(config, "sim", brains)
     assert set(rows["comparison"]) == {"run_to_run"}
-    table = brain_as_model.summarise(
+    table = brain_as_model.summarise_comparisons(
         config,
         "sim",
         "primary",
         recordings,
         rows=rows,
-        tests=brain_as_model.tests_of_order(config, "sim", brains),
+        tests=brain_as_model.unit_order_tests(config, "sim", brains),
         ceilings=measured[BRAIN_CEILING.name],
     )
     reasons = dict(table.select("comparison", "reason").iter_rows())
@@ -336,10 +338,10 @@ def test_a_recording_with_its_units_in_another_order_no_longer_passes():
     brains = read_profiles(
         measured[BRAIN_PATTERNS.name], audit.of["lpact"].detail["sim"].recordings
     )
-    straight = brain_as_model.run(config, "sim", brains)
+    straight = brain_as_model.compare_brains(config, "sim", brains)
     rng = np.random.default_rng(4)
     mixed = [mislabelled(b, rng) if b.id.run == "02" else b for b in brains]
-    moved = brain_as_model.run(config, "sim", mixed)
+    moved = brain_as_model.compare_brains(config, "sim", mixed)
 
     def passes(rows):
         own = rows.filter(comparison="run_to_run", profile="pearson")

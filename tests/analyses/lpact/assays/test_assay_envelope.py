@@ -35,7 +35,7 @@ from lpact.analyses.lpact.assays.envelope import (
     through_hrf,
 )
 from lpact.analyses.lpact.assays.signal import Clock
-from lpact.analyses.lpact.assays.stimulus import Place, summarise, unused_recording
+from lpact.analyses.lpact.assays.stimulus import Place, summarise_recordings, unused_recording
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.tables.assay import (
     ENVELOPE_FULL,
@@ -389,7 +389,7 @@ def three_recordings(sounds: Path, n_heard: int) -> tuple[LPactConfig, dict[str,
     joined = {
         names[short]: concat(find_table(names[short]), tables) for short, tables in parts.items()
     }
-    return config, summarise(joined, config)
+    return config, summarise_recordings(joined, config)
 
 
 @pytest.mark.parametrize(("n_heard", "gate"), [(3, "pass"), (2, "pass"), (1, "no")])

@@ -14,7 +14,7 @@ from lpact.analyses.lpact.calibration.power import (
     SIMULATED,
     Question,
     Settings,
-    assess,
+    assess_power,
     layer_rows,
     run_ceilings,
     run_claims,
@@ -118,7 +118,7 @@ def test_a_run_alone_is_enough(study_file, run_folder):
 
 def test_tables_of_a_run_say_what_its_sources_are_not_needed_for(run_folder):
     run = Run(run_folder)
-    report = assess(LPactConfig.of(run.config), None, Settings(), run=run)
+    report = assess_power(LPactConfig.of(run.config), None, Settings(), run=run)
     assert report.tables[STUDY_DESIGN.name].is_empty()
     effects = report.tables[MINIMUM_DETECTABLE_EFFECT.name]
     assert set(effects["method"]) == {"observed_spread"}
@@ -240,7 +240,7 @@ def test_one_draw_can_never_be_significant():
     """With one draw of each surrogate the calibrated profile detects nothing; with two it does."""
     for draws, reason in ((1, "too_few_draws"), (2, "ok")):
         study = small_study(draws=draws)
-        report = assess(LPactConfig.of(study.config), study.run_config, Settings(quick=True))
+        report = assess_power(LPactConfig.of(study.config), study.run_config, Settings(quick=True))
         rows = report.tables[MINIMUM_DETECTABLE_EFFECT.name]
         assert rows.filter(gate_profile="calibrated")["reason"].to_list() == [reason]
         assert rows.filter(gate_profile="paper")["reason"].to_list() == ["ok"]
@@ -265,9 +265,11 @@ def test_an_interrupted_simulation_goes_on_where_it_stopped(tmp_path):
     study = small_study()
     settings = Settings(trials=1, ratios=(0.1, 1.6), effort=SMALL, kept=tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        assess(LPactConfig.of(study.config), study.run_config, settings, reporter=Interrupting())
+        assess_power(
+            LPactConfig.of(study.config), study.run_config, settings, reporter=Interrupting()
+        )
     told, forecasts = Interrupting(), []
-    report = assess(
+    report = assess_power(
         LPactConfig.of(study.config),
         study.run_config,
         settings,

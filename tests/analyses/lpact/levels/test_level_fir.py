@@ -297,7 +297,7 @@ def test_a_strip_costs_what_it_costs_at_the_one_lag(benches):
     drops = {}
     for name in ("fir", "lag"):
         b = benches[name]
-        tables = stripping.run(layer_of(b), b.real)
+        tables = stripping.measure_stripping(layer_of(b), b.real)
         rows = tables["causal/mechanism_specificity_summary"]
         assert rows["reason"].to_list() == [Reason.OK.value] * 4
         assert (rows["margin"] > 0.3).all(), name

@@ -17,7 +17,7 @@ from lpact.splits import contiguous
 
 def level1(config, prepared, model, layer=2):
     inputs = LayerInputs(config, prepared, model, layer, confirmatory=True)
-    return predictive.run(inputs, fit_layer(inputs, fit_nuisance(config, prepared)))
+    return predictive.measure_predictive(inputs, fit_layer(inputs, fit_nuisance(config, prepared)))
 
 
 @pytest.fixture(scope="module")

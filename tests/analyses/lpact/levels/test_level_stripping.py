@@ -24,7 +24,9 @@ def level3(config, prepared, model, layer=2):
     real = nested_ridge(
         model.load(layer), prepared.grid.responses, prepared.folds, ridge_grid(config.readout)
     )
-    return stripping.run(LayerInputs(config, prepared, model, layer, confirmatory=True), real)
+    return stripping.measure_stripping(
+        LayerInputs(config, prepared, model, layer, confirmatory=True), real
+    )
 
 
 @pytest.fixture(scope="module")

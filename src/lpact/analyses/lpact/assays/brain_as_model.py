@@ -278,7 +278,9 @@ def _patterns(
         yield alignment, rows, source_rows, a, b
 
 
-def run(config: LPactConfig, dataset: str, brains: Sequence[BrainProfiles]) -> pl.DataFrame:
+def compare_brains(
+    config: LPactConfig, dataset: str, brains: Sequence[BrainProfiles]
+) -> pl.DataFrame:
     """Row-level comparisons of one dataset."""
     parts = [
         part
@@ -355,7 +357,7 @@ def _contrast(
     }
 
 
-def tests_of_order(
+def unit_order_tests(
     config: LPactConfig, dataset: str, brains: Sequence[BrainProfiles]
 ) -> dict[Place, FloatArray]:
     """T of every summary of one dataset, then T in every shuffled order; none where pairs share too few units."""
@@ -415,7 +417,7 @@ def whole_orders(
     return random_orders(len(units), n_orders, rng)
 
 
-def summarise(
+def summarise_comparisons(
     config: LPactConfig,
     dataset: str,
     role: str,

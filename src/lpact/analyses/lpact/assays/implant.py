@@ -140,7 +140,7 @@ _MEANING = {
 }
 
 
-def summarise(
+def summarise_arm(
     arm: str,
     measured: Mapping[str, pl.DataFrame],
     decided: Mapping[str, pl.DataFrame],

@@ -25,7 +25,9 @@ from lpact.wording import number
 KINDS = ("profile", "response", "response_to_mean")
 
 
-def summarise(ceilings: pl.DataFrame, roles: Mapping[str, str], gates: GatesConfig) -> pl.DataFrame:
+def summarise_reliability(
+    ceilings: pl.DataFrame, roles: Mapping[str, str], gates: GatesConfig
+) -> pl.DataFrame:
     """One row per dataset, mode and kind, from ``ceilings/brain_brain_ceiling``.
 
     A row passes if at least ``direction_fraction`` of the valid reliabilities reach ``min_reliability`` in every

@@ -257,7 +257,9 @@ def _numbers(assay: AssayConfig, scores: Scores | None, at_least: float = -np.in
     }
 
 
-def summarise(frames: Mapping[str, pl.DataFrame], config: LPactConfig) -> dict[str, pl.DataFrame]:
+def summarise_recordings(
+    frames: Mapping[str, pl.DataFrame], config: LPactConfig
+) -> dict[str, pl.DataFrame]:
     """Tables of recordings in canonical order, and in how many of them each control is seen."""
     tables = {
         table.name: concat(table, [frames[table.name]] if table.name in frames else [])

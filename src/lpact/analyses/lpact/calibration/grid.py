@@ -28,7 +28,7 @@ from lpact.analyses.lpact.calibration.trial import (
     decide_trial,
     known_truth,
     observed_effect,
-    summarise,
+    summarise_trial,
 )
 from lpact.analyses.lpact.positive_controls import JUDGING
 from lpact.analyses.lpact.tables.calibration import TRIALS
@@ -190,7 +190,7 @@ class TrialJob:
         wall, cpu = time.perf_counter() - started, time.process_time() - spent
         effect = observed_effect(decided)
         return {
-            TRIALS.name: summarise(self.cell, self.number, decided),
+            TRIALS.name: summarise_trial(self.cell, self.number, decided),
             EFFECT: pl.DataFrame([effect], schema_overrides=dict.fromkeys(effect, pl.Float64)),
             SECONDS: pl.DataFrame({"wall": [wall], "cpu": [cpu]}),
         }

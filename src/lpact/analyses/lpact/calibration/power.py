@@ -34,7 +34,7 @@ from lpact.analyses.lpact.calibration.power_simulate import (
 )
 from lpact.analyses.lpact.calibration.trial import GATES, Effort
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
-from lpact.analyses.lpact.dataset_support import lowered
+from lpact.analyses.lpact.dataset_support import reason_clause
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.calibration import (
@@ -104,7 +104,7 @@ class PowerReport:
     largest_p: float | None = None
 
 
-def assess(
+def assess_power(
     config: LPactConfig,
     run_config: RunConfig | None,
     settings: Settings,
@@ -253,7 +253,7 @@ def effect_sentence(row: Row) -> str:
     if reason is Reason.ALWAYS_DETECTED:
         return f"Even the weakest simulated effect passes the gate {gate} with {power}."
     if reason in HOPELESS:
-        why = lowered(reason)
+        why = reason_clause(reason)
         return f"This design could not have found it, however large the effect: {why}."
     if reason is not Reason.OK:
         return reason.explanation
@@ -496,9 +496,9 @@ def _verdict(row: Row, passed: bool, needed: Row, audited: Row) -> tuple[str, st
     if row["score"] is None:
         return NOT_KNOWN, "Not known: no subject-run has a score."
     if reason in HOPELESS:
-        return COULD_NOT, f"Could not have found it: {lowered(reason)}."
+        return COULD_NOT, f"Could not have found it: {reason_clause(reason)}."
     if reason not in (Reason.OK, Reason.NEVER_DETECTED, Reason.ALWAYS_DETECTED):
-        return NOT_KNOWN, f"Not known: {lowered(reason)}."
+        return NOT_KNOWN, f"Not known: {reason_clause(reason)}."
     never = reason is Reason.NEVER_DETECTED
     if never or (score is not None and limit is not None and score > limit):
         why = f"no simulated effect passes the gate {gate} in {power} of studies."

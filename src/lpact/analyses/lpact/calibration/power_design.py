@@ -253,7 +253,9 @@ def _ceiling(config: LPactConfig, name: str, measured: Sequence[_Measured]) -> C
     no_patterns = config.relational.model_copy(update={"alignments": ()})
     responses_only = config.model_copy(update={"relational": no_patterns})
     brains = [m.brain for m in measured]
-    return best_ceiling(ceiling.run(config=responses_only, dataset=name, brains=brains))
+    return best_ceiling(
+        ceiling.measure_ceilings(config=responses_only, dataset=name, brains=brains)
+    )
 
 
 def best_ceiling(reliability: pl.DataFrame) -> Ceiling | None:

@@ -352,7 +352,7 @@ def _mean(values: pl.Series) -> float | None:
     return cast("float | None", values.cast(pl.Float64).mean())
 
 
-def summarise(cell: Cell, seed: int, decided: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+def summarise_trial(cell: Cell, seed: int, decided: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Rows of `TRIALS` for a study's decided tables, one per gate profile.
 
     Gates are those of one claim, so that a rate is that of one test: the claim of the mechanism that is planted, or

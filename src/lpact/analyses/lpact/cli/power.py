@@ -66,7 +66,7 @@ def command(
     model: Models = None,
 ) -> None:
     """Show which effects the study's design could detect."""
-    from lpact.analyses.lpact.calibration.power import FOLDER, Settings, assess
+    from lpact.analyses.lpact.calibration.power import FOLDER, Settings, assess_power
     from lpact.analyses.lpact.config import LPactConfig
     from lpact.config import RunConfig
     from lpact.datasets.base import DATASETS
@@ -102,7 +102,7 @@ def command(
             say(f"{left}, {time} with {counted(n_workers, 'process')}; {kept}.", stderr=True)
 
     with reporter(show=show) as bar:
-        report = assess(
+        report = assess_power(
             config, run_config, settings, run=opened, reporter=bar, show_forecast=show_forecast
         )
     if out is not None:

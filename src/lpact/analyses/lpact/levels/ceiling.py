@@ -107,7 +107,9 @@ def _placed(
     return placed, present
 
 
-def run(*, config: LPactConfig, dataset: str, brains: Sequence[BrainOnGrid]) -> pl.DataFrame:
+def measure_ceilings(
+    *, config: LPactConfig, dataset: str, brains: Sequence[BrainOnGrid]
+) -> pl.DataFrame:
     """Reliability of every recording of one dataset, in every mode, measure and profile similarity."""
     profiles = {name: PROFILES.build(name) for name in config.relational.profiles}
     rows: list[Row] = []

@@ -31,7 +31,7 @@ Row = dict[str, object]
 Readouts = Mapping[tuple[str, int], Fitted]
 
 
-def run(layer: LayerInputs, readouts: LayerReadouts) -> dict[str, pl.DataFrame]:
+def measure_predictive(layer: LayerInputs, readouts: LayerReadouts) -> dict[str, pl.DataFrame]:
     """Contrast one layer's scores under every condition."""
     key, fitted, folds = layer.key, readouts.fitted, layer.prepared.folds
     n_train = min(len(folds.train_rows(b)) for b in range(folds.n_blocks))

@@ -148,7 +148,7 @@ class LaggedResponses:
         return matrix
 
 
-def run_brain(*, config: LPactConfig, prepared: Prepared) -> dict[str, pl.DataFrame]:
+def measure_brain_patterns(*, config: LPactConfig, prepared: Prepared) -> dict[str, pl.DataFrame]:
     """Patterns of one recording's units among themselves, whole and in split halves."""
     units = prepared.grid.units
     coordinates = units.coordinates_mm
@@ -179,7 +179,7 @@ def run_brain(*, config: LPactConfig, prepared: Prepared) -> dict[str, pl.DataFr
     return {table.name: pl.concat(parts) for table, parts in tables.items()}
 
 
-def run(
+def measure_relational(
     layer: LayerInputs,
     brain: BrainPatterns | Reason,
     readout_scores: Mapping[tuple[str, int], FloatArray],

@@ -107,7 +107,7 @@ def _partial(
     return strongest
 
 
-def run(layer: LayerInputs, real: Readout) -> dict[str, pl.DataFrame]:
+def measure_stripping(layer: LayerInputs, real: Readout) -> dict[str, pl.DataFrame]:
     """Strip every mechanism by every method from one layer, and score every target; ``real`` is level 1's readout."""
     own = _Layer(layer, real)
     for name, method in build_strippings(layer.config).items():
