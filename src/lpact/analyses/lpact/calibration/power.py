@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.calibration import power_simulate
 from lpact.analyses.lpact.calibration.grid import Forecast
 from lpact.analyses.lpact.calibration.power_design import (
     Ceiling,
@@ -20,18 +21,7 @@ from lpact.analyses.lpact.calibration.power_design import (
     from_spread,
     read_design,
 )
-from lpact.analyses.lpact.calibration.power_simulate import (
-    LARGER,
-    MIXED,
-    RATIOS,
-    SAME,
-    SMALLER,
-    TRIALS,
-    Simulated,
-    matched_design,
-    simulate,
-    trial_jobs,
-)
+from lpact.analyses.lpact.calibration.power_simulate import SAME, Simulated
 from lpact.analyses.lpact.calibration.trial import GATES, Effort
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.dataset_support import reason_clause
@@ -76,8 +66,8 @@ class Settings:
 
     target: float = 0.8
     quick: bool = False
-    trials: int = TRIALS
-    ratios: Sequence[float] = RATIOS
+    trials: int = power_simulate.TRIALS
+    ratios: Sequence[float] = power_simulate.RATIOS
     workers: int = 1
     kept: Path | None = None
     effort: Effort | None = None
@@ -139,10 +129,10 @@ def assess_power(
         if run_config is None or not design.confirmatory or design.limiting is None:
             effects += simulated_rows(design, None, asked, ceiling)
             continue
-        matched = matched_design(design, config, settings.effort)
+        matched = power_simulate.matched_design(design, config, settings.effort)
         caps[design.name] = matched.caps
-        simulated = simulate(
-            trial_jobs(matched, trials=settings.trials, ratios=settings.ratios),
+        simulated = power_simulate.simulate(
+            power_simulate.trial_jobs(matched, trials=settings.trials, ratios=settings.ratios),
             config=config,
             run=run_config,
             workers=settings.workers,
@@ -271,7 +261,7 @@ def effect_sentence(row: Row) -> str:
 
 def open_questions(row: Row) -> list[str]:
     """Why a row that found nothing, or nothing that can exist, does not settle what the design could find."""
-    if row["simulated_size"] in (SMALLER, MIXED):
+    if row["simulated_size"] in (power_simulate.SMALLER, power_simulate.MIXED):
         return ["Simulated studies were smaller than this design, which finds smaller effects."]
     if not row["enough_trials"]:
         return ["Too few studies were simulated to be sure; raise --trials."]
@@ -513,7 +503,7 @@ def _verdict(row: Row, passed: bool, needed: Row, audited: Row) -> tuple[str, st
         if questions := open_questions(needed):
             return NOT_KNOWN, " ".join([f"Not known: {why}", *questions])
         return COULD_NOT, f"Could not have found it: {why}"
-    if needed["simulated_size"] in (LARGER, MIXED):
+    if needed["simulated_size"] in (power_simulate.LARGER, power_simulate.MIXED):
         return NOT_KNOWN, (
             "Not known: simulated studies that find such effects were larger than this design in at least one respect."
         )

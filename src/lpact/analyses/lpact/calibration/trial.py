@@ -333,6 +333,11 @@ def decide_trial(
         return decide(measured, gates=config.gates, primary_metric=config.readout.primary_metric)
 
 
+def run_trial(cell: Cell, seed: int, effort: Effort = EFFORT) -> pl.DataFrame:
+    """Simulate, measure and judge the study ``seed`` of a cell: rows of `TRIALS`."""
+    return summarise_trial(cell, seed, decide_trial(cell, seed, effort))
+
+
 def observed_effect(decided: Mapping[str, pl.DataFrame]) -> dict[str, float | None]:
     """Score, contrast with the best rival, and fraction of the ceiling, as the user of a study sees them."""
     rows = decided[CONTROL_DELTAS.name].filter(metric=ReadoutConfig().primary_metric)

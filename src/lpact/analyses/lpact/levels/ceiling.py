@@ -33,7 +33,6 @@ from lpact.store import empty, frame
 from lpact.tables import CONTEXT_KEY, RECORDING_KEY
 
 RESPONSE = "response"
-RESPONSE_TO_MEAN = "response_to_mean"
 PROFILE = "profile"
 MIN_SHARED_EVENTS = 10
 """Events that two recordings must share for a correlation over events."""
@@ -126,7 +125,7 @@ def measure_ceilings(
                 for name, profile in profiles.items()
             }
             kinds[RESPONSE, RESPONSE, "pearson"] = _of_responses(own, partners)
-            kinds[RESPONSE_TO_MEAN, RESPONSE, "pearson"] = _of_mean_response(own, partners)
+            kinds["response_to_mean", RESPONSE, "pearson"] = _of_mean_response(own, partners)
             for (kind, alignment, profile), found in kinds.items():
                 summary = {"kind": kind, "alignment": alignment, "profile": profile}
                 own_rows.append({**key, "mode": mode, **summary, **found})

@@ -18,14 +18,7 @@ from lpact.analyses.lpact.best_control import best_control
 from lpact.analyses.lpact.gates import PAPER
 from lpact.analyses.lpact.gates.rows import label_predictive, label_relational
 from lpact.analyses.lpact.robustness.decide_again import Counts, Decider, Tables
-from lpact.analyses.lpact.tables.levels import (
-    CONTROL_DELTAS,
-    CONTROL_NULLS,
-    NORMALIZED_SCORES,
-    PROFILE_DELTAS,
-    PROFILE_SCORES,
-    SUBJECT_RUN_SUMMARY,
-)
+from lpact.analyses.lpact.tables import levels
 from lpact.analyses.lpact.tables.robustness import CONTROL_ABLATION
 from lpact.codes import Reason
 from lpact.errors import TableError
@@ -75,10 +68,20 @@ _LEVEL1_NAMES = ("real_score", "best_control_score", "delta_control")
 _LEVEL2_NAMES = ("real_similarity", "best_control_similarity", "delta_rel")
 STAGES = {
     PREDICTIVE: Stage(
-        CONTROL_DELTAS, _LEVEL1_KEY, *_LEVEL1_NAMES, CONTROL_NULLS, "control", "control_score"
+        levels.CONTROL_DELTAS,
+        _LEVEL1_KEY,
+        *_LEVEL1_NAMES,
+        levels.CONTROL_NULLS,
+        "control",
+        "control_score",
     ),
     RELATIONAL: Stage(
-        PROFILE_DELTAS, _LEVEL2_KEY, *_LEVEL2_NAMES, PROFILE_SCORES, "condition", "similarity"
+        levels.PROFILE_DELTAS,
+        _LEVEL2_KEY,
+        *_LEVEL2_NAMES,
+        levels.PROFILE_SCORES,
+        "condition",
+        "similarity",
     ),
 }
 
@@ -166,9 +169,9 @@ def configured_rule(rivals: AllRivals) -> str:
             return rule
     raise TableError(
         "the stored contrasts are not those of the stored control scores",
-        where=f"tables '{CONTROL_DELTAS.name}' and '{PROFILE_DELTAS.name}'",
+        where=f"tables '{levels.CONTROL_DELTAS.name}' and '{levels.PROFILE_DELTAS.name}'",
         got="other differences from the best control, by either rule",
-        expected=f"real − best control, of '{CONTROL_NULLS.name}' and '{PROFILE_SCORES.name}'",
+        expected=f"real − best control, of '{levels.CONTROL_NULLS.name}' and '{levels.PROFILE_SCORES.name}'",
         remedy="use tables of one run, unchanged",
     )
 
@@ -181,7 +184,7 @@ def altered(tables: Tables, rivals: AllRivals, keep: Keep, rule: str) -> dict[st
     dropped = {}
     for name, table in tables.items():
         column = next((c for c in ("control", "condition", "against") if c in table.columns), None)
-        if column and name not in (CONTROL_DELTAS.name, PROFILE_DELTAS.name):
+        if column and name not in (levels.CONTROL_DELTAS.name, levels.PROFILE_DELTAS.name):
             kept = [c for c in table[column].unique() if c in NOT_CONTROLS or keep(c)]
             dropped[name] = table.filter(pl.col(column).is_in(kept))
     predictive, relational = (own.contrasts(keep, rule) for own in rivals.values())
@@ -201,9 +204,9 @@ def nuisance_contrasts(deltas: pl.DataFrame) -> pl.DataFrame:
 
 def only_nuisance(tables: Tables) -> dict[str, pl.DataFrame]:
     """Level 1 as if the nuisance features were the only rival; level 2, which has no such rival, stays the same."""
-    deltas = nuisance_contrasts(tables[CONTROL_DELTAS.name])
+    deltas = nuisance_contrasts(tables[levels.CONTROL_DELTAS.name])
     values = {
-        **dict.fromkeys(tables[CONTROL_NULLS.name].columns, pl.lit(None)),
+        **dict.fromkeys(tables[levels.CONTROL_NULLS.name].columns, pl.lit(None)),
         **{name: pl.col(name) for name in (*_LEVEL1_KEY, "reason")},
         **dict.fromkeys(("random", "surrogate"), pl.lit(False)),
         "control": pl.lit(NUISANCE),
@@ -212,21 +215,23 @@ def only_nuisance(tables: Tables) -> dict[str, pl.DataFrame]:
         "control_score": pl.col("nuisance_score"),
         "delta": pl.col("delta_nuisance"),
     }
-    schema = tables[CONTROL_NULLS.name].schema
+    schema = tables[levels.CONTROL_NULLS.name].schema
     nulls = deltas.select(values[name].cast(dtype).alias(name) for name, dtype in schema.items())
-    return _followed(tables, deltas, tables[PROFILE_DELTAS.name]) | {CONTROL_NULLS.name: nulls}
+    return _followed(tables, deltas, tables[levels.PROFILE_DELTAS.name]) | {
+        levels.CONTROL_NULLS.name: nulls
+    }
 
 
 def _followed(
     tables: Tables, predictive: pl.DataFrame, relational: pl.DataFrame
 ) -> dict[str, pl.DataFrame]:
     """The contrasts, and the tables that repeat them or divide them by a reliability."""
-    summary = tables[SUBJECT_RUN_SUMMARY.name].drop("delta_control")
+    summary = tables[levels.SUBJECT_RUN_SUMMARY.name].drop("delta_control")
     deltas = predictive.select(*_LEVEL1_KEY, "delta_control")
     new = relational.select(*_LEVEL2_KEY, "delta_rel", _reason="reason")
     missing = pl.col("_reason") != Reason.OK.value
     ceiling = (
-        tables[NORMALIZED_SCORES.name]
+        tables[levels.NORMALIZED_SCORES.name]
         .drop("delta_rel", "delta_fraction")
         .join(new, on=_LEVEL2_KEY, how="left", maintain_order="left")
         .with_columns(
@@ -239,10 +244,10 @@ def _followed(
     )
     summary = summary.join(deltas, on=_LEVEL1_KEY, how="left", maintain_order="left")
     return {
-        CONTROL_DELTAS.name: predictive,
-        SUBJECT_RUN_SUMMARY.name: summary,
-        PROFILE_DELTAS.name: relational,
-        NORMALIZED_SCORES.name: ceiling,
+        levels.CONTROL_DELTAS.name: predictive,
+        levels.SUBJECT_RUN_SUMMARY.name: summary,
+        levels.PROFILE_DELTAS.name: relational,
+        levels.NORMALIZED_SCORES.name: ceiling,
     }
 
 
