@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 import lpact as api
 from lpact.analyses.lpact.config import LPactSection
-from lpact.analyses.lpact.levels.strip import STRIPPINGS
+from lpact.analyses.lpact.levels.stripping_methods import STRIPPINGS
 from lpact.config import RunConfig, Section, SharedConfig, parse_study
 from lpact.controls.base import CONTROLS
 from lpact.datasets.simulated.options import SimulatedOptions

@@ -16,7 +16,7 @@ from source_tree import Module, outside_validators, read_module, source_modules
 
 import lpact
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
-from lpact.analyses.lpact.levels.strip import STRIPPINGS
+from lpact.analyses.lpact.levels.stripping_methods import STRIPPINGS
 from lpact.config import RunConfig, Section, StudyConfig
 from lpact.config.study import SlurmConfig
 from lpact.controls.base import CONTROLS

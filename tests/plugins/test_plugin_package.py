@@ -35,7 +35,7 @@ from lpact.features.mechanisms import MECHANISMS
 from lpact.features.models import MODELS
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.measures import MEASURES
-from lpact.analyses.lpact.levels.strip import STRIPPINGS
+from lpact.analyses.lpact.levels.stripping_methods import STRIPPINGS
 
 registries = (ANALYSES, DATASETS, MODELS, CONTROLS, MEASURES, PROFILES, MECHANISMS, STRIPPINGS)
 print(json.dumps({

@@ -10,7 +10,7 @@ import pytest
 from pydantic import Field
 
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
-from lpact.analyses.lpact.levels.strip import STRIPPINGS
+from lpact.analyses.lpact.levels.stripping_methods import STRIPPINGS
 from lpact.controls.base import CONTROLS
 from lpact.datasets.base import DATASETS
 from lpact.errors import ConfigError, RegistryError

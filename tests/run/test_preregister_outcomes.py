@@ -30,11 +30,11 @@ from lpact.store import InputFile, TaskStore
 from lpact.study import Run, Study
 
 OUTCOMES: tuple[Callable[..., Any], ...] = (
-    predictive.run,
-    relational.run,
-    relational.run_brain,
-    stripping.run,
-    ceiling.run,
+    predictive.measure_predictive,
+    relational.measure_relational,
+    relational.measure_brain_patterns,
+    stripping.measure_stripping,
+    ceiling.measure_ceilings,
     gates.decide,
     readouts.fit_layer,
     readouts.fit_nuisance,

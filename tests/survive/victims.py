@@ -90,7 +90,7 @@ import lpact.cli, lpact.cli.study, lpact.study
 import scipy.ndimage, scipy.signal, scipy.stats, multiprocessing.context, concurrent.futures.process
 import lpact.analyses.lpact.conclusion, lpact.analyses.lpact.gates, lpact.analyses.lpact.plan_sizes
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
-from lpact.analyses.lpact.levels.strip import STRIPPINGS
+from lpact.analyses.lpact.levels.stripping_methods import STRIPPINGS
 from lpact.measures.base import MEASURES
 from lpact.run.audit import ANALYSES, CONTROLS, DATASETS, MECHANISMS, MODELS
 names = {ANALYSES: ["lpact"], DATASETS: ["simulated", "folder"]}

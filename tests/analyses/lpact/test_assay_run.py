@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import lpact
-from lpact.analyses.lpact.assays.lines import findings
+from lpact.analyses.lpact.assays.findings import findings
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.positive_controls import measure_controls
 from lpact.analyses.lpact.tables import assay

@@ -133,9 +133,9 @@ def _both(case: Case, folder: Path) -> Both:
     model = LanguageModelConfig(name="noise", layers=(0,))
     config = LPactConfig(name="s", datasets=(entry,), models=(model,))
     inspections = [inspect(dataset, i, name="d", config=config) for i in ids]
-    made = audit.run(
+    made = audit.audit_dataset(
         config=config,
-        dataset_config=entry,
+        entry=entry,
         dataset=dataset,
         inspections=inspections,
         sources={"noise": Noise()},
@@ -193,7 +193,7 @@ def test_modes_are_those_of_the_audit_and_of_the_ceilings(
     if not brains:
         assert not any(x.possible for x in found.support.levels if x.what.startswith("level 4"))
         return
-    rows = ceiling.run(config=found.config, dataset="d", brains=brains)
+    rows = ceiling.measure_ceilings(config=found.config, dataset="d", brains=brains)
     (level,) = [x for x in found.support.levels if x.what.startswith("level 4")]
     for mode, row in found.modes.items():
         own = rows.filter(mode=mode, kind=ceiling.PROFILE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
@@ -20,14 +19,7 @@ from lpact.analyses.explanation import (
     MethodsPart,
 )
 from lpact.analyses.lpact.config import LPactConfig, LPactSection
-from lpact.analyses.lpact.tables import (
-    assay,
-    audit,
-    calibration,
-    decisions,
-    levels,
-    robustness,
-)
+from lpact.analyses.lpact.tables import assay, audit, calibration, decisions, levels, robustness
 from lpact.codes import FinalLabel, Gate
 from lpact.config import StudyConfig
 from lpact.errors import ConfigError, InputError
@@ -35,7 +27,7 @@ from lpact.inputs.check import DatasetCheck
 from lpact.inputs.workspace import Workspace
 from lpact.registry import Registry
 from lpact.store import Manifest
-from lpact.tables import CLAIM_KEY, RECORDING_KEY, Table
+from lpact.tables import CLAIM_KEY, Table
 
 if TYPE_CHECKING:
     from lpact.analyses.lpact.claims import Verdicts
@@ -63,6 +55,15 @@ LABELS = (
 """Labels from the strongest to none, then those of claims that could not be judged."""
 
 
+REGISTERED = {
+    audit.EVIDENCE_FEASIBILITY: "reader configured_role role confirmatory role_reason role_detail",
+    audit.UNIT_INVENTORY: "stimulus used reason n_units n_units_used unit_order_hash n_words "
+    "n_events n_events_excluded",
+    audit.CONTROL_AVAILABILITY: "available reason draws counted",
+}
+"""Columns of the audit that a preregistration compares, besides the keys."""
+
+
 class LPact(Analysis):
     """Is a brain score more than a prediction score?"""
 
@@ -84,34 +85,7 @@ class LPact(Analysis):
     )
     uses = frozenset({"readout", "nuisance", "controls", "mechanisms"})
     registered: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        audit.EVIDENCE_FEASIBILITY.name: (
-            "dataset",
-            "reader",
-            "configured_role",
-            "role",
-            "confirmatory",
-            "role_reason",
-            "role_detail",
-        ),
-        audit.UNIT_INVENTORY.name: (
-            *RECORDING_KEY,
-            "stimulus",
-            "used",
-            "reason",
-            "n_units",
-            "n_units_used",
-            "unit_order_hash",
-            "n_words",
-            "n_events",
-            "n_events_excluded",
-        ),
-        audit.CONTROL_AVAILABILITY.name: (
-            *audit.CONTROL_AVAILABILITY.key,
-            "available",
-            "reason",
-            "draws",
-            "counted",
-        ),
+        table.name: (*table.key, *columns.split()) for table, columns in REGISTERED.items()
     }
     figures: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "verdict": ("framework", "decision_matrix"),
@@ -136,7 +110,10 @@ class LPact(Analysis):
             "lpact.analyses.lpact.levels.profiles.similarity:PROFILES",
             "relational.profiles",
         ),
-        "strippings": ("lpact.analyses.lpact.levels.strip:STRIPPINGS", "stripping.methods"),
+        "strippings": (
+            "lpact.analyses.lpact.levels.stripping_methods:STRIPPINGS",
+            "stripping.methods",
+        ),
     }
     size_options = ("controls.draws", "lpact.stripping.mismatch_draws")
     task_modules = (
@@ -149,7 +126,7 @@ class LPact(Analysis):
     def plugins(self, study: StudyConfig) -> Iterable[tuple[Registry[Any], str]]:
         """Alignment measures, profile similarities and stripping methods."""
         from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
-        from lpact.analyses.lpact.levels.strip import STRIPPINGS
+        from lpact.analyses.lpact.levels.stripping_methods import STRIPPINGS
         from lpact.measures import MEASURES
 
         config = LPactConfig.of(study)
@@ -158,9 +135,9 @@ class LPact(Analysis):
         yield from ((STRIPPINGS, name) for name in config.stripping.methods)
 
     def resolve(self, study: StudyConfig) -> LPactSection:
-        """Options of measures and stripping methods spelt out; unknown names are errors."""
+        """All options of measures and stripping methods, with defaults; unknown names are errors."""
         from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
-        from lpact.analyses.lpact.levels.strip import STRIPPINGS
+        from lpact.analyses.lpact.levels.stripping_methods import STRIPPINGS
         from lpact.controls.base import CONTROLS
         from lpact.measures import MEASURES
         from lpact.run.audit import spell_out
@@ -178,23 +155,23 @@ class LPact(Analysis):
                 )
         for name in config.audit.required_controls:
             CONTROLS.get(name, where="lpact.audit.required_controls")
-        for name in config.relational.profiles:
+        relational, stripping = config.relational, config.stripping
+        where, methods = "lpact.relational.alignments", "lpact.stripping.methods"
+        for name in relational.profiles:
             PROFILES.get(name, where="lpact.relational.profiles")
-        for name in config.relational.alignments:
-            measure = MEASURES.get(name, where="lpact.relational.alignments")
+        for name in relational.alignments:
+            measure = MEASURES.get(name, where=where)
             if measure.behavioural or (measure.needs_fit and not measure.from_readout):
                 raise ConfigError(
                     f"L-PACT cannot align units by the measure '{name}'",
-                    where="lpact.relational.alignments",
+                    where=where,
                     got="a measure of behaviour" if measure.behavioural else "a fitted measure",
                     expected="'linear', or a measure of representations that is not fitted",
                     remedy="choose another of `lpact list measures`; [turing] takes all of them",
                 )
-        relational, stripping = config.relational, config.stripping
-        where = ("lpact.relational.alignments", "lpact.stripping.methods")
         options = {
-            "relational": spell_out(relational, MEASURES, relational.alignments, where=where[0]),
-            "stripping": spell_out(stripping, STRIPPINGS, stripping.methods, where=where[1]),
+            "relational": spell_out(relational, MEASURES, relational.alignments, where=where),
+            "stripping": spell_out(stripping, STRIPPINGS, stripping.methods, where=methods),
         }
         own = study.analyses["lpact"]
         assert isinstance(own, LPactSection)
@@ -290,7 +267,7 @@ class LPact(Analysis):
         return explain_claim(LPactConfig.of(config), rows, claim, profile)
 
     def verdicts(self, material: Material, profile: str) -> Verdicts:
-        """What every gate of the chain licenses."""
+        """The statements that every gate supports."""
         from lpact.analyses.lpact.claims import Verdicts
 
         outcome = material.table(decisions.STUDY_OUTCOME.name)
@@ -349,7 +326,7 @@ class LPact(Analysis):
         """Whether all tables agree on the order of units."""
         from lpact.analyses.lpact.unit_order import unit_order_faults
 
-        return unit_order_faults(partial(rows))
+        return unit_order_faults(rows)
 
     @classmethod
     def check_dataset(cls, check: DatasetCheck) -> DatasetReport:

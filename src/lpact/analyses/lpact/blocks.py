@@ -311,7 +311,7 @@ def _claims(config: LPactConfig) -> Block:
 
 def result_blocks(material: Material) -> list[Block]:
     """Whether the assay could have detected an effect: one row per positive control."""
-    from lpact.analyses.lpact.assays.lines import findings
+    from lpact.analyses.lpact.assays.findings import findings
 
     title = "Can the assay detect anything? Positive controls"
     config = LPactConfig.of(material.config)

@@ -131,13 +131,11 @@ class AssayConfig(Section):
     @model_validator(mode="after")
     def _check(self) -> AssayConfig:
         if any(start >= stop for start, stop in self.onset_windows_ms):
-            raise ValueError(
-                "a window of onset_windows_ms ends before it starts; write [start, stop]"
-            )
-        if len(set(self.envelope_lags_ms)) != len(self.envelope_lags_ms):
-            raise ValueError("envelope_lags_ms lists a lag twice; list each lag once")
-        if len(set(self.onset_windows_ms)) != len(self.onset_windows_ms):
-            raise ValueError("onset_windows_ms lists a window twice; list each window once")
+            why = "a window of onset_windows_ms ends before it starts; write [start, stop]"
+            raise ValueError(why)
+        for name in ("envelope_lags_ms", "onset_windows_ms"):
+            if len(set(getattr(self, name))) != len(getattr(self, name)):
+                raise ValueError(f"{name} lists a value twice; list each once")
         if self.alpha * (self.shifts + 1) < 1.0 - 1e-9:
             raise ValueError(
                 f"no p of {self.shifts} shifts can reach alpha = {self.alpha:g}; raise shifts or alpha"

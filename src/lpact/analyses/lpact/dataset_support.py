@@ -1,4 +1,4 @@
-"""Which evidence of L-PACT a dataset can support, before any study: its evidence chain and its levels."""
+"""Which evidence a dataset can support, before any study: its evidence chain and its levels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from lpact.analyses.lpact.levels.audit import RecordingSummary, mode_rows
 from lpact.codes import Reason
 from lpact.config import ControlsConfig, MechanismsConfig, ReadoutConfig
 from lpact.controls.base import CONTROLS, ControlInputs
-from lpact.datasets.base import Stimulus
 from lpact.features.mechanisms import MECHANISMS, MechanismInputs, mechanism_matrix
 from lpact.features.parsing import read_parse
 from lpact.inputs.check import DatasetCheck, Events
@@ -25,7 +24,7 @@ UNITS_NOT_CHECKED = "; units were not checked (--deep does)"
 
 
 class Link(NamedTuple):
-    """One link of the evidence chain: present, missing, or (None) unknown until a study has a model."""
+    """One link of the evidence chain: there, missing, or (None) unknown until a study has a model."""
 
     letter: str
     what: str
@@ -62,43 +61,33 @@ class DatasetSupport:
 
     @cached_property
     def chain(self) -> tuple[Link, ...]:
-        """The source audit's evidence chain, B · W · F · S · R · K.
-
-        A model's features are a study's choice: without features in the dataset, F is open. A chain with no missing
-        link is complete in the audit unless the model offers nothing for these words, or is too slow to be rotated.
-        """
+        """The source audit's evidence chain, B · W · F · S · R · K; F is open where the dataset has no features."""
         usable, least = self._usable, AuditConfig()
         words = [r for r in self._check.recordings if r.n_words]
         heard = [self._check.stimuli[name] for name in dict.fromkeys(r.id.stimulus for r in usable)]
         offers = [s.features for s in heard if s is not None and s.features is not None]
         models = dict.fromkeys(key.model for offer in offers for key in offer.keys())  # noqa: SIM118
-        features = "needs a model; the dataset has no features"
-        if models:
-            features = f"in the dataset: {', '.join(models)}"
+        own = f"in the dataset: {', '.join(models)}"
+        features = own if models else "needs a model; the dataset has no features"
         required = least.required_controls
         lacking = [f"{c}: {why}" for c, why in self._controls.items() if c in required and why]
         controls = "; ".join(lacking) or f"{', '.join(required)}, as far as events show"
         modes = [mode for mode, found in self._pattern_modes.items() if "no (" not in found]
-        reliability = ", ".join(modes) or (
-            f"no reliability mode is possible; patterns need {RelationalConfig().min_units} units "
-            "(relational.min_units)"
-        )
+        minimum = f"{RelationalConfig().min_units} units (relational.min_units)"
+        no_mode = f"no reliability mode is possible; patterns need {minimum}"
         covered = [r for r in usable if r.n_units >= least.min_brain_units]
-        coverage = (
-            f"{len(covered)} subject-runs with {least.min_brain_units} units or more, "
-            f"{least.min_subject_runs} needed"
-        )
+        with_units = f"{len(covered)} subject-runs with {least.min_brain_units} units or more"
         enough = len(covered) >= least.min_subject_runs
-        brain = f"{len(usable)} usable recordings" if usable else NO_USABLE
+        brain, reliability = f"{len(usable)} usable recordings", ", ".join(modes) or no_mode
         if not usable:
-            controls = reliability = NO_USABLE
+            brain = controls = reliability = NO_USABLE
         return (
             Link("B", "brain series", bool(usable), brain),
             Link("W", "word grid", bool(words), f"{len(words)} recordings with words"),
             Link("F", "features", True if models else None, features),
             Link("S", "severe controls", bool(usable) and not lacking, controls),
             Link("R", "reliability", bool(modes), reliability),
-            Link("K", "coverage", enough, coverage),
+            Link("K", "coverage", enough, f"{with_units}, {least.min_subject_runs} needed"),
         )
 
     @cached_property
@@ -125,21 +114,17 @@ class DatasetSupport:
 
     @cached_property
     def _pattern_modes(self) -> dict[str, str]:
-        """Recordings with a partner in each reliability mode of patterns, or why none has one.
-
-        Partners need shared units, and may have heard different stimuli.
-        """
+        """Recordings with a partner in each reliability mode of patterns, or why none has one."""
         summaries = [
             RecordingSummary(r.id, r.unit_ids, r.n_events, 1, 1, (), comparable=r.comparable)
             for r in self._usable
         ]
+        found = {}
         rows: Sequence[Mapping[str, Any]] = mode_rows("", summaries, RelationalConfig().min_units)
-        return {
-            row["mode"]: counted(row["n_recordings"], "recording")
-            if row["possible"]
-            else f"no ({lowered(row['reason'])})"
-            for row in rows
-        }
+        for row in rows:
+            n = counted(row["n_recordings"], "recording")
+            found[row["mode"]] = n if row["possible"] else f"no ({reason_clause(row['reason'])})"
+        return found
 
     @cached_property
     def _controls(self) -> dict[str, str]:
@@ -174,8 +159,10 @@ class DatasetSupport:
         names = MechanismsConfig().include
         if not self._stimuli:
             return False, self._unread or "no stimulus with words"
-        available = [_mechanisms_of(stimulus, names) for stimulus in self._stimuli]
-        given = [name for name in names if all(name in own for own in available)]
+        given = set(names)
+        for stimulus in self._stimuli:
+            inputs = MechanismInputs(stimulus, parse=read_parse(stimulus, None))
+            given &= set(mechanism_matrix(names, inputs)[1])
         needs: dict[str, list[str]] = {}
         for name in names:
             if name not in given:
@@ -183,12 +170,11 @@ class DatasetSupport:
                 what = "a language model" if reads else "a parser (mechanisms.parser)"
                 needs.setdefault(what, []).append(name)
         parts = [] if self._usable else [NO_USABLE]
-        parts.append(f"in the dataset: {', '.join(given) or 'none'}")
+        parts.append(f"in the dataset: {', '.join(n for n in names if n in given) or 'none'}")
         parts += [f"with {what}: {', '.join(own)}" for what, own in needs.items()]
         return bool(self._usable), "; ".join(parts)
 
     def _reliability(self) -> tuple[bool, str]:
-        """Reliability of patterns over units, which gate T needs."""
         if not self._usable:
             return False, NO_USABLE
         modes = [f"{mode}: {found}" for mode, found in self._pattern_modes.items()]
@@ -204,7 +190,6 @@ class DatasetSupport:
         return not set(AuditConfig().required_controls) & set(impossible), detail
 
     def _confirmatory(self) -> tuple[bool, str]:
-        """The evidence chain, and the role."""
         words = {None: "needs a model", True: "yes", False: "no"}
         role = self._check.role
         missing = [link for link in self.chain if link.there is False]
@@ -214,12 +199,6 @@ class DatasetSupport:
         detail += "; " + ", ".join(f"{link.letter}: {words[link.there]}" for link in self.chain)
         detail += "".join(f"; missing: {x.letter}, {x.what} ({x.detail})" for x in missing)
         return not missing and role == "primary", detail + self._unchecked
-
-
-def _mechanisms_of(stimulus: Stimulus, names: Sequence[str]) -> Sequence[str]:
-    """Mechanisms that need no more than the stimulus itself."""
-    inputs = MechanismInputs(stimulus, parse=read_parse(stimulus, None))
-    return mechanism_matrix(names, inputs)[1]
 
 
 def _possible_controls(events: Events) -> Mapping[str, str]:
@@ -235,11 +214,13 @@ def _possible_controls(events: Events) -> Mapping[str, str]:
         other_layer = missing is not None and missing.reason is Reason.NO_OTHER_LAYER
         if not control.contexts() and not other_layer:
             why = "" if n_events else "no events"
-            found[name] = why if missing is None else missing.detail or lowered(missing.reason)
+            found[name] = (
+                why if missing is None else missing.detail or reason_clause(missing.reason)
+            )
     return found
 
 
-def lowered(reason: Reason) -> str:
+def reason_clause(reason: Reason) -> str:
     """A reason's explanation inside a sentence."""
     text = reason.explanation
     return (text[:1].lower() + text[1:]).rstrip(".")

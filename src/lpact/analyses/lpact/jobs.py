@@ -22,6 +22,7 @@ from lpact.math.columns import mean_of_finite
 from lpact.store import Results
 
 MEASURING = (
+    "analyses/lpact/best_control.py",
     "analyses/lpact/config.py",
     "analyses/lpact/tables",
     "analyses/lpact/levels",
@@ -74,15 +75,16 @@ class BrainJob(LPactJob):
     def run(self, workspace: Workspace, results: Results) -> Frames:  # noqa: ARG002
         """Compute the patterns."""
         prepared = workspace.prepared(self.dataset, self.recording)
-        return relational.run_brain(config=LPactConfig.of(workspace.config), prepared=prepared)
+        return relational.measure_brain_patterns(
+            config=LPactConfig.of(workspace.config), prepared=prepared
+        )
 
 
 @dataclass(frozen=True)
 class ContextJob(LPactJob):
     """Levels 1 to 3 of one recording, model and layer.
 
-    ``brains`` are the recordings whose patterns are compared with the model's, the own one first, each with the key of
-    its `BrainJob`; a recording without partners has a reason instead.
+    ``brains`` are the recordings whose patterns are compared with the model's, its own first, with keys of their tasks.
     """
 
     kind = "context"
@@ -114,9 +116,9 @@ class ContextJob(LPactJob):
         )
         readouts = fit_layer(layer, nuisance)
         return {
-            **predictive.run(layer, readouts),
-            **relational.run(layer, brain, readouts.pearson),
-            **stripping.run(layer, readouts.real),
+            **predictive.measure_predictive(layer, readouts),
+            **relational.measure_relational(layer, brain, readouts.pearson),
+            **stripping.measure_stripping(layer, readouts.real),
         }
 
     def _patterns(self, config: LPactConfig, results: Results) -> BrainPatterns | Reason:
@@ -155,10 +157,11 @@ class CeilingJob(LPactJob):
                 )
             )
         config = LPactConfig.of(workspace.config)
-        return {BRAIN_CEILING.name: ceiling.run(config=config, dataset=self.dataset, brains=brains)}
-
-
-# --- Brain patterns: of the recording's own run, other runs, or other subjects -------------------------
+        return {
+            BRAIN_CEILING.name: ceiling.measure_ceilings(
+                config=config, dataset=self.dataset, brains=brains
+            )
+        }
 
 
 def brain_patterns(
@@ -170,9 +173,8 @@ def brain_patterns(
 ) -> BrainPatterns | Reason:
     """Brain patterns for one recording, in its own unit order.
 
-    From other recordings the patterns are averaged over all partners that have the pair of units; a pair that no
-    partner has is NaN and left out of the comparison. Units that are not ``comparable`` between subjects have no
-    partners there.
+    Other recordings' patterns are averaged over all that have a pair of units; NaN where none has. Units that are not
+    ``comparable`` between subjects have no partners there.
     """
     if source == "other_subject" and not comparable:
         return Reason.UNITS_NOT_COMPARABLE

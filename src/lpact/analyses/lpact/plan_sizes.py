@@ -1,15 +1,15 @@
 """How large a run will be, from the sizes that the audit found: rows of every table, and work of every stage.
 
-The unit of work is one floating-point operation of a large matrix product (`StageWork.operations`). The constants below
-turn other operations into that unit. They were fitted by hand to timings on one machine (a cloud server with OpenBLAS,
-50 GFLOP/s per core), for 300 to 5,000 events, 8 to 768 features and 16 to 128 units. Estimates are within about a
-factor of two there; elsewhere the pace of the first tasks corrects them.
+The unit of work is one floating-point operation of a large matrix product (`StageWork.operations`); the constants below
+turn other operations into it. They were fitted by hand on one cloud server, for 300 to 5,000 events, 8 to 768 features
+and 16 to 128 units, and are right within about a factor of two; the pace of the first tasks corrects them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
 
 from lpact.analyses.base import Audit, StageWork
 from lpact.analyses.lpact import stages
@@ -19,7 +19,7 @@ from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates.criteria import SHARED, CriterionName
 from lpact.analyses.lpact.levels.audit import ContextOffer, DatasetAudit, RecordingSummary
 from lpact.analyses.lpact.levels.pairing import MODES
-from lpact.analyses.lpact.levels.strip import STRIPPINGS
+from lpact.analyses.lpact.levels.stripping_methods import STRIPPINGS
 from lpact.analyses.lpact.positive_controls import stimulus_jobs
 from lpact.analyses.lpact.tables import assay
 from lpact.analyses.lpact.tables.audit import MECHANISM_CORRELATIONS
@@ -62,7 +62,7 @@ SCORE = 50.0
 """Scores of one penalty, times n·t."""
 CALL = 1.5e8
 """A small readout, whatever its size."""
-CALL_BESIDE = 1.2e9
+CALL_WITH_NUISANCE = 1.2e9
 """A readout with nuisance features: it is not solved together with others."""
 PATTERN = 5e7
 """One alignment of one condition, whatever its size."""
@@ -87,9 +87,6 @@ IMPLANT_EVENTS, IMPLANT_FEATURES, IMPLANT_LAGS = 330, 38, 2
 """Sizes of the implanted study that its settings do not say."""
 
 
-# --- Rows ------------------------------------------------------------------------------------------
-
-
 def count_study(config: LPactConfig, audit: Audit) -> tuple[dict[str, int], tuple[str, ...]]:
     """Rows by table, and the claims of a study."""
     rows: Counter[str] = Counter({name: table.height for name, table in audit.tables.items()})
@@ -99,22 +96,16 @@ def count_study(config: LPactConfig, audit: Audit) -> tuple[dict[str, int], tupl
         for recording in dataset.recordings
     }
     rows[MECHANISM_CORRELATIONS.name] = sum(n * (n - 1) // 2 for n in n_mechanisms.values())
-    for dataset in audit.detail.values():
+    layers: dict[tuple[str, str, int], None] = {}
+    for name, dataset in audit.detail.items():
+        layers |= dict.fromkeys((name, offer.model, offer.layer) for offer in dataset.contexts)
         for recording in dataset.recordings:
             rows.update(brain_rows(config, recording))
     for recording, offer, n in _contexts(audit.detail.values()):
         for table, n_rows in context_rows(config, recording, offer).items():
             rows[table] += n * n_rows
-    layers = dict.fromkeys(
-        (name, offer.model, offer.layer)
-        for name, dataset in audit.detail.items()
-        for offer in dataset.contexts
-    )
-    claims = tuple(
-        "/".join(map(str, (*layer, mechanism)))
-        for layer in layers
-        for mechanism in config.mechanisms.include
-    )
+    places = product(layers, config.mechanisms.include)
+    claims = tuple("/".join(map(str, (*layer, mechanism))) for layer, mechanism in places)
     for name in ("lpact_decision_table", "control_explained_results", "lpact_decision_summary"):
         rows[f"decisions/{name}"] = N_PROFILES * len(claims)
     rows["decisions/lpact_gate_evidence"] = N_CRITERIA * len(claims)
@@ -170,16 +161,15 @@ def context_rows(
 
     n_alignments = len(config.relational.alignments)
     n_summaries = n_alignments * len(config.relational.profiles)
-    n_units = len(recording.unit_ids)
+    n_rows = n_summaries * len(recording.unit_ids)
+    n_kept = N_KEPT_CONDITIONS + len(offer.draws)
     rows["relational/model_alignment_patterns"] += n_alignments * (n_conditions + 1)
-    rows["relational/profile_similarity_scores"] += (
-        n_summaries * n_units * (N_KEPT_CONDITIONS + len(offer.draws))
-    )
+    rows["relational/profile_similarity_scores"] += n_rows * n_kept
     # One test per control, one of nuisance, and one of the unit order.
     rows["relational/relational_null_draws"] += n_summaries * (len(offer.draws) + 2)
-    rows["relational/profile_similarity_deltas"] += n_summaries * n_units
+    rows["relational/profile_similarity_deltas"] += n_rows
     rows["relational/relational_subject_run_summary"] += n_summaries
-    rows["ceilings/ceiling_normalized_scores"] += n_summaries * n_units
+    rows["ceilings/ceiling_normalized_scores"] += n_rows
     rows["ceilings/ceiling_normalized_predictive"] += len(MODES)
 
     n_mechanisms, n_methods = len(config.mechanisms.include), len(config.stripping.methods)
@@ -188,32 +178,29 @@ def context_rows(
     rows["causal/causal_stripping_deltas"] += n_methods * n_mechanisms**2
     rows["causal/mechanism_specificity_summary"] += n_methods * n_mechanisms
     rows["causal/double_dissociation_tests"] += n_mechanisms * (n_mechanisms - 1) // 2
-    n_present = len(recording.mechanisms)
-    n_own = len(mechanism_strippings(offer.strippings))
+    n_present, n_offered = len(recording.mechanisms), len(offer.strippings)
+    n_own = n_by_mechanism(offer.strippings)
     rows["causal/causal_targets"] += n_present * recording.n_folds
     # Alone, with nuisance features, and random directions.
-    rows["causal/causal_block_drops"] += 2 * n_present**2 * len(offer.strippings)
-    rows["causal/causal_block_drops"] += n_present * n_own
-    rows["causal/causal_mismatch_controls"] += n_present * (
-        (n_present - 1) * len(offer.strippings) + config.stripping.mismatch_draws * n_own
-    )
+    rows["causal/causal_block_drops"] += n_present * (2 * n_present * n_offered + n_own)
+    n_mismatched = (n_present - 1) * n_offered + config.stripping.mismatch_draws * n_own
+    rows["causal/causal_mismatch_controls"] += n_present * n_mismatched
     return rows
 
 
-def mechanism_strippings(names: tuple[str, ...]) -> list[str]:
+def n_by_mechanism(strippings: tuple[str, ...]) -> int:
     """Methods whose result depends on the mechanism."""
-    return [name for name in names if STRIPPINGS.get(name).uses_mechanism]
+    return sum(STRIPPINGS.get(name).uses_mechanism for name in strippings)
 
 
 def assay_rows(config: LPactConfig, audit: Audit) -> Counter[str]:
     """Rows that the positive controls will have, by table."""
     n_summaries = len(config.relational.alignments) * len(config.relational.profiles)
     n_datasets, n_comparisons = len(audit.detail), len(brain_as_model.COMPARISONS)
+    n_implanted = len(implant.ARMS) * N_PROFILES * len(implant.QUANTITIES)
     rows = Counter(
         {
-            assay.IMPLANT.name: len(implant.ARMS)
-            * len(implant.GATE_PROFILES)
-            * len(implant.QUANTITIES),
+            assay.IMPLANT.name: n_implanted,
             assay.BRAIN_RELIABILITY.name: n_datasets * len(MODES) * len(reliability.KINDS),
             assay.BRAIN_AS_MODEL_SUMMARY.name: n_datasets * n_comparisons * n_summaries,
             assay.BRAIN_ORACLE.name: n_datasets * n_comparisons,
@@ -244,9 +231,6 @@ def assay_rows(config: LPactConfig, audit: Audit) -> Counter[str]:
     return rows
 
 
-# --- Work ------------------------------------------------------------------------------------------
-
-
 def on_responses(control: str) -> bool:
     """Whether a control's draws share the real features' decompositions, because only the order of events differs."""
     kind = CONTROLS.get(control)
@@ -255,7 +239,7 @@ def on_responses(control: str) -> bool:
 
 def n_stripped_fits(config: LPactConfig, recording: RecordingSummary, offer: ContextOffer) -> int:
     """Nested readouts of one context with stripped features."""
-    n_own = len(mechanism_strippings(offer.strippings))
+    n_own = n_by_mechanism(offer.strippings)
     shared = len(offer.strippings) - n_own
     return shared + n_own * (1 + config.stripping.mismatch_draws) * len(recording.mechanisms)
 
@@ -267,29 +251,23 @@ def work(config: LPactConfig, audit: Audit) -> dict[str, StageWork]:
     contexts = list(_contexts(datasets.values()))
     brains = [brain_work(config, r) for r in recordings]
     levels = [(context_work(config, r, offer), n) for r, offer, n in contexts]
-    items = [(n_items(config, r, offer), n) for r, offer, n in contexts]
     array_bytes = max((context_bytes(config, r, offer) for r, offer, _ in contexts), default=0)
     signals = max((recording_bytes(r) for r in recordings), default=0)
+    n_patterns = 3 * len(config.relational.alignments)
+    of_brains = (n_patterns * ITEM_BYTES * len(r.unit_ids) ** 2 for r in recordings)
+    of_levels = (n * result_bytes(config, r, offer) for r, offer, n in contexts)
     made = {
         stages.BRAINS: StageWork(
             sum(brains),
             max(brains, default=0.0),
             2 * signals,
-            sum(
-                RESULT_BYTES
-                + 3 * len(config.relational.alignments) * ITEM_BYTES * len(r.unit_ids) ** 2
-                for r in recordings
-            ),
+            RESULT_BYTES * len(recordings) + sum(of_brains),
         ),
         stages.LEVELS: StageWork(
             sum(own * n for own, n in levels),
             max((own for own, _ in levels), default=0.0),
             array_bytes,
-            sum(
-                n * (RESULT_BYTES + ROW_BYTES * context_rows(config, r, offer).total())
-                for r, offer, n in contexts
-            )
-            + sum(ITEM_BYTES * own * n for own, n in items),
+            sum(of_levels),
         ),
         stages.CEILINGS: _ceilings(config, datasets),
     }
@@ -298,12 +276,16 @@ def work(config: LPactConfig, audit: Audit) -> dict[str, StageWork]:
     return made
 
 
+def result_bytes(config: LPactConfig, recording: RecordingSummary, offer: ContextOffer) -> int:
+    """Bytes of the result of one context on disk."""
+    n_rows = context_rows(config, recording, offer).total()
+    return RESULT_BYTES + ROW_BYTES * n_rows + ITEM_BYTES * n_items(config, recording, offer)
+
+
 def list_bytes(config: LPactConfig, audit: Audit) -> int:
     """Bytes of numbers in lists, in both files of the tables."""
-    return sum(
-        ITEM_TEXT_BYTES * n * n_items(config, r, offer)
-        for r, offer, n in _contexts(audit.detail.values())
-    )
+    contexts = _contexts(audit.detail.values())
+    return ITEM_TEXT_BYTES * sum(n * n_items(config, r, offer) for r, offer, n in contexts)
 
 
 def fit_work(config: LPactConfig, recording: RecordingSummary, n_features: int) -> float:
@@ -324,10 +306,10 @@ def context_work(config: LPactConfig, recording: RecordingSummary, offer: Contex
     n_reordered = sum(k for name, k in offer.draws.items() if on_responses(name))
     n_conditions = 2 + sum(offer.draws.values())
     n_stripped = n_stripped_fits(config, recording, offer)
-    n_beside = 1 + len(offer.strippings) * len(recording.mechanisms)
+    n_with_nuisance = 1 + len(offer.strippings) * len(recording.mechanisms)
     # Real features, with nuisance, decompositions that orders share, and other draws; nuisance alone is fitted once.
     readouts = fit * (1 + n_conditions - n_reordered + n_stripped)
-    readouts += (fit - decomposed) * n_reordered + (fit + CALL_BESIDE) * n_beside
+    readouts += (fit - decomposed) * n_reordered + (fit + CALL_WITH_NUISANCE) * n_with_nuisance
     n_alignments = len(config.relational.alignments)
     aligned = PATTERN + 2.0 * n * p * (min(n, p) + n_units)
     n_summaries = n_alignments * len(config.relational.profiles)
@@ -382,14 +364,8 @@ def _implanted(config: LPactConfig) -> float:
     options = config.datasets[0].options
     units = tuple(map(str, range(options["n_units"])))
     anyone = RecordingId("", "", "", "")
-    recording = RecordingSummary(
-        anyone,
-        units,
-        IMPLANT_EVENTS,
-        IMPLANT_LAGS,
-        config.readout.folds,
-        config.mechanisms.include,
-    )
+    sizes = (IMPLANT_EVENTS, IMPLANT_LAGS, config.readout.folds)
+    recording = RecordingSummary(anyone, units, *sizes, config.mechanisms.include)
     draws, methods = control_draws(config), config.stripping.methods
     offer = ContextOffer(anyone, "", 0, IMPLANT_FEATURES, draws, {}, methods, (), ())
     each = context_work(config, recording, offer) + brain_work(config, recording)

@@ -13,7 +13,12 @@ from lpact.analyses.base import Audit, Frames, Scope, StudyJob, analyses_of
 from lpact.analyses.lpact.assays import brain_as_model, implant, reliability
 from lpact.analyses.lpact.assays.brain_as_model import profile_order, read_profiles, roles
 from lpact.analyses.lpact.assays.signal import kind_of
-from lpact.analyses.lpact.assays.stimulus import Place, run_recording, summarise, unused_recording
+from lpact.analyses.lpact.assays.stimulus import (
+    Place,
+    run_recording,
+    summarise_recordings,
+    unused_recording,
+)
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates import decide
 from lpact.analyses.lpact.jobs import MEASURING, LPactJob
@@ -43,9 +48,6 @@ JUDGING = (
     "run/measure.py",
 )
 """Code that a positive control may run: the implanted study is measured and judged as any other."""
-
-JOB_TABLES = (assay.LOW_LEVEL, assay.ENVELOPE_STANDALONE, assay.ENVELOPE_FULL, assay.PROXY)
-"""Tables that jobs of the stimulus fill, one recording each."""
 
 
 @dataclass(frozen=True)
@@ -77,24 +79,18 @@ class StimulusJob(LPactJob):
 def stimulus_jobs(config: LPactConfig, audit: Audit) -> list[StimulusJob]:
     """One job for every recording of the study, used or not, in order."""
     entries = {entry.name: entry for entry in config.datasets}
+    jobs = []
     rows = audit.tables[UNIT_INVENTORY.name].sort(UNIT_INVENTORY.key)
-    return [
-        StimulusJob(
-            row["dataset"],
-            RecordingId(row["subject"], row["session"], row["run"], row["stimulus"]),
-            kind_of(row["sampling_rate_hz"], entries[row["dataset"]]),
-            Reason(row["reason"]),
-        )
-        for row in rows.iter_rows(named=True)
-    ]
+    for row in rows.iter_rows(named=True):
+        recording = RecordingId(row["subject"], row["session"], row["run"], row["stimulus"])
+        kind = kind_of(row["sampling_rate_hz"], entries[row["dataset"]])
+        jobs.append(StimulusJob(row["dataset"], recording, kind, Reason(row["reason"])))
+    return jobs
 
 
 @dataclass(frozen=True)
 class ImplantJob:
-    """One arm of the implanted study: measured and judged as any study is.
-
-    ``study`` is that study's configuration as JSON: all that enters.
-    """
+    """One arm of the implanted study: measured and judged as any ``study``, its configuration as JSON."""
 
     code: ClassVar[tuple[str, ...]] = JUDGING
     needs: ClassVar[tuple[str, ...]] = ()
@@ -132,15 +128,12 @@ def _implanted(config_json: str, arm: str) -> pl.DataFrame:
     metric = config.readout.primary_metric
     measured = measure_levels(config)
     decided = decide(measured, gates=config.gates, primary_metric=metric)
-    return implant.summarise(arm, measured, decided, metric)
+    return implant.summarise_arm(arm, measured, decided, metric)
 
 
 @dataclass(frozen=True)
 class BrainProfilesJob(LPactJob):
-    """Brain-as-model and profile order of one dataset, from its measured patterns and reliabilities.
-
-    ``patterns`` and ``ceilings`` are keys of the tasks that measured them.
-    """
+    """Brain-as-model and profile order of one dataset; ``patterns`` and ``ceilings`` are keys of measured results."""
 
     kind = "controls/brain"
     code: ClassVar[tuple[str, ...]] = JUDGING
@@ -161,18 +154,19 @@ class BrainProfilesJob(LPactJob):
         patterns = _read(results, self.patterns, BRAIN_PATTERNS)
         brains = read_profiles(patterns, self.recordings)
         config = LPactConfig.of(workspace.config)
-        rows = brain_as_model.run(config, self.dataset, brains)
+        rows = brain_as_model.compare_brains(config, self.dataset, brains)
+        summaries = brain_as_model.summarise_comparisons(
+            config,
+            self.dataset,
+            self.role,
+            self.recordings,
+            rows=rows,
+            tests=brain_as_model.unit_order_tests(config, self.dataset, brains),
+            ceilings=_read(results, self.ceilings, BRAIN_CEILING),
+        )
         return {
             assay.BRAIN_AS_MODEL.name: rows,
-            assay.BRAIN_AS_MODEL_SUMMARY.name: brain_as_model.summarise(
-                config,
-                self.dataset,
-                self.role,
-                self.recordings,
-                rows=rows,
-                tests=brain_as_model.tests_of_order(config, self.dataset, brains),
-                ceilings=_read(results, self.ceilings, BRAIN_CEILING),
-            ),
+            assay.BRAIN_AS_MODEL_SUMMARY.name: summaries,
             assay.PROFILE_ORDER.name: profile_order(config, self.dataset, self.role, brains),
         }
 
@@ -191,7 +185,7 @@ def measure_controls(
     reporter: Reporter,
     audit: StudyAudit | None = None,
 ) -> Frames:
-    """Positive controls alone, written nowhere: brains and stimuli are measured, models are not looked at."""
+    """Positive controls alone, from brains and stimuli; nothing is written."""
     from lpact.analyses.lpact.stages import BRAINS, CEILINGS, CONTROLS
 
     enabled = LPactConfig.of(study).assay.model_copy(update={"enabled": True})
@@ -221,35 +215,27 @@ def control_jobs(
 ) -> list[StudyJob]:
     """Jobs of all positive controls; ``brains`` and ``ceilings`` are keys of the tasks that measure them."""
     role = roles(audit.tables[EVIDENCE_FEASIBILITY.name])
-    profiles = [
-        BrainProfilesJob(
-            name,
-            role[name],
-            tuple(dataset.recordings),
-            tuple(brains[name].values()),
-            (ceilings[name],) if name in ceilings else (),
-        )
-        for name, dataset in audit.detail.items()
-    ]
-    return [
-        *(ImplantJob.of(config, arm) for arm in implant.ARMS),
-        *profiles,
-        *stimulus_jobs(config, audit),
-    ]
+    jobs: list[StudyJob] = [ImplantJob.of(config, arm) for arm in implant.ARMS]
+    for name, dataset in audit.detail.items():
+        keys = (tuple(brains[name].values()), (ceilings[name],) if name in ceilings else ())
+        jobs.append(BrainProfilesJob(name, role[name], tuple(dataset.recordings), *keys))
+    return [*jobs, *stimulus_jobs(config, audit)]
 
 
 def derived_tables(
     config: LPactConfig, tables: Mapping[str, pl.DataFrame]
 ) -> dict[str, Callable[[], pl.DataFrame]]:
     """Summaries over all jobs, by table, each made when it is read."""
-    names = [table.name for table in JOB_TABLES]
-    stimulus = cache(lambda: summarise({name: tables[name] for name in names}, config))
+    of_jobs = (assay.LOW_LEVEL, assay.ENVELOPE_STANDALONE, assay.ENVELOPE_FULL, assay.PROXY)
+    stimulus = cache(
+        lambda: summarise_recordings({t.name: tables[t.name] for t in of_jobs}, config)
+    )
 
     def summary(name: str) -> Callable[[], pl.DataFrame]:
         return lambda: stimulus()[name]
 
     return {
-        assay.BRAIN_RELIABILITY.name: lambda: reliability.summarise(
+        assay.BRAIN_RELIABILITY.name: lambda: reliability.summarise_reliability(
             tables[BRAIN_CEILING.name], roles(tables[EVIDENCE_FEASIBILITY.name]), config.gates
         ),
         assay.BRAIN_ORACLE.name: lambda: brain_as_model.oracle(

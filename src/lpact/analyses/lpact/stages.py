@@ -17,9 +17,6 @@ LEVELS = "levels 1 to 3"
 CEILINGS = "ceilings"
 CONTROLS = "positive controls"
 
-BrainKeys = Mapping[str, Mapping[RecordingId, str]]
-"""Keys of brain patterns by dataset and recording."""
-
 
 def stages(config: LPactConfig, audit: Audit, keys: Keys) -> list[Stage]:
     """All tasks of a study; later ones name earlier ones by their keys."""
@@ -29,11 +26,7 @@ def stages(config: LPactConfig, audit: Audit, keys: Keys) -> list[Stage]:
     brains: dict[str, dict[RecordingId, str]] = {name: {} for name in datasets}
     for job, task in zip(brain_jobs, brain_tasks, strict=True):
         brains[job.dataset][job.recording] = task.key
-    ceiling_jobs = [
-        CeilingJob(name, tuple((r.id, brains[name][r.id]) for r in dataset.recordings))
-        for name, dataset in datasets.items()
-        if dataset.recordings
-    ]
+    ceiling_jobs = [CeilingJob(name, tuple(own.items())) for name, own in brains.items() if own]
     ceiling_tasks = keys.tasks(ceiling_jobs)
     made = [
         Stage(BRAINS, brain_tasks),
@@ -41,15 +34,16 @@ def stages(config: LPactConfig, audit: Audit, keys: Keys) -> list[Stage]:
         Stage(CEILINGS, ceiling_tasks),
     ]
     if config.assay.enabled:
-        ceilings = {
-            job.dataset: task.key for job, task in zip(ceiling_jobs, ceiling_tasks, strict=True)
-        }
+        tasks = zip(ceiling_jobs, ceiling_tasks, strict=True)
+        ceilings = {job.dataset: task.key for job, task in tasks}
         made.append(Stage(CONTROLS, keys.tasks(control_jobs(config, audit, brains, ceilings))))
     return made
 
 
 def _context_jobs(
-    config: LPactConfig, datasets: Mapping[str, DatasetAudit], brains: BrainKeys
+    config: LPactConfig,
+    datasets: Mapping[str, DatasetAudit],
+    brains: Mapping[str, Mapping[RecordingId, str]],
 ) -> list[ContextJob]:
     """One job per recording, model and layer; those of a recording follow one another and share what is read."""
     source = config.relational.brain_patterns_from
@@ -64,12 +58,8 @@ def _context_jobs(
             if source == "other_subject" and not recording.comparable:
                 read = {own: None}
             needed = tuple((r, brains[name][r]) for r in read)
-            jobs += (
-                ContextJob(
-                    name, own, model, layer, dataset.confirmatory, recording.comparable, needed
-                )
-                for model, layer in offers.get(own, ())
-            )
+            rest = (dataset.confirmatory, recording.comparable, needed)
+            jobs += (ContextJob(name, own, m, layer, *rest) for m, layer in offers.get(own, ()))
     return jobs
 
 

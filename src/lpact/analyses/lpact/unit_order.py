@@ -1,8 +1,4 @@
-"""Whether all tables of a run agree on the order of units.
-
-Patterns are vectors over the units of a recording. If units change places in the index, or in the patterns, every
-number that is made from them belongs to another unit.
-"""
+"""Whether all tables of a run agree on the order of units: patterns are vectors over the units of a recording."""
 
 from __future__ import annotations
 
@@ -35,8 +31,7 @@ _HASHED = tuple(
 def unit_order_faults(rows: Rows) -> Iterator[str]:
     """Where the tables of a run disagree on the order of units, one sentence each.
 
-    The places of a recording's units count from 0; every table has the hash of that order; a pattern has one element
-    per unit, and none at the unit itself. Tables that the run does not have are left out.
+    Places count from 0, every table has the hash of that order, and a pattern has one element per other unit.
     """
     index = _table(rows, INDEX)
     if index is None:
@@ -60,9 +55,8 @@ def _table(rows: Rows, table: Table) -> pl.DataFrame | None:
 
 
 def _places(index: pl.DataFrame) -> Iterator[str]:
-    for *recording, places in (
-        index.group_by(_KEY).agg(pl.col("unit_index").sort()).sort(_KEY).iter_rows()
-    ):
+    orders = index.group_by(_KEY).agg(pl.col("unit_index").sort()).sort(_KEY)
+    for *recording, places in orders.iter_rows():
         if places != list(range(len(places))):
             yield f"{INDEX.name}, {_named(_KEY, recording)}: unit_index does not count 0, 1, 2 …"
 
@@ -93,9 +87,8 @@ def _patterns(table: Table, frame: pl.DataFrame, index: pl.DataFrame) -> Iterato
     rows = rows.join(places, on=[*_KEY, "unit"], how="left")
     itself = pl.col("pattern").list.get(pl.col("place"), null_on_oob=True).alias("itself")
     rows = rows.with_columns(itself)
-    yield from _listed(
-        table, rows.filter(pl.col("place").is_null()), f"{INDEX.name} has no such unit"
-    )
+    unknown = rows.filter(pl.col("place").is_null())
+    yield from _listed(table, unknown, f"{INDEX.name} has no such unit")
     if "unit_index" in table.column_names:
         moved = rows.filter(pl.col("unit_index") != pl.col("place"))
         yield from _listed(table, moved, f"unit_index is not that of {INDEX.name}")

@@ -15,9 +15,9 @@ from lpact.analyses.lpact.assays import brain_as_model, reliability
 from lpact.analyses.lpact.assays.brain_as_model import (
     BrainProfiles,
     profile_order,
+    random_orders,
     read_profiles,
     shuffled_similarities,
-    unit_orders,
 )
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
@@ -62,7 +62,7 @@ def patterns(rng, n=9, *, mean=0.0):
 def test_shuffled_patterns_are_compared_as_scipy_does(name):
     rng = np.random.default_rng(0)
     target, source = patterns(rng), patterns(rng)
-    orders = unit_orders(9, 4, rng)
+    orders = random_orders(8, 4, rng)
     found = shuffled_similarities(PROFILES.build(name), target, source, orders)
     for p, order in enumerate(orders):
         for i in range(9):
@@ -74,7 +74,7 @@ def test_shuffled_patterns_are_compared_as_scipy_does(name):
 def test_a_pattern_that_does_not_vary_has_no_similarity_and_spoils_no_other():
     rng = np.random.default_rng(1)
     target, source = patterns(rng), patterns(rng)
-    orders = unit_orders(9, 3, rng)
+    orders = random_orders(8, 3, rng)
     whole = shuffled_similarities(PROFILES.build("pearson"), target, source, orders)
     flat = source.copy()
     flat[2] = 1.0
@@ -94,7 +94,7 @@ def test_a_similarity_of_another_package_is_shuffled_too():
 
     rng = np.random.default_rng(2)
     target, source = patterns(rng), patterns(rng)
-    order = unit_orders(9, 1, rng)
+    order = random_orders(8, 1, rng)
     found = shuffled_similarities(Nearness(), target, source, order)
     others = [j for j in range(9) if j != 4]
     assert found[0, 4] == pytest.approx(
@@ -140,7 +140,9 @@ def reliability_rows(values):
         )
         for run in range(3)
     ]
-    table = reliability.summarise(frame(BRAIN_CEILING, rows), {"d": "secondary"}, GatesConfig())
+    table = reliability.summarise_reliability(
+        frame(BRAIN_CEILING, rows), {"d": "secondary"}, GatesConfig()
+    )
     return {(r["mode"], r["kind"]): r for r in table.iter_rows(named=True)}
 
 
@@ -309,15 +311,15 @@ def test_recordings_with_other_unit_names_say_so():
     audit, measured = measured_brains(config)
     recordings = [replace(r, comparable=False) for r in audit.of["lpact"].detail["sim"].recordings]
     brains = read_profiles(measured[BRAIN_PATTERNS.name], recordings)
-    rows = brain_as_model.run(config, "sim", brains)
+    rows = brain_as_model.compare_brains(config, "sim", brains)
     assert set(rows["comparison"]) == {"run_to_run"}
-    table = brain_as_model.summarise(
+    table = brain_as_model.summarise_comparisons(
         config,
         "sim",
         "primary",
         recordings,
         rows=rows,
-        tests=brain_as_model.tests_of_order(config, "sim", brains),
+        tests=brain_as_model.unit_order_tests(config, "sim", brains),
         ceilings=measured[BRAIN_CEILING.name],
     )
     reasons = dict(table.select("comparison", "reason").iter_rows())
@@ -336,10 +338,10 @@ def test_a_recording_with_its_units_in_another_order_no_longer_passes():
     brains = read_profiles(
         measured[BRAIN_PATTERNS.name], audit.of["lpact"].detail["sim"].recordings
     )
-    straight = brain_as_model.run(config, "sim", brains)
+    straight = brain_as_model.compare_brains(config, "sim", brains)
     rng = np.random.default_rng(4)
     mixed = [mislabelled(b, rng) if b.id.run == "02" else b for b in brains]
-    moved = brain_as_model.run(config, "sim", mixed)
+    moved = brain_as_model.compare_brains(config, "sim", mixed)
 
     def passes(rows):
         own = rows.filter(comparison="run_to_run", profile="pearson")

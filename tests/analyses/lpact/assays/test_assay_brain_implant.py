@@ -47,7 +47,7 @@ def measured():
 
 def judged(measured, arm, gates=GatesConfig()):  # noqa: B008
     decided = decide(measured[arm], gates=gates, primary_metric="pearson")
-    return implant.summarise(arm, measured[arm], decided, "pearson")
+    return implant.summarise_arm(arm, measured[arm], decided, "pearson")
 
 
 def test_the_implant_passes_every_gate_of_both_profiles(measured):

@@ -16,7 +16,7 @@ from lpact.analyses.lpact.assays.brain_as_model import (
     reordered_means,
     whole_orders,
 )
-from lpact.analyses.lpact.assays.lines import findings
+from lpact.analyses.lpact.assays.findings import findings
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.tables.assay import FULL_SUMMARY
@@ -40,17 +40,17 @@ def brain(place, factor, noise, rng):
 
 
 def rows_of(brains, config=ONE_MEASURE):
-    return brain_as_model.run(config, "d", brains)
+    return brain_as_model.compare_brains(config, "d", brains)
 
 
 def summary_of(brains, comparison, config=ONE_MEASURE):
-    table = brain_as_model.summarise(
+    table = brain_as_model.summarise_comparisons(
         config,
         "d",
         "primary",
         brains,
         rows=rows_of(brains, config),
-        tests=brain_as_model.tests_of_order(config, "d", brains),
+        tests=brain_as_model.unit_order_tests(config, "d", brains),
         ceilings=empty(BRAIN_CEILING),
     )
     return table.filter(comparison=comparison)
@@ -67,7 +67,7 @@ def share_rule(summary):
 
 
 def p_value(brains, comparison):
-    tests = brain_as_model.tests_of_order(ONE_MEASURE, "d", brains)
+    tests = brain_as_model.unit_order_tests(ONE_MEASURE, "d", brains)
     return order_p_value(tests[comparison, "cka", "pearson"])
 
 

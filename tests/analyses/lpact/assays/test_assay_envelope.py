@@ -29,13 +29,13 @@ from lpact.analyses.lpact.assays.envelope import (
     ONSETS,
     PROXIES,
     TRANSCRIPT,
-    Course,
-    envelope_course,
-    proxy_course,
+    TimeCourse,
+    envelope_time_course,
+    proxy_time_course,
     through_hrf,
 )
 from lpact.analyses.lpact.assays.signal import Clock
-from lpact.analyses.lpact.assays.stimulus import Place, summarise, unused_recording
+from lpact.analyses.lpact.assays.stimulus import Place, summarise_recordings, unused_recording
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.tables.assay import (
     ENVELOPE_FULL,
@@ -165,10 +165,10 @@ def test_a_clock_that_drifts_is_interpolated_between_words(sounds: Path) -> None
     values = noise(np.random.default_rng(5), times_s.size / RATE_HZ + 0.001)[: times_s.size]
     values += 0.5 * ((heard - heard.mean()) / heard.std())[:, None]
     own = stimulus.words["onset_s"].to_numpy() * 1.03
-    followed = row(assay(make_recording(values, word_onsets_s=own), stimulus)[STANDALONE])
+    scored = row(assay(make_recording(values, word_onsets_s=own), stimulus)[STANDALONE])
     lost = row(assay(make_recording(values), stimulus)[STANDALONE])
-    assert followed["gate_pass"]
-    assert followed["value"] > 3 * lost["value"]
+    assert scored["gate_pass"]
+    assert scored["value"] > 3 * lost["value"]
 
 
 def test_times_between_words() -> None:
@@ -204,14 +204,14 @@ def test_a_long_sound_read_in_pieces_gives_the_same(
     for name, piece in (("long", 1 << 30), ("again", 4 * SOUND_HZ)):
         monkeypatch.setattr(wav, "PIECE_SAMPLES", piece)
         read.clear()
-        courses[name] = envelope_course(tale(tmp_path, name), NuisanceConfig())
+        courses[name] = envelope_time_course(tale(tmp_path, name), NuisanceConfig())
         sizes[name] = list(read)
     assert sizes["long"] == [length_s * SOUND_HZ]
     assert len(sizes["again"]) == 300
     assert max(sizes["again"]) < 0.01 * length_s * SOUND_HZ
     whole, pieces = courses["long"], courses["again"]
-    assert isinstance(whole, Course)
-    assert isinstance(pieces, Course)
+    assert isinstance(whole, TimeCourse)
+    assert isinstance(pieces, TimeCourse)
     assert whole.values.shape == (length_s * 100, 1)
     np.testing.assert_allclose(pieces.values, whole.values, atol=1e-9 * whole.values.max())
 
@@ -220,7 +220,9 @@ def test_a_long_sound_read_in_pieces_gives_the_same(
 
 
 def test_means_of_a_course_by_hand() -> None:
-    course = Course(np.array([0.0, 1.0, 3.0, 4.0]), np.array([[2.0, 0.0], [5.0, 1.0], [1.0, 0.0]]))
+    course = TimeCourse(
+        np.array([0.0, 1.0, 3.0, 4.0]), np.array([[2.0, 0.0], [5.0, 1.0], [1.0, 0.0]])
+    )
     start, stop = (
         np.array([0.0, 0.5, 2.0, 3.5, -0.1, np.nan]),
         np.array([1.0, 1.5, 4.0, 4.1, 1.0, 2.0]),
@@ -241,15 +243,15 @@ def test_an_envelope_sample_stands_for_the_time_around_it() -> None:
         "here",
         envelope=Envelope(np.array([1.0, 2.0, 4.0]), 10.0, 5.0),
     )
-    course = envelope_course(stimulus, NuisanceConfig())
-    assert isinstance(course, Course)
+    course = envelope_time_course(stimulus, NuisanceConfig())
+    assert isinstance(course, TimeCourse)
     means = course.mean_between(np.array([4.95, 5.05, 5.0]), np.array([5.05, 5.15, 5.1]))
     np.testing.assert_allclose(means[:, 0], [1.0, 2.0, 1.5])
 
 
 def test_a_haemodynamic_response_sums_up_what_came_before() -> None:
     """A course of 3 from 0 s to 100 s through the response: 3 times its integral, once that is over."""
-    course = Course(np.array([0.0, 100.0]), np.array([[3.0]]))
+    course = TimeCourse(np.array([0.0, 100.0]), np.array([[3.0]]))
     found = through_hrf(np.array([-1.0, 0.0, 50.0, 101.0]), course, "spm")
     integral, _ = integrate.quad(lambda t: float(HRFS["spm"](np.array(t))), 0.0, 32.0)
     np.testing.assert_allclose(found[:, 0], [np.nan, 0.0, 3.0 * integral, np.nan], atol=1e-3)
@@ -271,8 +273,8 @@ WORDS = pl.DataFrame(
 
 def test_proxies_by_hand() -> None:
     stimulus = Stimulus("tale", WORDS, "here")
-    courses = {proxy: proxy_course(stimulus, proxy) for proxy in PROXIES}
-    assert all(isinstance(course, Course) for course in courses.values())
+    courses = {proxy: proxy_time_course(stimulus, proxy) for proxy in PROXIES}
+    assert all(isinstance(course, TimeCourse) for course in courses.values())
     start = np.array([0.0, 1.0, 1.4, 2.0, 2.9, 3.5])
     stop = np.array([1.0, 1.4, 1.5, 3.0, 3.1, 9.0])
 
@@ -284,7 +286,7 @@ def test_proxies_by_hand() -> None:
     unit = 1.5**0.5  # rms 1, 2, 3 standardised: −unit, 0, unit; pitch does not vary
     assert means(TRANSCRIPT) == pytest.approx([0.0, -unit, -unit, 0.0, unit / 2, 0.0])
     bare = replace(stimulus, words=WORDS.drop("rms", "pitch"))
-    why = proxy_course(bare, TRANSCRIPT)
+    why = proxy_time_course(bare, TRANSCRIPT)
     assert isinstance(why, AbsentMedium)
     assert why.reason is Reason.NUISANCE_NOT_OFFERED
 
@@ -387,7 +389,7 @@ def three_recordings(sounds: Path, n_heard: int) -> tuple[LPactConfig, dict[str,
     joined = {
         names[short]: concat(find_table(names[short]), tables) for short, tables in parts.items()
     }
-    return config, summarise(joined, config)
+    return config, summarise_recordings(joined, config)
 
 
 @pytest.mark.parametrize(("n_heard", "gate"), [(3, "pass"), (2, "pass"), (1, "no")])

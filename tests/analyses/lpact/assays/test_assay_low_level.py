@@ -26,7 +26,7 @@ from lpact.analyses.lpact.assays.scores import (
     shift_parts,
 )
 from lpact.analyses.lpact.assays.signal import OpenRecording, usable_columns
-from lpact.analyses.lpact.assays.stimulus import summarise
+from lpact.analyses.lpact.assays.stimulus import summarise_recordings
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.plan_sizes import assay_rows
 from lpact.analyses.lpact.positive_controls import stimulus_jobs
@@ -462,7 +462,7 @@ def built_in() -> tuple[lpact.Study, Audit, dict[str, pl.DataFrame]]:
         for name, table in job.run(workspace, MemoryTasks()).items():
             parts.setdefault(name, []).append(table)
     joined = {name: concat(find_table(name), tables) for name, tables in parts.items()}
-    return study, audit, summarise(joined, config)
+    return study, audit, summarise_recordings(joined, config)
 
 
 def test_the_built_in_study_is_seen_where_signal_is_planted(built_in) -> None:

@@ -6,15 +6,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from lpact.analyses.lpact.calibration.study import Settings
+from lpact.analyses.lpact.calibration.grid import Settings
 from lpact.analyses.lpact.calibration.trial import (
     GATES,
     OTHERS,
     TRUTHS,
     Cell,
     cell_config,
+    decide_trial,
     known_truth,
-    run_trial,
 )
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.tables.decisions import DECISIONS
@@ -96,7 +96,7 @@ def test_the_grid_has_one_strength_where_nothing_is_planted():
 
 def test_an_unknown_model_is_found_by_the_audit():
     with pytest.raises(StudyInputError, match="no dataset has features of the model 'drifting'"):
-        run_trial(Cell("drift", "drifting", n_events=140), 0)
+        decide_trial(Cell("drift", "drifting", n_events=140), 0)
 
 
 @pytest.fixture(scope="module")

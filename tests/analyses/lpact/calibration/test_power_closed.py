@@ -66,11 +66,11 @@ def test_few_draws_cost_power_and_one_draw_never_rejects():
 
 def test_spread_of_a_run_by_hand():
     """Sd of (0.1, 0.2, 0.3) is 0.1; t quantiles on 2 degrees of freedom are 2.9200 and 1.0607."""
-    found = from_spread([0.1, 0.2, 0.3], rival_score=0.05, alpha=0.05, target=0.8)
+    found = from_spread([0.1, 0.2, 0.3], 0.05, alpha=0.05, target=0.8)
     assert found is not None
     assert found.delta == pytest.approx((2.91999 + 1.06066) * 0.1 / np.sqrt(3), rel=1e-5)
     assert found.score == pytest.approx(0.05 + found.delta)
-    assert from_spread([0.1], rival_score=0.0, alpha=0.05, target=0.8) is None
+    assert from_spread([0.1], 0.0, alpha=0.05, target=0.8) is None
 
 
 def ar1(rng, shape, phi):

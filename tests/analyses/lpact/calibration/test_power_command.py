@@ -12,16 +12,16 @@ from typer.testing import CliRunner
 
 from lpact.analyses.lpact.calibration.power import (
     SIMULATED,
+    Question,
     Settings,
-    assess,
-    effect_row,
-    layer_frame,
+    assess_power,
+    layer_rows,
     run_ceilings,
     run_claims,
     spread_rows,
 )
 from lpact.analyses.lpact.calibration.power_design import Ceiling
-from lpact.analyses.lpact.config import LPactConfig
+from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.tables.calibration import (
     LAYER_DETECTABILITY,
     MINIMUM_DETECTABLE_EFFECT,
@@ -32,7 +32,7 @@ from lpact.codes import Reason
 from lpact.errors import ConfigError
 from lpact.run.progress import Reporter
 from lpact.run.starter import toml_value
-from lpact.store import read_table
+from lpact.store import frame, read_table
 from lpact.study import Run, load_study
 
 RUNNER = CliRunner()
@@ -118,11 +118,11 @@ def test_a_run_alone_is_enough(study_file, run_folder):
 
 def test_tables_of_a_run_say_what_its_sources_are_not_needed_for(run_folder):
     run = Run(run_folder)
-    report = assess(LPactConfig.of(run.config), None, Settings(), run=run)
-    assert report.table(STUDY_DESIGN).is_empty()
-    effects = report.table(MINIMUM_DETECTABLE_EFFECT)
+    report = assess_power(LPactConfig.of(run.config), None, Settings(), run=run)
+    assert report.tables[STUDY_DESIGN.name].is_empty()
+    effects = report.tables[MINIMUM_DETECTABLE_EFFECT.name]
     assert set(effects["method"]) == {"observed_spread"}
-    layers = report.table(LAYER_DETECTABILITY)
+    layers = report.tables[LAYER_DETECTABILITY.name]
     observed = run.table("predictive/predictive_control_deltas").filter(
         metric="pearson", model="drift"
     )
@@ -141,8 +141,11 @@ def test_an_effect_above_the_ceiling_could_not_have_been_found(run_folder):
     verdicts = {}
     for limit in (0.01, 0.99):
         ceilings = {"sim": Ceiling("run_to_run", limit)}
-        effects = spread_rows(run, "pearson", LPactConfig.of(run.config).gates, 0.8, ceilings)
-        layers = layer_frame(run, "pearson", effects, 0.8).filter(gate_profile="paper")
+        effects = spread_rows(
+            run, "pearson", Question(LPactConfig.of(run.config).gates, 0.8), ceilings
+        )
+        made = frame(LAYER_DETECTABILITY, layer_rows(run, "pearson", effects, 0.8))
+        layers = made.filter(gate_profile="paper")
         verdicts[limit] = dict(layers.select("model", "verdict").iter_rows())
         sentences = dict(layers.select("model", "sentence").iter_rows())
         told = "no score above 0.010 can be expected" in sentences["drift"]
@@ -156,15 +159,10 @@ def test_an_effect_above_the_ceiling_could_not_have_been_found(run_folder):
 def verdict_of(run_folder, *, model="integrated", limit=None, **changes):
     """Verdict on a layer at the gate `integrated`, which no layer of this run passes with two draws."""
     run = Run(run_folder)
-    values = {
-        "target": 0.8,
-        "alpha": 0.05,
-        "ceiling": None if limit is None else Ceiling("run_to_run", limit),
-        "reason": Reason.OK,
-        **changes,
-    }
-    needed = effect_row("sim", "calibrated", "integrated", SIMULATED, **values)
-    row = layer_frame(run, "pearson", [needed], 0.8).filter(model=model).row(0, named=True)
+    ceiling = None if limit is None else Ceiling("run_to_run", limit)
+    place = ("sim", "calibrated", "integrated", SIMULATED, ceiling)
+    needed = Question(GatesConfig(), 0.8).row(*place, **{"reason": Reason.OK, **changes})
+    (row,) = (r for r in layer_rows(run, "pearson", [needed], 0.8) if r["model"] == model)
     assert row["gate"] == "integrated"
     return row
 
@@ -177,18 +175,18 @@ NEEDS = {"score": 0.4, "delta": 0.4, "score_low": 0.3}
     ("changes", "verdict"),
     [
         (NEEDS | {"limit": 0.5}, "could_have_found"),
-        (NEEDS | {"limit": 0.5, "size": "smaller"}, "could_have_found"),
-        (NEEDS | {"limit": 0.5, "size": "larger"}, "not_known"),
+        (NEEDS | {"limit": 0.5, "simulated_size": "smaller"}, "could_have_found"),
+        (NEEDS | {"limit": 0.5, "simulated_size": "larger"}, "not_known"),
         (NEEDS | {"limit": 0.2}, "could_not_have_found"),
         (NEEDS | {"limit": 0.35}, "not_known"),  # within the interval of the needed score
-        (NEEDS | {"limit": 0.2, "size": "smaller"}, "not_known"),
-        (NEEDS | {"limit": 0.2, "size": "larger"}, "could_not_have_found"),
+        (NEEDS | {"limit": 0.2, "simulated_size": "smaller"}, "not_known"),
+        (NEEDS | {"limit": 0.2, "simulated_size": "larger"}, "could_not_have_found"),
         (NEVER, "could_not_have_found"),
-        (NEVER | {"size": "smaller"}, "not_known"),
-        (NEVER | {"size": "mixed"}, "not_known"),
+        (NEVER | {"simulated_size": "smaller"}, "not_known"),
+        (NEVER | {"simulated_size": "mixed"}, "not_known"),
         (NEVER | {"enough_trials": False}, "not_known"),
         ({"reason": Reason.ALWAYS_DETECTED}, "could_have_found"),
-        ({"reason": Reason.ALWAYS_DETECTED, "size": "larger"}, "not_known"),
+        ({"reason": Reason.ALWAYS_DETECTED, "simulated_size": "larger"}, "not_known"),
     ],
 )
 def test_gates_beyond_level_1_are_judged_by_simulated_studies(run_folder, changes, verdict):
@@ -242,8 +240,8 @@ def test_one_draw_can_never_be_significant():
     """With one draw of each surrogate the calibrated profile detects nothing; with two it does."""
     for draws, reason in ((1, "too_few_draws"), (2, "ok")):
         study = small_study(draws=draws)
-        report = assess(LPactConfig.of(study.config), study.run_config, Settings(quick=True))
-        rows = report.table(MINIMUM_DETECTABLE_EFFECT)
+        report = assess_power(LPactConfig.of(study.config), study.run_config, Settings(quick=True))
+        rows = report.tables[MINIMUM_DETECTABLE_EFFECT.name]
         assert rows.filter(gate_profile="calibrated")["reason"].to_list() == [reason]
         assert rows.filter(gate_profile="paper")["reason"].to_list() == ["ok"]
 
@@ -267,9 +265,11 @@ def test_an_interrupted_simulation_goes_on_where_it_stopped(tmp_path):
     study = small_study()
     settings = Settings(trials=1, ratios=(0.1, 1.6), effort=SMALL, kept=tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        assess(LPactConfig.of(study.config), study.run_config, settings, reporter=Interrupting())
+        assess_power(
+            LPactConfig.of(study.config), study.run_config, settings, reporter=Interrupting()
+        )
     told, forecasts = Interrupting(), []
-    report = assess(
+    report = assess_power(
         LPactConfig.of(study.config),
         study.run_config,
         settings,
@@ -280,7 +280,7 @@ def test_an_interrupted_simulation_goes_on_where_it_stopped(tmp_path):
     assert told.steps == [2]
     assert [(f.name, f.n_left) for f in forecasts] == [("simulated studies of sim", 0)]
     assert forecasts[0].seconds_each > 0
-    rows = report.table(MINIMUM_DETECTABLE_EFFECT)
+    rows = report.tables[MINIMUM_DETECTABLE_EFFECT.name]
     simulated = rows.filter(method="simulated")
     assert set(simulated["gate_profile"]) == {"paper", "calibrated"}
     assert simulated["n_trials"].unique().to_list() == [2]

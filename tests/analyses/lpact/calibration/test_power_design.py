@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from power_studies import design_of, small_study
 
-from lpact.analyses.lpact.calibration.power import closed_rows
+from lpact.analyses.lpact.calibration.power import Question, closed_rows
 from lpact.analyses.lpact.calibration.power_design import (
     Ceiling,
     ModelDesign,
@@ -70,8 +70,8 @@ def test_a_larger_study_has_a_smaller_detectable_effect(small):
     large = design(small_study(n_subjects=6, n_stories=6, sentences_per_story=12))
     gates = GatesConfig()
     for before, after in zip(
-        closed_rows(small, gates, 0.8, small.ceiling),
-        closed_rows(large, gates, 0.8, large.ceiling),
+        closed_rows(small, Question(gates, 0.8), small.ceiling),
+        closed_rows(large, Question(gates, 0.8), large.ceiling),
         strict=True,
     ):
         assert before["gate_profile"] == after["gate_profile"]
@@ -144,12 +144,16 @@ def test_a_study_with_nothing_usable_says_so():
 
 def test_a_dataset_that_is_not_confirmatory_detects_nothing():
     rows = closed_rows(
-        design_of(confirmatory=False, reason=Reason.CHAIN_INCOMPLETE), GatesConfig(), 0.8, None
+        design_of(confirmatory=False, reason=Reason.CHAIN_INCOMPLETE),
+        Question(GatesConfig(), 0.8),
+        None,
     )
     assert [row["reason"] for row in rows] == [Reason.CHAIN_INCOMPLETE] * 2
     assert [row["delta"] for row in rows] == [None, None]
     assert all(row["sentence"].startswith("This design could not have found it") for row in rows)
-    assert [row["delta"] > 0 for row in closed_rows(design_of(), GatesConfig(), 0.8, None)] == [
+    assert [
+        row["delta"] > 0 for row in closed_rows(design_of(), Question(GatesConfig(), 0.8), None)
+    ] == [
         True,
         True,
     ]

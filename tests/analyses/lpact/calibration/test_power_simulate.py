@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from power_studies import SMALL, design_of, small_study
 
-from lpact.analyses.lpact.calibration.power import planned_claims, simulated_rows
+from lpact.analyses.lpact.calibration.power import Question, planned_claims, simulated_rows
 from lpact.analyses.lpact.calibration.power_design import Ceiling, ModelDesign
 from lpact.analyses.lpact.calibration.power_simulate import (
     FEWEST_EVENTS,
@@ -48,7 +48,7 @@ def test_a_design_within_the_caps_is_matched_in_size():
     assert matched.cell.n_events == pytest.approx(400 * 1.08 / 0.92, abs=2)
     assert (matched.cell.n_subjects, matched.cell.n_units) == (5, 12)
     assert (matched.caps, matched.size) == ((), SAME)
-    assert matched.gates == LPactConfig.of(study.config).gates
+    assert matched.rules[0] == LPactConfig.of(study.config).gates
     assert matched.effort.controls == study.config.controls.include
     assert matched.effort.draws == 2
 
@@ -122,7 +122,9 @@ def test_effects_are_read_off_between_the_simulated_ratios():
 
 
 def test_rows_of_simulated_studies():
-    rows = simulated_rows(design_of(), made_up(0.3), GatesConfig(), 0.8, Ceiling("x", 0.01))
+    rows = simulated_rows(
+        design_of(), made_up(0.3), Question(GatesConfig(), 0.8), Ceiling("x", 0.01)
+    )
     row = next(r for r in rows if r["gate"] == "predictive")
     assert (row["n_trials"], row["n_passed"], row["reason"]) == (20, 10, Reason.OK)
     assert 0.2 < row["snr_half"] < row["snr"] < 0.8
@@ -131,7 +133,9 @@ def test_rows_of_simulated_studies():
     # The score at the smallest effect, about 0.035, is above a ceiling of 0.01 and below one of 0.2.
     assert row["attainable"] is False
     assert "This design could not have found it." in row["sentence"]
-    above = simulated_rows(design_of(), made_up(0.3), GatesConfig(), 0.8, Ceiling("x", 0.2))
+    above = simulated_rows(
+        design_of(), made_up(0.3), Question(GatesConfig(), 0.8), Ceiling("x", 0.2)
+    )
     assert {r["attainable"] for r in above} == {True}
     assert not any("could not" in r["sentence"] for r in above)
 
@@ -144,7 +148,7 @@ def test_rows_of_simulated_studies():
     ],
 )
 def test_a_ratio_outside_the_simulated_ones_is_not_guessed(threshold, reason, words):
-    rows = simulated_rows(design_of(), made_up(threshold), GatesConfig(), 0.8, None)
+    rows = simulated_rows(design_of(), made_up(threshold), Question(GatesConfig(), 0.8), None)
     assert {(r["reason"], r["snr"], r["score"]) for r in rows} == {(reason, None, None)}
     assert all(r["sentence"].startswith(words) for r in rows)
 
@@ -152,7 +156,7 @@ def test_a_ratio_outside_the_simulated_ones_is_not_guessed(threshold, reason, wo
 def test_with_capped_sizes_nothing_is_said_to_be_out_of_reach():
     """The same trials, of studies as large as the design and of smaller ones."""
     for threshold, limit in ((9.0, None), (0.3, Ceiling("x", 0.01))):
-        own = (GatesConfig(), 0.8, limit)
+        own = (Question(GatesConfig(), 0.8), limit)
         same = simulated_rows(design_of(), made_up(threshold), *own)
         smaller = simulated_rows(design_of(), made_up(threshold), *own, SMALLER)
         assert not any("smaller than this design" in row["sentence"] for row in same)
@@ -165,20 +169,22 @@ def test_few_trials_at_the_strongest_effect_do_not_exclude_the_target_power():
     """No pass of one trial has a probability of 0.2 at a power of 0.8; none of two, of 0.04."""
     for n_trials, enough in ((1, False), (2, True)):
         trials = [(r, frames(False, 0.1 * r)) for r in (0.1, 0.8) for _ in range(n_trials)]
-        rows = simulated_rows(design_of(), collect(trials), GatesConfig(), 0.8, None)
+        rows = simulated_rows(design_of(), collect(trials), Question(GatesConfig(), 0.8), None)
         assert {row["reason"] for row in rows} == {Reason.NEVER_DETECTED}
         assert {row["enough_trials"] for row in rows} == {enough}
         assert any("Too few studies" in row["sentence"] for row in rows) != enough
 
 
 def test_a_smallest_effect_around_the_ceiling_is_in_doubt():
-    row = simulated_rows(design_of(), made_up(0.3), GatesConfig(), 0.8, None)[0]
+    row = simulated_rows(design_of(), made_up(0.3), Question(GatesConfig(), 0.8), None)[0]
     between = Ceiling("x", (row["score_low"] + row["score"]) / 2)
     assert row["score_low"] < between.score < row["score"]
-    doubtful = simulated_rows(design_of(), made_up(0.3), GatesConfig(), 0.8, between)[0]
+    doubtful = simulated_rows(design_of(), made_up(0.3), Question(GatesConfig(), 0.8), between)[0]
     assert (doubtful["attainable"], doubtful["enough_trials"]) == (False, False)
     assert "Too few studies" in doubtful["sentence"]
-    sure = simulated_rows(design_of(), made_up(0.3), GatesConfig(), 0.8, Ceiling("x", 0.001))[0]
+    sure = simulated_rows(
+        design_of(), made_up(0.3), Question(GatesConfig(), 0.8), Ceiling("x", 0.001)
+    )[0]
     assert (sure["attainable"], sure["enough_trials"]) == (False, True)
 
 
@@ -199,7 +205,7 @@ def test_integrated_power_is_that_of_the_studys_own_number_of_claims(n_claims, e
     assert corrected.passed["calibrated", "integrated"].sum() == expected
     assert corrected.passed["calibrated", "relational"].sum() == 4
     assert collect(trials).passed["calibrated", "integrated"].sum() == 2
-    rows = simulated_rows(design_of(), corrected, GatesConfig(), 0.8, None)
+    rows = simulated_rows(design_of(), corrected, Question(GatesConfig(), 0.8), None)
     alphas = {row["gate"]: row["alpha"] for row in rows}
     assert alphas["integrated"] == pytest.approx(0.05 / n_claims)
     assert alphas["relational"] == 0.05
@@ -225,7 +231,7 @@ def test_claims_of_a_plan_are_those_of_confirmatory_datasets():
 
 
 def test_a_design_that_was_not_simulated_has_rows_that_say_why():
-    rows = simulated_rows(design_of(), None, GatesConfig(), 0.8, None)
+    rows = simulated_rows(design_of(), None, Question(GatesConfig(), 0.8), None)
     assert {r["reason"] for r in rows} == {Reason.NOT_SIMULATED}
     assert {(r["gate_profile"], r["gate"]) for r in rows} == {
         (p, g) for p in ("paper", "calibrated") for g in GATES
@@ -303,5 +309,5 @@ def test_studies_are_in_an_order_that_covers_the_range_early():
     jobs = trial_jobs(matched, trials=2, ratios=(0.1, 0.4))
     assert [(j.number, j.cell.snr) for j in jobs] == [(0, 0.1), (0, 0.4), (1, 0.1), (1, 0.4)]
     assert len({job.key for job in jobs}) == 4
-    stricter = replace(matched, gates=GatesConfig(alpha=0.01))
+    stricter = replace(matched, rules=(GatesConfig(alpha=0.01), matched.rules[1]))
     assert trial_jobs(stricter, trials=1, ratios=(0.1,))[0].key not in {job.key for job in jobs}

@@ -11,7 +11,7 @@ import pytest
 from figure_checks import checked_svg, marks, material, texts, width_of
 
 from lpact.analyses.base import Material
-from lpact.analyses.lpact.assays.lines import findings
+from lpact.analyses.lpact.assays.findings import findings
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures.assay_sensitivity import make, rows_of
 from lpact.analyses.lpact.tables.assay import IMPLANT, LOW_LEVEL_SUMMARY

@@ -11,13 +11,12 @@ import pytest
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels import stripping
 from lpact.analyses.lpact.levels.readouts import LayerInputs, conditions, fit_layer, fit_nuisance
-from lpact.analyses.lpact.levels.strip import (
-    STRIPPINGS,
-    RandomDirection,
-    StripInputs,
-    StrippedDesign,
-)
+from lpact.analyses.lpact.levels.stripped_design import RandomDirection, StrippedDesign
 from lpact.analyses.lpact.levels.stripping import localise
+from lpact.analyses.lpact.levels.stripping_methods import (
+    STRIPPINGS,
+    StripInputs,
+)
 from lpact.codes import Reason
 from lpact.datasets.base import (
     Dataset,
@@ -298,7 +297,7 @@ def test_a_strip_costs_what_it_costs_at_the_one_lag(benches):
     drops = {}
     for name in ("fir", "lag"):
         b = benches[name]
-        tables = stripping.run(layer_of(b), b.real)
+        tables = stripping.measure_stripping(layer_of(b), b.real)
         rows = tables["causal/mechanism_specificity_summary"]
         assert rows["reason"].to_list() == [Reason.OK.value] * 4
         assert (rows["margin"] > 0.3).all(), name
@@ -344,7 +343,7 @@ def test_a_random_direction_is_one_direction_at_every_delay(fir):
     train = fir.prepared.folds.train_rows(0)
     scalars = fir.prepared.scalars("surprisal")
     z = fir.model.load(1)
-    drawn = RandomDirection.draw_delays(len(z), 4, np.random.default_rng(0))
+    drawn = RandomDirection.draw(len(z), 4, np.random.default_rng(0))
     undiluted = [replace(d, noise=np.zeros(len(z))) for d in drawn]
     direction = None
 
@@ -376,8 +375,8 @@ def test_one_delay_is_no_delay(benches):
     given = StripInputs(bench.model.load(1), 1, bench.model.offered, bench.model.load)
     assert given.at_delays(1) == (given,)
     rngs = (np.random.default_rng(5), np.random.default_rng(5))
-    (drawn,) = RandomDirection.draw_delays(50, 1, rngs[0])
-    plain = RandomDirection.draw(50, rngs[1])
+    (drawn,) = RandomDirection.draw(50, 1, rngs[0])
+    plain = RandomDirection(*rngs[1].standard_normal((2, 50)))
     np.testing.assert_array_equal(drawn.weights, plain.weights)
     np.testing.assert_array_equal(drawn.noise, plain.noise)
 

@@ -5,14 +5,9 @@ import polars as pl
 import pytest
 from scipy.stats import false_discovery_control
 
+from lpact.analyses.lpact.best_control import best_control
 from lpact.analyses.lpact.levels import predictive
-from lpact.analyses.lpact.levels.readouts import (
-    LayerInputs,
-    best_control,
-    conditions,
-    fit_layer,
-    fit_nuisance,
-)
+from lpact.analyses.lpact.levels.readouts import LayerInputs, conditions, fit_layer, fit_nuisance
 from lpact.codes import Reason
 from lpact.inputs.prepare import ridge_grid
 from lpact.math.ridge import nested_ridge
@@ -22,7 +17,7 @@ from lpact.splits import contiguous
 
 def level1(config, prepared, model, layer=2):
     inputs = LayerInputs(config, prepared, model, layer, confirmatory=True)
-    return predictive.run(inputs, fit_layer(inputs, fit_nuisance(config, prepared)))
+    return predictive.measure_predictive(inputs, fit_layer(inputs, fit_nuisance(config, prepared)))
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ def bench(make_bench):
 
 @pytest.fixture(scope="module")
 def brain_tables(bench):
-    return relational.run_brain(config=bench.config, prepared=bench.prepared)
+    return relational.measure_brain_patterns(config=bench.config, prepared=bench.prepared)
 
 
 def readout_of(bench):
@@ -41,7 +41,7 @@ def patterns_of(bench, brain_tables):
 
 @pytest.fixture(scope="module")
 def tables(bench, brain_tables, readout):
-    return relational.run(bench.layer(), patterns_of(bench, brain_tables), readout)
+    return relational.measure_relational(bench.layer(), patterns_of(bench, brain_tables), readout)
 
 
 def _can_be_an_alignment(measure):
@@ -139,13 +139,15 @@ def test_planted_pattern_is_found(tables):
 
 def test_too_few_units_is_a_reason_not_a_failure(make_bench):
     bench = make_bench(options={"n_units": 6, "n_mechanism_units": 2})
-    brain = relational.run_brain(config=bench.config, prepared=bench.prepared)
-    tables = relational.run(bench.layer(), patterns_of(bench, brain), readout_of(bench))
+    brain = relational.measure_brain_patterns(config=bench.config, prepared=bench.prepared)
+    tables = relational.measure_relational(
+        bench.layer(), patterns_of(bench, brain), readout_of(bench)
+    )
     assert set(tables["relational/profile_similarity_deltas"]["reason"]) == {Reason.TOO_FEW_UNITS}
 
 
 def test_no_partner_pattern_is_a_reason(bench, readout):
-    tables = relational.run(bench.layer(), Reason.NO_PARTNER_PATTERN, readout)
+    tables = relational.measure_relational(bench.layer(), Reason.NO_PARTNER_PATTERN, readout)
     deltas = tables["relational/profile_similarity_deltas"]
     assert set(deltas["reason"]) == {Reason.NO_PARTNER_PATTERN}
     assert deltas["delta_rel"].is_null().all()

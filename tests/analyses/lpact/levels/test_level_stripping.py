@@ -8,13 +8,13 @@ import pytest
 
 from lpact.analyses.lpact.levels import stripping
 from lpact.analyses.lpact.levels.readouts import LayerInputs
-from lpact.analyses.lpact.levels.strip import (
+from lpact.analyses.lpact.levels.stripped_design import RandomDirection
+from lpact.analyses.lpact.levels.stripping import localise
+from lpact.analyses.lpact.levels.stripping_methods import (
     STRIPPINGS,
     DegenerateStrip,
-    RandomDirection,
     StripInputs,
 )
-from lpact.analyses.lpact.levels.stripping import localise
 from lpact.codes import Reason
 from lpact.inputs.prepare import ridge_grid
 from lpact.math.ridge import nested_ridge
@@ -24,7 +24,9 @@ def level3(config, prepared, model, layer=2):
     real = nested_ridge(
         model.load(layer), prepared.grid.responses, prepared.folds, ridge_grid(config.readout)
     )
-    return stripping.run(LayerInputs(config, prepared, model, layer, confirmatory=True), real)
+    return stripping.measure_stripping(
+        LayerInputs(config, prepared, model, layer, confirmatory=True), real
+    )
 
 
 @pytest.fixture(scope="module")
@@ -253,10 +255,10 @@ def test_random_direction_accounts_for_the_mechanisms_variance(data):
 
     weak = m + 0.5 * np.random.default_rng(9).standard_normal(80)
     for seed in range(50):
-        scalar = RandomDirection.draw(80, np.random.default_rng(seed)).scalar(z, weak, train)
+        scalar = RandomDirection.draw(80, 1, np.random.default_rng(seed))[0].scalar(z, weak, train)
         assert share(scalar) == pytest.approx(share(weak), rel=1e-6) or share(scalar) < share(weak)
     exact = [
-        share(RandomDirection.draw(80, np.random.default_rng(seed)).scalar(z, weak, train))
+        share(RandomDirection.draw(80, 1, np.random.default_rng(seed))[0].scalar(z, weak, train))
         for seed in range(50)
     ]
     assert np.isclose(exact, share(weak), rtol=1e-6).mean() > 0.3
@@ -268,7 +270,7 @@ def test_where_noise_accounts_for_more_the_scalar_is_noise(data):
     centred = z[train] - z[train].mean(axis=0)
     design = np.column_stack([np.ones(len(train)), centred])
     unrelated[train] -= design @ np.linalg.lstsq(design, unrelated[train], rcond=None)[0]
-    direction = RandomDirection.draw(80, np.random.default_rng(0))
+    (direction,) = RandomDirection.draw(80, 1, np.random.default_rng(0))
     np.testing.assert_array_equal(direction.scalar(z, unrelated, train), direction.noise)
 
 

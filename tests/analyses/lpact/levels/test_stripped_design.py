@@ -7,12 +7,11 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from lpact.analyses.lpact.levels.strip import (
+from lpact.analyses.lpact.levels.stripped_design import RandomDirection, StrippedDesign
+from lpact.analyses.lpact.levels.stripping_methods import (
     STRIPPINGS,
     DegenerateStrip,
-    RandomDirection,
     StripInputs,
-    StrippedDesign,
 )
 from lpact.math.ridge import METRICS, NestedRidge, RidgeGrid, nested_ridge_draws
 from lpact.math.splits import contiguous_folds
@@ -47,7 +46,7 @@ def trains():
 @pytest.mark.parametrize("name", [*LINEAR, *SWAPS, "layer_ablation"])
 def test_a_readout_is_that_of_strips_made_one_by_one(data, name, random):
     inputs, scalars, responses = data
-    drawn = RandomDirection.draw_delays(N, 1, np.random.default_rng(1)) if random else None
+    drawn = RandomDirection.draw(N, 1, np.random.default_rng(1)) if random else None
     design = StrippedDesign(method(name), (inputs,), scalars, drawn)
     grid = RidgeGrid((1.0, 100.0))
     (expected,) = nested_ridge_draws(design.__call__, responses, FOLDS, grid, [None])
@@ -64,7 +63,7 @@ def test_a_readout_is_that_of_strips_made_one_by_one(data, name, random):
 @pytest.mark.parametrize("name", [*LINEAR, *SWAPS])
 def test_all_ways_give_the_same_features(data, name, random):
     inputs, scalars, _ = data
-    drawn = RandomDirection.draw_delays(N, 1, np.random.default_rng(2)) if random else None
+    drawn = RandomDirection.draw(N, 1, np.random.default_rng(2)) if random else None
     design = StrippedDesign(method(name), (inputs,), scalars, drawn)
     one_by_one = np.stack([design(train) for train in trains()])
     assert np.abs(one_by_one - inputs.features).max() > 0.1
@@ -80,7 +79,7 @@ def test_all_ways_give_the_same_features(data, name, random):
 
 def test_several_delays_are_stripped_one_by_one(data):
     inputs, scalars, _ = data
-    drawn = RandomDirection.draw_delays(N, 2, np.random.default_rng(3))
+    drawn = RandomDirection.draw(N, 2, np.random.default_rng(3))
     both = np.hstack([scalars, np.roll(scalars, 1)])
     design = StrippedDesign(method("feature_residualization"), (inputs, inputs), both, drawn)
     assert design.mapped() is None
@@ -103,7 +102,7 @@ def test_dilution_is_the_smallest_root_or_noise_alone(data):
     inputs, _, _ = data
     kinds = set()
     for seed in range(40):
-        (direction,) = RandomDirection.draw_delays(N, 1, np.random.default_rng(seed))
+        (direction,) = RandomDirection.draw(N, 1, np.random.default_rng(seed))
         for share in (0.0, 1.0, 3.0):
             noise = np.random.default_rng(seed + 1000).standard_normal(N)
             m = inputs.features @ np.ones(P) * share + 5.0 * noise

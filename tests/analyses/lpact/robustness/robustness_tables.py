@@ -20,7 +20,7 @@ from synthetic_tables import (
 )
 
 from lpact.analyses.lpact.robustness import robustness
-from lpact.analyses.lpact.robustness.deciding import Decider
+from lpact.analyses.lpact.robustness.decide_again import Decider
 from lpact.store import frame
 from lpact.tables import CONTEXT_KEY, find_table
 

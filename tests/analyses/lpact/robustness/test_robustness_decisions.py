@@ -22,14 +22,13 @@ from synthetic_tables import (
     stack,
 )
 
+from lpact.analyses.lpact.best_control import best_control
 from lpact.analyses.lpact.gates import decide
-from lpact.analyses.lpact.levels.readouts import best_control
 from lpact.analyses.lpact.robustness.changes import counts_without
 from lpact.analyses.lpact.robustness.controls import (
     RULES,
     Ablation,
     altered,
-    best_of,
     configured_rule,
     read_rivals,
 )
@@ -145,16 +144,21 @@ def test_a_correction_runs_over_all_claims(mixed):
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_best_controls_are_those_of_the_levels(rule):
+def test_best_control_of_every_column(rule):
     rng = np.random.default_rng(4)
     scores = rng.normal(size=(6, 200))
     scores[rng.random(scores.shape) < 0.4] = np.nan
     scores[:, :5] = np.nan
-    known = best_control(scores, rule)[1]
-    assert np.array_equal(best_of(scores, rule), known, equal_nan=True)
-    assert np.isnan(known[:5]).all()
-    assert np.isfinite(known).any()
-    assert np.isnan(best_of(scores[:0], rule)).all()
+    index, best = best_control(scores, rule)
+    for column, place, found in zip(scores.T, index, best, strict=True):
+        known = np.sort(column[np.isfinite(column)])[::-1]
+        if not known.size:
+            assert place == -1
+            assert np.isnan(found)
+            continue
+        assert column[place] == known[0]
+        assert found == pytest.approx(known[0] if rule == "max" else known[:3].mean())
+    assert np.isnan(best_control(scores[:0], rule)[1]).all()
 
 
 def test_rows_recomputed_from_a_stored_run_are_the_stored_ones(simulated_run):

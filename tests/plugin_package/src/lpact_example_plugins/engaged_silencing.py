@@ -8,7 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from lpact.analyses.lpact.levels.strip import DegenerateStrip, StripInputs, StrippingMethod
+from lpact.analyses.lpact.levels.stripping_methods import (
+    DegenerateStrip,
+    StripInputs,
+    StrippingMethod,
+)
 from lpact.registry import PluginOptions
 
 

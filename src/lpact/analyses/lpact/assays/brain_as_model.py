@@ -5,35 +5,27 @@ For a unit i that two recordings share, its pattern in one of them takes the pla
     similarity(i) = ρ(b_i in the target, b_i in the source)
     delta(i)      = similarity(i) − mean over shuffled unit orders π of ρ(b_i in the target, π(b_i in the source))
 
-The mean over orders is the control's score, as for every random control. Two recordings make one pair, not two: the
-similarities are symmetric.
+Patterns of units are far from independent: if one factor moves all units, they are nearly one vector. So a summary
+passes only if one test over all of its pairs and units rejects, too:
 
-Patterns of units are far from independent: if one factor moves all units, they are nearly one vector, and whether most
-of them resemble their namesakes is one toss of a coin. So a summary passes only if one test over all of its pairs and
-units rejects, too. Its statistic is
+    T = mean over pairs of recordings of the mean over units of similarity(i)
 
-    T = mean over pairs of recordings of the mean over units of ρ(b_i in the target, b_i in the source)
+Its null is T with whole units in shuffled order, rows and columns of the patterns together (Mantel 1967). There is one
+order for each value of what a comparison varies (run, session or subject) and each set of shared units: all pairs that
+include it, all measures and similarities are shuffled alike, so that what pairs have in common stays in the null. The
+test is exact if the unit orders of different runs (sessions, subjects) are unrelated.
 
-and its null is T with whole units in shuffled order, rows and columns of the patterns together (Mantel 1967):
-
-    T_π = mean over pairs (s, t) of the mean over units i of ρ(b_{π_t(i)} in t over π_t, b_{π_s(i)} in s over π_s)
-
-There is one order for each value of what a comparison varies (run, session or subject) and each set of shared units:
-all pairs that include it, and all measures and similarities, are shuffled alike. What pairs have in common stays in the
-null, and the test is exact if the unit orders of different runs (sessions, subjects) are unrelated.
-
-`profile_order` tests whether a profile similarity is sensitive to the order of units at all: a unit's pattern is
-compared with itself, in the right and in shuffled unit order. Correlations fall to about zero. The cosine of two
-positive patterns hardly falls, whatever their order: a model can then come near the ceiling without any resemblance. So
-a similarity passes if a shuffled pattern stays below ``min_ceiling_fraction`` of the right one, as the ceiling gate
-requires of a model.
+`profile_order` tests whether a profile similarity depends on the order of units at all: a pattern is compared with
+itself in the right and in shuffled order. Correlations fall to about zero; the cosine of positive patterns hardly does,
+and then a model can come near the ceiling without any resemblance. So a shuffled pattern must stay below
+``min_ceiling_fraction`` of the right one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import polars as pl
@@ -80,16 +72,16 @@ def read_profiles(patterns: pl.DataFrame, recordings: Sequence[HasUnits]) -> lis
     profiles = []
     for recording in recordings:
         own = recording.id
-        rows = patterns.filter(subject=own.subject, session=own.session, run=own.run)
-        read = BrainPatterns.read(rows)
-        parts = (read.unit_ids, read.matrices, read.reliability)
-        profiles.append(BrainProfiles(*parts, own, recording.comparable))
+        read = BrainPatterns.read(
+            patterns.filter(subject=own.subject, session=own.session, run=own.run)
+        )
+        profiles.append(BrainProfiles(**vars(read), id=own, comparable=recording.comparable))
     return profiles
 
 
-def unit_orders(n_units: int, n_orders: int, rng: np.random.Generator) -> IntArray:
-    """Random orders of the other units of a pattern, [n_orders, n_units − 1]."""
-    return np.stack([rng.permutation(n_units - 1) for _ in range(n_orders)])
+def random_orders(n: int, n_orders: int, rng: np.random.Generator) -> IntArray:
+    """Random orders of ``n`` units, [n_orders, n]."""
+    return np.stack([rng.permutation(n) for _ in range(n_orders)])
 
 
 def shuffled_similarities(
@@ -154,11 +146,11 @@ def _centred(rows: FloatArray) -> FloatArray:
     return _unit_length(np.where(constant, np.nan, centred))
 
 
-def _ranked(rows: FloatArray) -> FloatArray:
-    return _centred(average_ranks(rows))
-
-
-_STANDARDISED = {"pearson": _centred, "spearman": _ranked, "cosine": _unit_length}
+_STANDARDISED: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "pearson": _centred,
+    "spearman": lambda rows: _centred(average_ranks(rows)),
+    "cosine": _unit_length,
+}
 """Similarities that are products of standardised patterns."""
 
 
@@ -180,9 +172,6 @@ def most_frequent_reason(reasons: Iterable[str]) -> Reason:
     return min(Reason, key=lambda reason: (-given.count(reason.value), reason.value))
 
 
-# --- Sensitivity to unit order ---------------------------------------------------------------------
-
-
 def profile_order(
     config: LPactConfig, dataset: str, role: str, brains: Sequence[BrainProfiles]
 ) -> pl.DataFrame:
@@ -190,24 +179,23 @@ def profile_order(
     usable = [b for b in brains if len(b.unit_ids) >= config.relational.min_units]
     why_none = Reason.UNDEFINED_SCORE if usable else Reason.TOO_FEW_UNITS
     rows = []
-    for alignment in config.relational.alignments:
-        for profile in config.relational.profiles:
-            found = [_compare(config, dataset, brain, alignment, profile) for brain in usable]
-            pooled = np.concatenate([np.empty((2, 0)), *found], axis=1)
-            right, shuffled = pooled[:, np.isfinite(pooled).all(axis=0)]
-            reason = Reason.OK if right.size else why_none
-            if not brains:
-                reason = Reason.DATASET_HAS_NO_RECORDING
-            rows.append(
-                {
-                    "dataset": dataset,
-                    "role": role,
-                    "alignment": alignment,
-                    "profile": profile,
-                    "n_recordings": len(usable),
-                    **_order_summary(config, role, profile, right, shuffled, reason),
-                }
-            )
+    for alignment, profile in product(config.relational.alignments, config.relational.profiles):
+        found = [_compare(config, dataset, brain, alignment, profile) for brain in usable]
+        pooled = np.concatenate([np.empty((2, 0)), *found], axis=1)
+        right, shuffled = pooled[:, np.isfinite(pooled).all(axis=0)]
+        reason = Reason.OK if right.size else why_none
+        if not brains:
+            reason = Reason.DATASET_HAS_NO_RECORDING
+        rows.append(
+            {
+                "dataset": dataset,
+                "role": role,
+                "alignment": alignment,
+                "profile": profile,
+                "n_recordings": len(usable),
+                **_order_summary(config, role, profile, right, shuffled, reason),
+            }
+        )
     return validate(frame(assay.PROFILE_ORDER, rows), assay.PROFILE_ORDER)
 
 
@@ -216,7 +204,7 @@ def _compare(
 ) -> FloatArray:
     """Similarity of every unit's pattern with itself: right order, and mean over shuffled orders; [2, N]."""
     rng = keyed_rng(config.seed, "profile order", dataset, str(brain.id))
-    orders = unit_orders(len(brain.unit_ids), config.assay.unit_permutations, rng)
+    orders = random_orders(len(brain.unit_ids) - 1, config.assay.unit_permutations, rng)
     profile, matrix = PROFILES.build(name), brain.matrices[alignment]
     shuffled = shuffled_similarities(profile, matrix, matrix, orders)
     return np.stack([profile.compare_pairs(matrix, matrix), mean_of_finite(shuffled)])
@@ -290,10 +278,9 @@ def _patterns(
         yield alignment, rows, source_rows, a, b
 
 
-# --- Rows ------------------------------------------------------------------------------------------
-
-
-def run(config: LPactConfig, dataset: str, brains: Sequence[BrainProfiles]) -> pl.DataFrame:
+def compare_brains(
+    config: LPactConfig, dataset: str, brains: Sequence[BrainProfiles]
+) -> pl.DataFrame:
     """Row-level comparisons of one dataset."""
     parts = [
         part
@@ -318,7 +305,7 @@ def _pair(
         reason = Reason.TOO_FEW_UNITS if few else Reason.TOO_FEW_SHARED_UNITS
     names = (str(source.id), str(target.id))
     rng = keyed_rng(config.seed, "brain as model", dataset, comparison, *names)
-    orders = unit_orders(len(shared), config.assay.unit_permutations, rng)
+    orders = random_orders(len(shared) - 1, config.assay.unit_permutations, rng)
     frames = []
     for alignment, rows, source_rows, a, b in _patterns(config, source, target, shared):
         reliability = np.minimum(
@@ -370,16 +357,10 @@ def _contrast(
     }
 
 
-# --- One test per summary --------------------------------------------------------------------------
-
-
-def tests_of_order(
+def unit_order_tests(
     config: LPactConfig, dataset: str, brains: Sequence[BrainProfiles]
 ) -> dict[Place, FloatArray]:
-    """One test per summary of one dataset, over the pairs that `run` compares: T, then T in every shuffled order.
-
-    A summary whose pairs share too few units, or have no similarity, has no test.
-    """
+    """T of every summary of one dataset, then T in every shuffled order; none where pairs share too few units."""
     found: dict[Place, list[FloatArray]] = {}
     for comparison in COMPARISONS:
         for i, j in pairs(config, dataset, comparison, brains)[0]:
@@ -403,10 +384,10 @@ def _pair_means(
     shared = sorted(set(source.unit_ids) & set(target.unit_ids))
     if not shared or len(shared) < config.relational.min_units:
         return {}
+    settings = (config.seed, dataset, comparison)
     n_orders = config.assay.unit_permutations
     of_source, of_target = (
-        whole_orders(config.seed, dataset, comparison, brain.id, shared, n_orders)
-        for brain in (source, target)
+        whole_orders(*settings, brain.id, shared, n_orders) for brain in (source, target)
     )
     # Only their relative order matters: the target's unit i is compared with the source's unit π_s(π_t⁻¹(i)).
     relative = np.take_along_axis(of_source, np.argsort(of_target, axis=1), axis=1)
@@ -433,13 +414,10 @@ def whole_orders(
         "subject_to_subject": recording.subject,
     }[comparison]
     rng = keyed_rng(seed, "brain as model, whole units", dataset, comparison, varied, *units)
-    return np.stack([rng.permutation(len(units)) for _ in range(n_orders)])
+    return random_orders(len(units), n_orders, rng)
 
 
-# --- Summaries -------------------------------------------------------------------------------------
-
-
-def summarise(
+def summarise_comparisons(
     config: LPactConfig,
     dataset: str,
     role: str,
@@ -462,26 +440,25 @@ def summarise(
     made = []
     for comparison in COMPARISONS:
         chosen, n_possible = pairs(config, dataset, comparison, recordings)
-        for alignment in config.relational.alignments:
-            for profile in config.relational.profiles:
-                key = {"dataset": dataset, "alignment": alignment, "profile": profile}
-                part = table.filter(comparison=comparison, **key)
-                reason = Reason.OK
-                if not part.filter(reason=Reason.OK.value).height:
-                    reason = _why_none(part, comparison, recordings)
-                what = f"a brain in a model's place, {words(comparison)}, {profile}"
-                test = tests.get((comparison, alignment, profile))
-                made.append(
-                    {
-                        **key,
-                        "role": role,
-                        "comparison": comparison,
-                        "n_pairs_possible": n_possible,
-                        "n_pairs": len(chosen),
-                        "ceiling": reliable.filter(**key)["reliability"].median(),
-                        **_summary(part, test, of_role(role) + what, reason, config),
-                    }
-                )
+        for alignment, profile in product(config.relational.alignments, config.relational.profiles):
+            key = {"dataset": dataset, "alignment": alignment, "profile": profile}
+            part = table.filter(comparison=comparison, **key)
+            reason = Reason.OK
+            if not part.filter(reason=Reason.OK.value).height:
+                reason = _why_none(part, comparison, recordings)
+            what = f"a brain in a model's place, {words(comparison)}, {profile}"
+            test = tests.get((comparison, alignment, profile))
+            made.append(
+                {
+                    **key,
+                    "role": role,
+                    "comparison": comparison,
+                    "n_pairs_possible": n_possible,
+                    "n_pairs": len(chosen),
+                    "ceiling": reliable.filter(**key)["reliability"].median(),
+                    **_summary(part, test, of_role(role) + what, reason, config),
+                }
+            )
     return validate(frame(assay.BRAIN_AS_MODEL_SUMMARY, made), assay.BRAIN_AS_MODEL_SUMMARY)
 
 

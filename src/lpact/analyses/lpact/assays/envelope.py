@@ -1,6 +1,6 @@
 """Does the signal follow the sound? Held-out correlation with the envelope at several lags, against the wrong times.
 
-A course is a function of time on the stimulus' clock: its envelope, or a proxy made from word times.
+A time course is a function of time on the stimulus' clock: its envelope, or a proxy made from word times.
 """
 
 from __future__ import annotations
@@ -39,12 +39,8 @@ ONSET_PULSE_S = 0.01
 SILENCE_S = 60.0
 """A proxy is 0 for this long before the first and after the last word: more than any lag."""
 
-BOXCAR, TRANSCRIPT, ONSETS = (
-    "speech_activity_boxcar",
-    "transcript_derived_proxy",
-    "word_onset_control",
-)
-PROXIES = (BOXCAR, TRANSCRIPT, ONSETS)
+PROXIES = ("speech_activity_boxcar", "transcript_derived_proxy", "word_onset_control")
+BOXCAR, TRANSCRIPT, ONSETS = PROXIES
 """Options of ``controls/acoustic_proxy_alternatives`` that are no envelope."""
 VALUES_AT_A_TIME = 2**22
 """Values of units, at the assay's rate, that are processed at a time."""
@@ -52,11 +48,8 @@ HRF_STEP_S = 0.1
 """Steps in which an envelope is convolved with a haemodynamic response."""
 
 
-# --- Courses ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
-class Course:
+class TimeCourse:
     """A function of time that is constant between ``edges_s`` [m + 1], which rise: ``values`` is [m, n_columns]."""
 
     edges_s: FloatArray
@@ -81,12 +74,12 @@ class Course:
         ]
         return np.where(covered[:, None], np.stack(means, axis=1), np.nan)
 
-    def reversed_between(self, start_s: float, stop_s: float) -> Course:
-        """Return the course run backwards: its value at t is that at ``start_s + stop_s − t``."""
-        return Course(start_s + stop_s - self.edges_s[::-1], self.values[::-1])
+    def reversed_between(self, start_s: float, stop_s: float) -> TimeCourse:
+        """Return the course backwards: its value at t is that at ``start_s + stop_s − t``."""
+        return TimeCourse(start_s + stop_s - self.edges_s[::-1], self.values[::-1])
 
 
-def envelope_course(stimulus: Stimulus, config: NuisanceConfig) -> Course | AbsentMedium:
+def envelope_time_course(stimulus: Stimulus, config: NuisanceConfig) -> TimeCourse | AbsentMedium:
     """The acoustic envelope, the dataset's or its WAV file's, or why there is none.
 
     Sample k covers the time from half a step before its time to half a step after it. WAV files are read in pieces.
@@ -97,15 +90,14 @@ def envelope_course(stimulus: Stimulus, config: NuisanceConfig) -> Course | Abse
     envelope = stimulus_envelope(stimulus, settings)
     k = np.arange(envelope.values.size + 1, dtype=np.float64)
     edges_s = envelope.start_s + (k - 0.5) / envelope.sampling_rate_hz
-    return Course(edges_s, np.asarray(envelope.values, dtype=np.float64)[:, None])
+    return TimeCourse(edges_s, np.asarray(envelope.values, dtype=np.float64)[:, None])
 
 
-def proxy_course(stimulus: Stimulus, proxy: str) -> Course | AbsentMedium:
+def proxy_time_course(stimulus: Stimulus, proxy: str) -> TimeCourse | AbsentMedium:
     """Return a proxy, or why there is none.
 
-    ``speech_activity_boxcar``: 1 while a word is spoken, else 0. ``transcript_derived_proxy``: acoustic columns of the
-    words table (loudness, pitch …), standardised over words, from onset to offset, else 0. ``word_onset_control``: a
-    pulse at every word's onset.
+    ``speech_activity_boxcar`` is 1 while a word is spoken; ``transcript_derived_proxy`` has the acoustic columns of the
+    words table, standardised over words; ``word_onset_control`` has a pulse at every onset. All are 0 elsewhere.
     """
     onset_s, offset_s = times_s(stimulus.words)
     if onset_s.size == 0:
@@ -117,7 +109,7 @@ def proxy_course(stimulus: Stimulus, proxy: str) -> Course | AbsentMedium:
         return _steps(onset_s, onset_s + ONSET_PULSE_S, height)
     if proxy == BOXCAR:
         spoken = _steps(onset_s, offset_s, np.ones((onset_s.size, 1)))
-        return Course(spoken.edges_s, np.minimum(spoken.values, 1.0))
+        return TimeCourse(spoken.edges_s, np.minimum(spoken.values, 1.0))
     columns = [
         column.cast(pl.Float64).to_numpy()
         for name in ACOUSTIC_COLUMNS
@@ -133,7 +125,7 @@ def proxy_course(stimulus: Stimulus, proxy: str) -> Course | AbsentMedium:
     return _steps(onset_s, offset_s, values)
 
 
-def _steps(start_s: FloatArray, stop_s: FloatArray, heights: FloatArray) -> Course:
+def _steps(start_s: FloatArray, stop_s: FloatArray, heights: FloatArray) -> TimeCourse:
     """Sum of boxes from start to stop, one per word, of heights [n, n_columns]; 0 elsewhere."""
     stop_s = np.maximum(stop_s, start_s + ONSET_PULSE_S)
     at_s = np.concatenate([start_s, stop_s])
@@ -143,29 +135,25 @@ def _steps(start_s: FloatArray, stop_s: FloatArray, heights: FloatArray) -> Cour
     level = np.cumsum(jumps, axis=0)[:-1]
     silent = np.zeros((1, heights.shape[1]))
     around_s = ([edges_s[0] - SILENCE_S], edges_s, [edges_s[-1] + SILENCE_S])
-    return Course(np.concatenate(around_s), np.vstack([silent, level, silent]))
+    return TimeCourse(np.concatenate(around_s), np.vstack([silent, level, silent]))
 
 
-# --- Comparison with the signal --------------------------------------------------------------------
-
-
-def meeting_rate(opened: OpenRecording, config: LPactConfig) -> Fraction:
+def rate_ratio(opened: OpenRecording, config: LPactConfig) -> Fraction:
     """The rate at which signal and stimulus are compared, over that of the signal."""
     return resampling(opened.series.sampling_rate_hz, config.assay.envelope_rate_hz)
 
 
-class Follower:
-    """One course of the stimulus compared with the signal, over the whole recording or only between words.
+class TimeCourseScorer:
+    """One time course of the stimulus compared with the signal, over the whole recording or only between words.
 
-    Lags are those of the assay; for TRs, which are slower, the delays of the dataset's grid. Units are added a few at a
-    time; only their scores are kept.
+    Lags are those of the assay, or for TRs the delays of the dataset's grid. Units are added a few at a time.
     """
 
     def __init__(
         self,
         opened: OpenRecording,
         stimulus: Stimulus,
-        course: Course,
+        course: TimeCourse,
         *,
         config: LPactConfig,
         entry: DatasetConfig,
@@ -174,10 +162,11 @@ class Follower:
         rng: np.random.Generator,
     ) -> None:
         series, grid = opened.series, entry.grid
+        assay, readout = config.assay, config.readout
         self._trs = opened.kind == TRS
-        self._lags_ms = grid.fir_ms or grid.lags_ms if self._trs else config.assay.envelope_lags_ms
+        self._lags_ms = grid.fir_ms or grid.lags_ms if self._trs else assay.envelope_lags_ms
         self._hrf = grid.hrf if self._trs and grid.tr_features == "hrf" else None
-        ratio = meeting_rate(opened, config)
+        ratio = rate_ratio(opened, config)
         self.rate_hz = series.sampling_rate_hz * float(ratio)
         times_s = series.start_s + np.arange(math.ceil(series.n_samples * ratio)) / self.rate_hz
         clock = Clock.of(opened.recording, stimulus)
@@ -197,14 +186,14 @@ class Follower:
         self.n_rows = self._rows.size
         longest_s = max(abs(lag) for lag in self._lags_ms) / 1000.0
         self._gap = math.ceil(max(MIN_SHIFT_S, longest_s, autocorrelation_s) * self.rate_hz)
-        self._n_folds, self._n_shifts = config.readout.folds, config.assay.shifts
-        self._fewest = config.readout.min_test_events
+        self._n_folds, self._n_shifts = readout.folds, assay.shifts
+        self._fewest = readout.min_test_events
         self._parts = shift_parts(self._n_shifts, 1, rng)
         self._waiting: list[FloatArray] = []
         self._done: list[FloatArray] = []
         self.reason = self._why_not()
 
-    def _design(self, times_s: FloatArray, course: Course, clock: Clock) -> FloatArray:
+    def _design(self, times_s: FloatArray, course: TimeCourse, clock: Clock) -> FloatArray:
         """The course at every lag, [n, n_lags · n_columns], lag by lag; NaN if the stimulus has no such time."""
         step_s = 1.0 / self.rate_hz
         # A sample represents the time around it; a TR the time that follows.
@@ -231,7 +220,7 @@ class Follower:
         return rotated_rows(np.zeros(len(real), dtype=np.int64), far, self._parts)
 
     def add(self, columns: FloatArray) -> None:
-        """Add units, [n_samples, n] at the rate of `meeting_rate`; NaN marks missing samples."""
+        """Add units, [n_samples, n] at the rate of `rate_ratio`; NaN marks missing samples."""
         if self.reason is not Reason.OK:
             return
         self._waiting += list(columns[self._rows].T)
@@ -272,9 +261,8 @@ class Follower:
             return Reason.TOO_FEW_UNITS
         n = 2 + self._n_shifts
         (real, backwards), shifted, by_lag = np.split(np.hstack(self._done), [2, n])
-        scores = Scores(
-            np.where(np.isfinite(backwards), real, np.nan), shifted, self.n_rows, "median"
-        )
+        real = np.where(np.isfinite(backwards), real, np.nan)
+        scores = Scores(real, shifted, self.n_rows, "median")
         if not scores.defined.any():
             return Reason.UNDEFINED_SCORE
         best = int(np.argmax(by_lag[:, scores.defined].mean(axis=1)))
@@ -282,16 +270,15 @@ class Follower:
 
 
 def _between_words(times_s: FloatArray, opened: OpenRecording, stimulus: Stimulus) -> BoolArray:
-    """Whether each time lies between the first word's onset and the last one's offset."""
+    """Whether each time is between the first word's onset and the last one's offset."""
     onset_s, offset_s = words_heard(opened.recording, stimulus)
     known = np.isfinite(onset_s)
-    if not known.any():
-        return np.zeros(times_s.size, dtype=np.bool_)
-    near: BoolArray = (times_s >= onset_s[known].min()) & (times_s <= offset_s[known].max())
+    first, last = onset_s[known].min(initial=np.inf), offset_s[known].max(initial=-np.inf)
+    near: BoolArray = (times_s >= first) & (times_s <= last)
     return near
 
 
-def through_hrf(start_s: FloatArray, course: Course, hrf: str) -> FloatArray:
+def through_hrf(start_s: FloatArray, course: TimeCourse, hrf: str) -> FloatArray:
     """The course convolved with a haemodynamic response at these times; NaN before and after the course."""
     first, stop = course.span_s
     bins_s = np.arange(first, stop - HRF_STEP_S, HRF_STEP_S)

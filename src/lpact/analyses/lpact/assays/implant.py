@@ -4,10 +4,8 @@ The *implant* carries lexical, relational and mechanism signal that the simulate
 that all subjects share. The *sham* is the same study, noise for noise, with a signal-to-noise ratio of zero. The
 implant must pass every gate and the sham must not.
 
-Taken from the study: gates, controls with their rule and options, penalties, metrics and device of the readout,
-nuisances, alignment measures, profile similarities and where brain patterns come from, stripping methods and their
-options. Its own: sizes, seed, lags and mechanisms (`MECHANISMS_USED`). Folds, gap, draws and minima are the study's up
-to the bounds below, so that it stays small.
+Sizes, seed, lags and mechanisms are its own; folds, gap, draws and minima are the study's up to the bounds below, so
+that it stays small. Everything else is the study's: gates, controls, readout, measures and stripping methods.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from lpact.analyses.lpact.gates.criteria import words
 from lpact.analyses.lpact.tables.assay import IMPLANT, IMPLANTED, SHAM
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, RELATIONAL_SUMMARY
-from lpact.codes import Gate, Reason
+from lpact.codes import Reason
 from lpact.config import DatasetConfig, LanguageModelConfig, ReadoutConfig
 from lpact.store import frame, validate
 from lpact.validation import Section, validate_model
@@ -42,7 +40,6 @@ FOLDS_AT_MOST, GAP_AT_MOST = 4, 3
 DRAWS_AT_MOST, MISMATCH_DRAWS_AT_MOST = 20, 2
 """As many draws of controls as a study has by default: its tests are then used here as they are there."""
 TARGET_FRACTION = 0.15
-GATE_PROFILES = (PAPER, CALIBRATED)
 
 S = TypeVar("S", bound=Section)
 
@@ -105,22 +102,17 @@ def _at_most(section: S, **limits: int) -> S:
     return section.model_copy(update=lowered)
 
 
-Quantity = tuple[str, str, str]
-"""Name of a quantity, the gate it belongs to, and that gate's column in the decision table."""
-
-QUANTITIES: tuple[Quantity, ...] = (
-    ("predictive_score", Gate.PREDICTIVE.value, "predictive"),
-    ("predictive_delta_control", Gate.PREDICTIVE.value, "predictive"),
-    ("smallest_control_delta", Gate.SEVERE_CONTROL.value, "severe_control"),
-    ("relational_similarity", Gate.RELATIONAL.value, "relational"),
-    ("relational_delta_control", Gate.RELATIONAL.value, "relational"),
-    ("mechanism_drop", Gate.MECHANISM.value, "mechanism_specific"),
-    ("mechanism_margin", Gate.MECHANISM.value, "mechanism_specific"),
-    ("brain_ceiling", Gate.CEILING.value, "ceiling"),
-    ("fraction_of_ceiling", Gate.CEILING.value, "ceiling"),
-    ("positive_direction", Gate.REPLICATION.value, "replication"),
-    ("integrated", "integrated", "integrated"),
-)
+_OF_GATE = {
+    "predictive": ("predictive_score", "predictive_delta_control"),
+    "severe_control": ("smallest_control_delta",),
+    "relational": ("relational_similarity", "relational_delta_control"),
+    "mechanism_specific": ("mechanism_drop", "mechanism_margin"),
+    "ceiling": ("brain_ceiling", "fraction_of_ceiling"),
+    "replication": ("positive_direction",),
+    "integrated": ("integrated",),
+}
+QUANTITIES = tuple((quantity, column) for column, own in _OF_GATE.items() for quantity in own)
+"""Every quantity, and the column of its gate in the decision table."""
 
 _FROM_EVIDENCE = {
     "smallest_control_delta": "smallest_control_delta",
@@ -148,7 +140,7 @@ _MEANING = {
 }
 
 
-def summarise(
+def summarise_arm(
     arm: str,
     measured: Mapping[str, pl.DataFrame],
     decided: Mapping[str, pl.DataFrame],
@@ -160,7 +152,7 @@ def summarise(
     values = _values(claim, measured, decided, primary_metric)
     rows = []
     for decision in decisions.iter_rows(named=True):
-        for place, (quantity, gate, column) in enumerate(QUANTITIES):
+        for place, (quantity, column) in enumerate(QUANTITIES):
             passed = bool(decision[column])
             value = float(passed) if quantity == "integrated" else values[quantity]
             missing = Reason.OK if value is not None else Reason.UNDEFINED_SCORE
@@ -170,7 +162,7 @@ def summarise(
                     "gate_profile": decision["gate_profile"],
                     "quantity": quantity,
                     "quantity_order": place,
-                    "gate": gate,
+                    "gate": column.removesuffix("_specific"),
                     "value": value,
                     "gate_pass": passed,
                     "interpretation": _sentence(arm, quantity, value, decision),
@@ -204,16 +196,16 @@ def _values(
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, float) else None
+    return value if isinstance(value, float) else None
 
 
 def _sentence(arm: str, quantity: str, value: float | None, decision: Mapping[str, Any]) -> str:
     if quantity != "integrated":
         return f"{_MEANING[quantity]}: {number(value)}."
     failed = words(str(decision["first_failed_gate"]))
-    if decision["integrated"] and arm == IMPLANTED:
-        return "the planted signal passes all gates."
     if decision["integrated"]:
+        if arm == IMPLANTED:
+            return "the planted signal passes all gates."
         return "all gates pass although nothing is planted: these gates cannot be trusted."
     if arm == SHAM:
         return f"without a signal, the {failed} gate fails, as it should."

@@ -43,10 +43,9 @@ def window_name(window_ms: tuple[float, float]) -> str:
 
 
 class WordWindows:
-    """Mean signal in windows after words, real and shifted, collected unit by unit.
+    """Mean signal in windows after words, real and rotated within their story, collected unit by unit.
 
-    Shifted onsets are the real ones rotated within their story, by more than a second, the latest window and the
-    signal's autocorrelation time.
+    Shifts are longer than a second, the latest window and the signal's autocorrelation time.
     """
 
     def __init__(
@@ -72,18 +71,15 @@ class WordWindows:
         rate_hz = series.sampling_rate_hz
         self._starts, self._stops, self._held = [], [], []
         for start_ms, stop_ms in windows_ms:
-            first = nearest_sample(
-                times_s + start_ms / 1000.0, start_s=series.start_s, sampling_rate_hz=rate_hz
-            )
+            start_s = times_s + start_ms / 1000.0
+            first = nearest_sample(start_s, start_s=series.start_s, sampling_rate_hz=rate_hz)
             stop = first + max(1, round((stop_ms - start_ms) / 1000.0 * rate_hz))
             held = (first >= 0) & (stop <= series.n_samples)
             self._starts.append(np.where(held, first, 0))
             self._stops.append(np.where(held, stop, 1))
             self._held.append(held)
-        self.too_short = [
-            (stop - start) / 1000.0 * rate_hz < FEWEST_SAMPLES for start, stop in windows_ms
-        ]
-        self._shape = (len(self._starts), len(times_s))
+        samples = ((stop - start) / 1000.0 * rate_hz for start, stop in windows_ms)
+        self.too_short = [n < FEWEST_SAMPLES for n in samples]
         self._means: list[FloatArray] = []
         self._responses: list[FloatArray] = []
 
@@ -94,8 +90,9 @@ class WordWindows:
             known = column[finite]
             sd = known.std() if known.size else 0.0
             if not sd > 0.0:
-                self._means.append(np.full(self._shape, np.nan))
-                self._responses.append(np.full((self._shape[0], self.words.size), np.nan))
+                n_windows, n_places = len(self._starts), len(self._starts[0])
+                self._means.append(np.full((n_windows, n_places), np.nan))
+                self._responses.append(np.full((n_windows, self.words.size), np.nan))
                 continue
             centre = known.mean()
             level = np.concatenate(([0.0], np.cumsum(np.where(finite, column - centre, 0.0))))
@@ -119,11 +116,8 @@ class WordWindows:
     def onset_scores(self, window: int) -> Scores | Reason:
         """Return the size of the event effect, in standard deviations of the signal, or why there is none.
 
-        With m_k the mean over words of the signal in the window, at the real onsets (k = 0) and at the shifted ones ::
-
-            effect_k = |m_k − mean of the other m| / sd
-
-        It has no sign, since a unit may go down, and treats the real onsets like any others.
+        With m_k the mean over words of the signal in the window, at the real onsets (k = 0) or at shifted ones, it is
+        |m_k − mean of the other m| / sd: without sign, since a unit may go down.
         """
         if self.too_short[window]:
             return Reason.NO_SAMPLES_IN_WINDOW
@@ -154,10 +148,10 @@ def rate_scores(
     min_shift: int,
     rng: np.random.Generator,
 ) -> Scores | Reason:
-    """Held-out correlation of word rate and response, and of rotated word rates, or why there is none.
+    """Held-out correlation of word rate [n, q] and responses [n, n_units], and of rotated word rates, or why not.
 
-    ``predictors`` [n_events, q] and ``responses`` [n_events, n_units] share rows; ``folds`` are made anew if None.
-    Rates are rotated within their story, by ``min_shift`` events at least and by their own autocorrelation time.
+    Rates are rotated within their story, by ``min_shift`` events and their own autocorrelation time or more. ``folds``
+    are made anew if None.
     """
     if len(predictors) < FEWEST_EVENTS:
         return Reason.TOO_FEW_EVENTS

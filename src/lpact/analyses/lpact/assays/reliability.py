@@ -1,12 +1,13 @@
 """Do brains agree with brains? Measured reliabilities, counted.
 
-The control shows whether the measured responses and patterns contain anything stable at all. It is necessary and not
-sufficient: the halves of one recording can share slow drift, so that split half is flagged if no other mode is valid.
+Stable responses and patterns are necessary, not sufficient: the halves of one recording can share slow drift, so that
+split half is flagged if no other mode is valid.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 
 import polars as pl
 
@@ -24,7 +25,9 @@ from lpact.wording import number
 KINDS = ("profile", "response", "response_to_mean")
 
 
-def summarise(ceilings: pl.DataFrame, roles: Mapping[str, str], gates: GatesConfig) -> pl.DataFrame:
+def summarise_reliability(
+    ceilings: pl.DataFrame, roles: Mapping[str, str], gates: GatesConfig
+) -> pl.DataFrame:
     """One row per dataset, mode and kind, from ``ceilings/brain_brain_ceiling``.
 
     A row passes if at least ``direction_fraction`` of the valid reliabilities reach ``min_reliability`` in every
@@ -32,15 +35,11 @@ def summarise(ceilings: pl.DataFrame, roles: Mapping[str, str], gates: GatesConf
     """
     table = validate(ceilings, BRAIN_CEILING)
     rows = []
-    for dataset, role in roles.items():
-        own = table.filter(dataset=dataset)
-        for mode in MODES:
-            for kind in KINDS:
-                valid_modes = set(own.filter(pl.col("valid"), kind=kind)["mode"])
-                alone = mode == SPLIT_HALF and valid_modes == {SPLIT_HALF}
-                part = own.filter(mode=mode, kind=kind)
-                key = {"dataset": dataset, "role": role, "mode": mode, "kind": kind}
-                rows.append({**key, **_summary(part, key, gates, alone=alone)})
+    for (dataset, role), mode, kind in product(roles.items(), MODES, KINDS):
+        own = table.filter(dataset=dataset, kind=kind)
+        alone = mode == SPLIT_HALF and set(own.filter("valid")["mode"]) == {SPLIT_HALF}
+        key = {"dataset": dataset, "role": role, "mode": mode, "kind": kind}
+        rows.append({**key, **_summary(own.filter(mode=mode), key, gates, alone=alone)})
     return validate(frame(BRAIN_RELIABILITY, rows), BRAIN_RELIABILITY)
 
 

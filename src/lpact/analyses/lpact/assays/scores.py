@@ -1,8 +1,7 @@
 """Held-out scores at the right time and at circular shifts in time.
 
-A shift keeps everything of the stimulus but its place, so that the real place is one among all: p is exact if the
-stimulus is unrelated to the signal and begins as it ends, whatever the signal is. Shifts are the same for all units of
-a recording. The readout is a small linear one that needs cross-products only: fast enough for many units and shifts.
+A shift keeps everything of the stimulus but its place, so p is exact if the stimulus is unrelated to the signal and
+begins as it ends, whatever the signal is. Shifts are the same for all units of a recording.
 """
 
 from __future__ import annotations
@@ -26,10 +25,9 @@ PENALTY = 0.01
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of every unit at the real place and at every shift.
+    """Scores of every unit at the real place, [n_units], and at every shift, [n_shifts, n_units]; NaN where undefined.
 
-    ``real`` is [n_units], ``shifted`` is [n_shifts, n_units]; NaN where undefined. ``pooling`` says how units are
-    pooled over the recording: ``mean`` or ``median``.
+    ``pooling`` says how units are pooled over the recording: ``mean`` or ``median``.
     """
 
     real: FloatArray
@@ -53,15 +51,12 @@ class Scores:
         return shift_p(self.real, self.shifted)
 
 
-# --- Shifts ----------------------------------------------------------------------------------------
-
-
 def shift_parts(n_shifts: int, n_segments: int, rng: np.random.Generator) -> FloatArray:
     """Return shifts as parts of the way round, [n_shifts, n_segments] in (0, 1).
 
-    Shift k moves segment s by ``(k a_s mod K) / K`` of its length, K = n_shifts + 1, with a_s without a common divisor
-    with K; a_0 = 1, the others are drawn. Together with no shift these form a group, so that the real place is like any
-    other: random shifts that avoid it would isolate it, and a slow signal differs most at an isolated place.
+    Shift k moves segment s by ``(k a_s mod K) / K`` of its length, K = n_shifts + 1, with a_s coprime to K; a_0 = 1 and
+    others are drawn. With no shift these form a group: the real place is like any other, while random shifts that avoid
+    it would isolate it, where a slow signal differs most.
     """
     n_places = n_shifts + 1
     fitting = [a for a in range(1, n_places) if math.gcd(a, n_places) == 1] or [1]
@@ -73,8 +68,8 @@ def shift_parts(n_shifts: int, n_segments: int, rng: np.random.Generator) -> Flo
 def rotated_rows(segments: IntArray, min_shift: int, parts: FloatArray) -> IntArray | None:
     """Return row orders [n_shifts, n] that rotate every segment by at least ``min_shift`` rows, either way round.
 
-    Where the smallest shift of a segment would be less, all rows are rotated as one, by the first column of ``parts``;
-    None where that is too short too.
+    Where a segment is too short, all rows are rotated as one, by the first column of ``parts``; None if these are too
+    few as well.
     """
     if segments.size == 0:
         return None
@@ -95,10 +90,7 @@ def rotated_rows(segments: IntArray, min_shift: int, parts: FloatArray) -> IntAr
 def rotated_times(
     times_s: FloatArray, segments: IntArray, min_shift_s: float, parts: FloatArray
 ) -> FloatArray | None:
-    """Return times [n_shifts, n], rotated within the time that each segment takes; see `rotated_rows`.
-
-    A segment goes from its first time to its last, and on by the median step.
-    """
+    """Return times [n_shifts, n], rotated within each segment: from its first time to the last, and one median step."""
     if times_s.size < 2:
         return None
     needed_s = (len(parts) + 1) * min_shift_s
@@ -122,10 +114,7 @@ def _period_s(times_s: FloatArray) -> float:
 
 
 def shift_p(real: FloatArray, shifted: FloatArray) -> FloatArray:
-    """Return ``(1 + #{shifted ≥ real}) / (1 + n_shifts)``.
-
-    ``real`` is [m], ``shifted`` is [n_shifts, m]; NaN where any of them is.
-    """
+    """Return ``(1 + #{shifted ≥ real}) / (1 + n_shifts)`` of [m] and [n_shifts, m]; NaN where any of them is."""
     return np.where(np.isfinite(shifted).all(axis=0), rank_p_values(real, shifted), np.nan)
 
 
@@ -139,9 +128,6 @@ def passes_by_chance(n_passing: int, n: int, level: float) -> float:
     return float(scipy.special.betainc(n_passing, n - n_passing + 1, level)) if n_passing else 1.0
 
 
-# --- Held-out correlation --------------------------------------------------------------------------
-
-
 def held_out_pearson(
     x: FloatArray, y: FloatArray, folds: BlockedFolds, orders: IntArray | None = None
 ) -> FloatArray:
@@ -153,22 +139,11 @@ def held_out_pearson(
         r = corr over all blocks of ((x − mean_T x) w_b, y − mean_T y)
 
     so that a block is scored around the training mean, as the readouts of level 1 are. Only sums of products over rows
-    are needed; predictions are never computed row by row.
+    are needed: fast enough for many units and shifts.
 
-    Parameters
-    ----------
-    x
-        [n, p], finite, every column varies.
-    y
-        [n, t], finite.
-    folds
-        Blocks over the n rows.
-    orders
-        [d, n]: orders of the rows of ``x`` to be scored as well.
-
-    Returns
-    -------
-    [1 + d, t], ``x`` as it is first; NaN where a column of ``y``, or its prediction, does not vary.
+    ``x`` [n, p] and ``y`` [n, t] are finite, and the columns of ``x`` vary. ``orders`` [d, n] are orders of the rows of
+    ``x`` to be scored as well. Returns [1 + d, t], ``x`` as it is first; NaN where a column of ``y``, or of its
+    prediction, does not vary.
     """
     x, _ = standard_columns(x)
     y, varies = standard_columns(y)
@@ -178,7 +153,7 @@ def held_out_pearson(
     around = [slice(max(0, start - folds.gap), min(n, stop + folds.gap)) for start, stop in bounds]
     sums = _sums(x, orders, y, [slice(0, n), *around, *tests])
     whole, held_out = sums.of(slice(0, 1)), sums.of(slice(1, 1 + len(tests)))
-    train = whole.minus(held_out)
+    train = _Sums(*(a - b for a, b in zip(whole, held_out, strict=True)))
     mean_x, mean_y = train.x / train.n[:, None], train.y / train.n[:, None]
     gram, cross = train.about(mean_x, mean_y)
     penalty = PENALTY * train.n[:, None, None] * np.eye(x.shape[1])
@@ -216,10 +191,6 @@ class _Sums(NamedTuple):
     def of(self, some: slice) -> _Sums:
         """Sums over some of the stretches."""
         return _Sums(*(a[some] for a in self[:3]), *(a[:, some] for a in self[3:]))
-
-    def minus(self, other: _Sums) -> _Sums:
-        """Sums over the rows of one that are not in the other."""
-        return _Sums(*(a - b for a, b in zip(self, other, strict=True)))
 
     def about(self, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Σ (x − a)(x − a)' and Σ (x − a)(y − b)' about any a [d, b, p] and b [b, t]."""
@@ -259,11 +230,8 @@ def _sums(x: FloatArray, orders: IntArray | None, y: FloatArray, stretches: list
 def by_gaps(y: FloatArray) -> list[tuple[IntArray, IntArray]]:
     """Return (rows, columns) of ``y`` [n, t]: columns that are finite in the same rows form one group."""
     finite = np.isfinite(y)
-    if finite.all():
-        return [(np.arange(len(y)), np.arange(y.shape[1]))]
-    _, first, group = np.unique(
-        np.packbits(finite, axis=0), axis=1, return_index=True, return_inverse=True
-    )
+    packed = np.packbits(finite, axis=0)
+    _, first, group = np.unique(packed, axis=1, return_index=True, return_inverse=True)
     group = group.reshape(-1)
     return [
         (np.flatnonzero(finite[:, column]), np.flatnonzero(group == number))

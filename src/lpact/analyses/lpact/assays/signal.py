@@ -1,7 +1,6 @@
-"""The signal that positive controls of the stimulus use, and its clock: the recording after the study's preprocessing.
+"""The preprocessed signal that positive controls of the stimulus use, read a few units at a time, and its clock.
 
-It is read a few units at a time. Samples that the source marks as bad, or that exceed the study's artefact threshold,
-are missing here, for each unit separately.
+Samples that the source marks as bad, or that exceed the study's artefact threshold, are missing, unit by unit.
 """
 
 from __future__ import annotations
@@ -95,12 +94,9 @@ def bad_samples(opened: OpenRecording) -> BoolArray:
 def _cleaned(columns: FloatArray, bad: BoolArray, config: PreprocessConfig) -> FloatArray:
     values: FloatArray = np.array(columns, dtype=np.float64, order="F")
     values[bad] = np.nan
-    missing = ~np.isfinite(values)
+    values[~np.isfinite(values)] = np.nan
     if config.artefact_threshold is not None:
-        missing |= np.abs(values, where=~missing, out=np.zeros_like(values)) > (
-            config.artefact_threshold
-        )
-    values[missing] = np.nan
+        values[np.abs(values) > config.artefact_threshold] = np.nan
     return values
 
 
@@ -117,18 +113,14 @@ def resampled(columns: FloatArray, ratio: Fraction) -> FloatArray:
     if ratio == 1:
         return columns
     values = np.empty((math.ceil(len(columns) * ratio), columns.shape[1]), order="F")
+    up, down = ratio.numerator, ratio.denominator
     for place, column in enumerate(columns.T):
-        values[:, place] = scipy.signal.resample_poly(
-            column, ratio.numerator, ratio.denominator, padtype="edge"
-        )
+        values[:, place] = scipy.signal.resample_poly(column, up, down, padtype="edge")
     return values
 
 
 def autocorrelation_s(opened: OpenRecording) -> float:
-    """Seconds after which the signal's autocorrelation is below 1/e, after a running mean of ten seconds is removed.
-
-    The longest of up to eight units, spread over all units.
-    """
+    """Seconds until autocorrelation is below 1/e, without a running mean of ten seconds: the longest of eight units."""
     series = opened.series
     ratio = resampling(series.sampling_rate_hz, PROBE_HZ)
     rate_hz = series.sampling_rate_hz * float(ratio)
@@ -147,16 +139,12 @@ def autocorrelation_s(opened: OpenRecording) -> float:
     return longest / rate_hz
 
 
-# --- Clock -----------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Clock:
-    """Maps times of a recording to times of its stimulus.
+    """Maps times of a recording to times of its stimulus; without separate word times, both have one clock.
 
-    Without separate word times, both have one clock. If the recording has its own word times, times between two words
-    are interpolated; before the first and after the last word, time runs at the same pace. If the stimulus paused or
-    jumped between two words (by more than 0.25 s and 2 %, as for events of the grid), times between them are NaN.
+    Times between two words are interpolated; before the first and after the last, time runs at the same pace. Where the
+    stimulus paused or jumped between two words (by more than 0.25 s and 2 %, as for events of the grid), times are NaN.
     """
 
     heard_s: FloatArray
@@ -190,10 +178,7 @@ class Clock:
 
 
 def words_heard(recording: Recording, stimulus: Stimulus) -> tuple[FloatArray, FloatArray]:
-    """Onset and offset of every word on the recording's clock, [n_words] each; NaN if not known.
-
-    A word lasts as long as in the stimulus.
-    """
+    """Onset and offset of every word on the recording's clock, [n_words]; words last as long as in the stimulus."""
     onset_s, offset_s = times_s(stimulus.words)
     if recording.word_onsets_s is None:
         return onset_s, offset_s

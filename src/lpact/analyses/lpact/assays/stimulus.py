@@ -8,37 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.assays import envelope, low_level, signal
 from lpact.analyses.lpact.assays.brain_as_model import most_frequent_reason
-from lpact.analyses.lpact.assays.envelope import (
-    BOXCAR,
-    ONSETS,
-    PROXIES,
-    TRANSCRIPT,
-    Course,
-    Follower,
-    envelope_course,
-    meeting_rate,
-    proxy_course,
-)
-from lpact.analyses.lpact.assays.low_level import (
-    HAEMODYNAMIC_S,
-    MIN_SHIFT_S,
-    WordWindows,
-    grid_rate_scores,
-    series_rate_scores,
-    window_name,
-)
+from lpact.analyses.lpact.assays.envelope import PROXIES, TimeCourse, TimeCourseScorer
+from lpact.analyses.lpact.assays.low_level import WordWindows, window_name
 from lpact.analyses.lpact.assays.scores import Scores, passes_by_chance, reachable_level, shift_p
-from lpact.analyses.lpact.assays.signal import (
-    EPOCHS,
-    SERIES,
-    TRS,
-    OpenRecording,
-    autocorrelation_s,
-    open_recording,
-    resampled,
-    usable_columns,
-)
+from lpact.analyses.lpact.assays.signal import EPOCHS, SERIES, TRS, OpenRecording
 from lpact.analyses.lpact.config import AssayConfig, LPactConfig
 from lpact.analyses.lpact.levels.media import PROXY_LABELS
 from lpact.analyses.lpact.tables import assay as assay_tables
@@ -49,7 +24,6 @@ from lpact.features.acoustics import envelope_source
 from lpact.inputs.media import media_of
 from lpact.inputs.prepare import Prepared
 from lpact.math.seeding import keyed_rng
-from lpact.math.types import FloatArray
 from lpact.store import concat, frame
 from lpact.tables import Table
 
@@ -57,7 +31,7 @@ Row = dict[str, object]
 ONSET, RATE = "word_onset", "word_rate"
 METRICS = {ONSET: "event_effect", RATE: "pearson"}
 ENVELOPES = (assay_tables.ENVELOPE_STANDALONE, assay_tables.ENVELOPE_FULL)
-_MADE_FROM = {BOXCAR: "word_times", ONSETS: "word_times", TRANSCRIPT: "transcript_columns"}
+_MADE_FROM = dict(zip(PROXIES, ("word_times", "transcript_columns", "word_times"), strict=True))
 
 
 @dataclass(frozen=True)
@@ -86,7 +60,7 @@ class Place:
         return {ONSET: after, RATE: delays if self.kind == TRS else after}
 
 
-_Followers = Mapping[str, Follower | AbsentMedium]
+_TimeCourses = Mapping[str, TimeCourseScorer | AbsentMedium]
 _LowLevel = Mapping[tuple[str, str], Scores | Reason]
 
 
@@ -95,23 +69,24 @@ def run_recording(
 ) -> dict[str, pl.DataFrame]:
     """Tables of a usable recording; ``prepared`` is called only if the event grid is needed."""
     stimulus = dataset.stimulus(place.id.stimulus)
-    opened = open_recording(dataset, place.id, place.entry)
-    fading_s = 0.0 if place.kind == EPOCHS else autocorrelation_s(opened)
-    followers = _followers(place, opened, stimulus, fading_s)
+    opened = signal.open_recording(dataset, place.id, place.entry)
+    fading_s = 0.0 if place.kind == EPOCHS else signal.autocorrelation_s(opened)
+    scorers = _time_courses(place, opened, stimulus, fading_s)
     windows = None
     if place.kind == SERIES:
         assay, rng = place.config.assay, place.rng("onsets")
         windows = WordWindows(opened, stimulus, assay.onset_windows_ms, assay.shifts, fading_s, rng)
-    active = [f for f in followers.values() if isinstance(f, Follower)]
-    for _, columns in () if place.kind == EPOCHS else usable_columns(opened):
+    active = [f for f in scorers.values() if isinstance(f, TimeCourseScorer)]
+    for _, columns in () if place.kind == EPOCHS else signal.usable_columns(opened):
         if windows is not None:
             windows.add(columns)
-        slow = resampled(columns, meeting_rate(opened, place.config)) if active else columns
-        for follower in active:
-            follower.add(slow)
+        if active:
+            slow = signal.resampled(columns, envelope.rate_ratio(opened, place.config))
+        for scorer in active:
+            scorer.add(slow)
     if windows is not None:
-        return _tables(place, stimulus, _series_scores(place, stimulus, windows), followers)
-    return _tables(place, stimulus, _grid_scores(place, prepared()), followers)
+        return _tables(place, stimulus, _series_scores(place, stimulus, windows), scorers)
+    return _tables(place, stimulus, _grid_scores(place, prepared()), scorers)
 
 
 def unused_recording(place: Place, reason: Reason) -> dict[str, pl.DataFrame]:
@@ -128,9 +103,8 @@ def _series_scores(place: Place, stimulus: Stimulus, windows: WordWindows) -> _L
             scores[ONSET, name] = scores[RATE, name] = Reason.TOO_MANY_BAD_UNITS
             continue
         scores[ONSET, name] = windows.onset_scores(number)
-        scores[RATE, name] = series_rate_scores(
-            windows, number, stimulus, place.config, place.rng("rate")
-        )
+        own = (windows, number, stimulus, place.config, place.rng("rate"))
+        scores[RATE, name] = low_level.series_rate_scores(*own)
     return scores
 
 
@@ -150,23 +124,24 @@ def _grid_scores(place: Place, prepared: Prepared) -> _LowLevel:
         scores[RATE, name] = Reason.NO_SAMPLES_IN_WINDOW
         if lags:
             responses = grid.responses[lags].mean(axis=0)
-            response_s = MIN_SHIFT_S if epochs else HAEMODYNAMIC_S
-            rng = place.rng("rate")
-            scores[RATE, name] = grid_rate_scores(prepared, responses, response_s, config, rng)
+            response_s = low_level.MIN_SHIFT_S if epochs else low_level.HAEMODYNAMIC_S
+            own = (prepared, responses, response_s, config, place.rng("rate"))
+            scores[RATE, name] = low_level.grid_rate_scores(*own)
     return scores
 
 
-def _followers(
+def _time_courses(
     place: Place, opened: OpenRecording, stimulus: Stimulus, fading_s: float
-) -> dict[str, Follower | AbsentMedium]:
+) -> dict[str, TimeCourseScorer | AbsentMedium]:
     """What the signal is compared with: the envelope if there is sound, else proxies; epochs with neither."""
+    epochs = AbsentMedium(Reason.NOT_CONTINUOUS, "") if place.kind == EPOCHS else None
 
-    def follow(course: Course | AbsentMedium, *, words_only: bool) -> Follower | AbsentMedium:
+    def scorer_of(
+        course: TimeCourse | AbsentMedium, *, words_only: bool
+    ) -> TimeCourseScorer | AbsentMedium:
         if isinstance(course, AbsentMedium):
             return course
-        if place.kind == EPOCHS:
-            return AbsentMedium(Reason.NOT_CONTINUOUS, "")
-        return Follower(
+        return epochs or TimeCourseScorer(
             opened,
             stimulus,
             course,
@@ -177,40 +152,37 @@ def _followers(
             rng=place.rng("envelope"),
         )
 
-    sound = envelope_course(stimulus, place.config.nuisance)
+    sound = envelope.envelope_time_course(stimulus, place.config.nuisance)
     made = {
-        assay_tables.ENVELOPE_STANDALONE.name: follow(sound, words_only=True),
-        assay_tables.ENVELOPE_FULL.name: follow(sound, words_only=False),
+        assay_tables.ENVELOPE_STANDALONE.name: scorer_of(sound, words_only=True),
+        assay_tables.ENVELOPE_FULL.name: scorer_of(sound, words_only=False),
     }
     for proxy in PROXIES:
         if not isinstance(sound, AbsentMedium):
             made[proxy] = AbsentMedium(Reason.SOUND_AVAILABLE, envelope_source(stimulus))
-        elif place.kind == EPOCHS:
-            made[proxy] = AbsentMedium(Reason.NOT_CONTINUOUS, "")
         else:
-            made[proxy] = follow(proxy_course(stimulus, proxy), words_only=True)
+            made[proxy] = epochs or scorer_of(
+                envelope.proxy_time_course(stimulus, proxy), words_only=True
+            )
     return made
 
 
-# --- Rows of one recording -------------------------------------------------------------------------
-
-
 def _tables(
-    place: Place, stimulus: Stimulus | None, scores: _LowLevel, followers: _Followers
+    place: Place, stimulus: Stimulus | None, scores: _LowLevel, scorers: _TimeCourses
 ) -> dict[str, pl.DataFrame]:
     source = "" if stimulus is None else envelope_source(stimulus)
     made_from = {} if stimulus is None else media_of(stimulus).sources
     low = [_low_level_row(place, target, w, s) for (target, w), s in scores.items()]
     proxies = [
         {"proxy": proxy, "label": PROXY_LABELS[proxy]}
-        | _followed_row(place, followers[proxy], made_from.get(_MADE_FROM[proxy], ""))
+        | _time_course_row(place, scorers[proxy], made_from.get(_MADE_FROM[proxy], ""))
         for proxy in PROXIES
     ]
     return {
         assay_tables.LOW_LEVEL.name: frame(assay_tables.LOW_LEVEL, low),
         assay_tables.PROXY.name: frame(assay_tables.PROXY, proxies),
         **{
-            table.name: frame(table, [_followed_row(place, followers[table.name], source)])
+            table.name: frame(table, [_time_course_row(place, scorers[table.name], source)])
             for table in ENVELOPES
         },
     }
@@ -224,15 +196,15 @@ def _low_level_row(place: Place, target: str, window: str, scores: Scores | Reas
         "window": window,
         "metric": METRICS[target],
     }
-    if isinstance(scores, Scores) and not scores.defined.any():
-        scores = Reason.UNDEFINED_SCORE
-    if isinstance(scores, Reason):
-        return row | _numbers(place.config.assay, None) | {"n_events": 0, "reason": scores}
-    numbers = _numbers(place.config.assay, scores)
-    return row | numbers | {"n_events": scores.n_events, "reason": Reason.OK}
+    known, n_events = None, 0
+    reason = scores if isinstance(scores, Reason) else Reason.UNDEFINED_SCORE
+    if isinstance(scores, Scores) and scores.defined.any():
+        known, n_events, reason = scores, scores.n_events, Reason.OK
+    numbers = _numbers(place.config.assay, known)
+    return row | numbers | {"n_events": n_events, "reason": reason}
 
 
-def _followed_row(place: Place, follower: Follower | AbsentMedium, source: str) -> Row:
+def _time_course_row(place: Place, scorer: TimeCourseScorer | AbsentMedium, source: str) -> Row:
     """Columns that envelope and proxies share; ``source`` says what the course was made from."""
     assay = place.config.assay
     row: Row = {
@@ -244,13 +216,13 @@ def _followed_row(place: Place, follower: Follower | AbsentMedium, source: str) 
         **dict.fromkeys(("rate_hz", "value_mean", "reversed", "best_lag_ms")),
         **_numbers(assay, None),
     }
-    if isinstance(follower, AbsentMedium):
-        return row | {"source": "", "reason": follower.reason, "detail": follower.detail}
-    followed = follower.result()
-    row |= {"n_rows": follower.n_rows, "rate_hz": follower.rate_hz}
-    if isinstance(followed, Reason):
-        return row | {"reason": followed, "detail": followed.explanation}
-    scores, reversed_scores, best_lag_ms = followed
+    if isinstance(scorer, AbsentMedium):
+        return row | {"source": "", "reason": scorer.reason, "detail": scorer.detail}
+    scored = scorer.result()
+    row |= {"n_rows": scorer.n_rows, "rate_hz": scorer.rate_hz}
+    if isinstance(scored, Reason):
+        return row | {"reason": scored, "detail": scored.explanation}
+    scores, reversed_scores, best_lag_ms = scored
     backwards = float(np.median(reversed_scores[scores.defined]))
     return row | {
         **_numbers(assay, scores, at_least=backwards),
@@ -270,7 +242,8 @@ def _numbers(assay: AssayConfig, scores: Scores | None, at_least: float = -np.in
         return {**counts, **missing, "gate_pass": False}
     value, shifted = scores.pooled()
     n_units, mean = int(scores.defined.sum()), float(shifted.mean())
-    p, delta = _p(value, shifted), value - max(at_least, mean)
+    p = float(shift_p(np.array([value]), shifted[:, None])[0])
+    delta = value - max(at_least, mean)
     return {
         "n_units": n_units,
         "n_units_passing": int((scores.unit_p() <= assay.alpha).sum()),
@@ -284,14 +257,9 @@ def _numbers(assay: AssayConfig, scores: Scores | None, at_least: float = -np.in
     }
 
 
-def _p(value: float, shifted: FloatArray) -> float:
-    return float(shift_p(np.array([value]), shifted[:, None])[0])
-
-
-# --- Summaries by dataset --------------------------------------------------------------------------
-
-
-def summarise(frames: Mapping[str, pl.DataFrame], config: LPactConfig) -> dict[str, pl.DataFrame]:
+def summarise_recordings(
+    frames: Mapping[str, pl.DataFrame], config: LPactConfig
+) -> dict[str, pl.DataFrame]:
     """Tables of recordings in canonical order, and in how many of them each control is seen."""
     tables = {
         table.name: concat(table, [frames[table.name]] if table.name in frames else [])
@@ -330,10 +298,8 @@ def summarise(frames: Mapping[str, pl.DataFrame], config: LPactConfig) -> dict[s
 def _groups(own: pl.DataFrame, expected: Sequence[Row]) -> Iterable[tuple[Row, pl.DataFrame]]:
     """Rows by what they are about; for a dataset without recordings, the ``expected`` groups, empty."""
     columns = list(expected[0])
-    if not own.height:
+    if not own.height or not columns:
         return [(row, own) for row in expected]
-    if not columns:
-        return [({}, own)]
     groups = own.group_by(columns, maintain_order=True)
     return [(dict(zip(columns, key, strict=True)), group) for key, group in groups]
 
@@ -344,15 +310,14 @@ def _counts(group: pl.DataFrame, assay: AssayConfig, seen: str) -> Row:
     reason = Reason.OK if n else most_frequent_reason(group["reason"])
     chance = passes_by_chance(n_passing, n, reachable_level(assay.alpha, assay.shifts))
     passes = n > 0 and chance <= assay.alpha
+    of = f"{n_passing} of {n} recordings"
+    if n < group.height:
+        of += f" ({group.height - n} not computed)"
+    sentence = f"Not shown, {of} pass, which chance allows: {seen}."
+    if passes:
+        sentence = f"Seen in {of}, more than chance allows: {seen}."
     if not n:
         sentence = f"Not computed: {reason.explanation[0].lower()}{reason.explanation[1:]}"
-    else:
-        of = f"{n_passing} of {n} recordings"
-        if n < group.height:
-            of += f" ({group.height - n} not computed)"
-        sentence = f"Not shown, {of} pass, which chance allows: {seen}."
-        if passes:
-            sentence = f"Seen in {of}, more than chance allows: {seen}."
     return {
         "n_recordings": group.height,
         "n_computed": n,

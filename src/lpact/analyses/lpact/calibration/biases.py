@@ -74,14 +74,10 @@ def _best_of_many(seed: int, n_simulations: int) -> Iterator[dict[str, Any]]:
         best = np.maximum.accumulate(scores[1:])
         deltas[simulation] = scores[0] - best[np.array(CONTROLS) - 1]
     for k, found in zip(CONTROLS, deltas.T, strict=True):
-        yield _row(
-            "best_of_many_controls",
-            "controls",
-            k,
-            found,
-            np.zeros_like(found),
-            f"Against the best of {k}, each knowing exactly as much, a model's score differs by {found.mean():+.3f}.",
-        )
+        differs = f"a model's score differs by {found.mean():+.3f}"
+        meaning = f"Against the best of {k}, each knowing exactly as much, {differs}."
+        true = np.zeros_like(found)
+        yield _row("best_of_many_controls", "controls", k, found, true, meaning)
 
 
 def _reliability_under_drift(seed: int, n_simulations: int) -> Iterator[dict[str, Any]]:
@@ -98,15 +94,12 @@ def _reliability_under_drift(seed: int, n_simulations: int) -> Iterator[dict[str
             within[simulation] = np.mean(pearson_rows(*parts))
             whole = [_patterns(run[halves[0]]) for run in (first, second)]
             between[simulation] = np.mean(pearson_rows(*whole))
-        yield _row(
-            "reliability_under_drift",
-            "drift relative to the noise",
-            drift,
-            within,
-            between,
+        meaning = (
             f"With a drift of {drift:g} times the noise, the halves of a recording agree by {within.mean():.2f}, and "
-            f"two recordings of as many events by {between.mean():.2f}.",
+            f"two recordings of as many events by {between.mean():.2f}."
         )
+        setting = "drift relative to the noise"
+        yield _row("reliability_under_drift", setting, drift, within, between, meaning)
 
 
 def _drifting(
@@ -144,23 +137,13 @@ def _few_rows(seed: int, n_simulations: int) -> Iterator[dict[str, Any]]:
             apparent[simulation] = np.abs(found[picked]).mean()
             true[simulation] = (np.sign(found[picked]) * real).mean()
             carrying[simulation] = np.sum(picked < CARRIERS)
-        yield _row(
-            "few_rows_localiser",
-            "rows",
-            n_rows,
-            apparent,
-            true,
-            f"Units picked on {n_rows} rows correlate by {apparent.mean():.2f} there, "
-            f"and by {true.mean():.2f} in truth.",
-        )
-        yield _row(
-            "few_rows_localiser_units",
-            "rows",
-            n_rows,
-            np.full(n_simulations, float(CARRIERS)),
-            carrying,
-            f"Of {CARRIERS} units picked on {n_rows} rows, {carrying.mean():.1f} carry the mechanism.",
-        )
+        correlate = f"correlate by {apparent.mean():.2f} there, and by {true.mean():.2f} in truth"
+        meaning = f"Units picked on {n_rows} rows {correlate}."
+        yield _row("few_rows_localiser", "rows", n_rows, apparent, true, meaning)
+        carry = f"{carrying.mean():.1f} carry the mechanism"
+        meaning = f"Of {CARRIERS} units picked on {n_rows} rows, {carry}."
+        n_picked = np.full(n_simulations, float(CARRIERS))
+        yield _row("few_rows_localiser_units", "rows", n_rows, n_picked, carrying, meaning)
 
 
 def _row(

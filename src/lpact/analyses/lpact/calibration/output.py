@@ -1,25 +1,23 @@
 """A calibration on disk, and the one that ships with lpact.
 
-``calibration.json`` holds nothing that depends on the machine or the number of workers; ``pace.json`` does. It is
-removed before anything is written and written last, so that its checksums always hold. ``reference/`` holds the rates
-of a large run, small enough to be read by anyone: ``meta.json`` (what it was made from, by which command, how fast),
-``rates.csv``, ``truth_rates.csv`` and ``biases.csv``.
+``calibration.json`` is removed before anything is written and written last, so that its checksums always hold. What
+depends on the machine is in ``pace.json``. ``reference/`` holds the rates of a large run: ``meta.json`` (how it was
+made), ``rates.csv``, ``truth_rates.csv`` and ``biases.csv``.
 """
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from lpact.analyses.lpact.calibration.study import Pace, Settings, numbers_digest
+from lpact.analyses.lpact.calibration.grid import Pace, Settings, numbers_digest
 from lpact.analyses.lpact.calibration.trial import GATES, known_truth
 from lpact.analyses.lpact.figures.rates import false_passes_of, power_of
 from lpact.analyses.lpact.tables.calibration import BIASES, CELL, RATES, TRIALS, TRUTH_RATES
@@ -35,7 +33,7 @@ from lpact.store import (
     validate,
     write_table,
 )
-from lpact.store.manifest import MANIFEST_NAME, library_versions, lpact_version
+from lpact.store.manifest import library_versions, lpact_version
 from lpact.tables import Table
 
 META_NAME, PACE_NAME, KEPT = "calibration.json", "pace.json", "kept"
@@ -49,35 +47,17 @@ STRONG_UNITS = 20
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that is neither new, nor empty, nor a calibration to go on with; nothing is created."""
+    """Refuse a folder that is neither new, nor empty, nor a calibration to resume; nothing is created."""
     with storage_errors(folder, "the folder of the calibration cannot be read"):
-        run = next((f for f in (folder, *folder.resolve().parents) if _is_run(f)), None)
-        what = ""
-        if run is not None:
-            what, got = "is a finished run, or inside of one", str(run / MANIFEST_NAME)
-        elif (folder.exists() or folder.is_symlink()) and not folder.is_dir():
-            what, got = "is not a folder", "something else"
-        elif folder.is_dir():
-            inside = sorted(path.name for path in folder.iterdir())
-            if inside and not (folder / META_NAME).is_file() and not (folder / KEPT).is_dir():
-                what, got = "holds something else", ", ".join(inside[:5])
-    if what:
+        inside = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    if inside and not (folder / META_NAME).is_file() and not (folder / KEPT).is_dir():
         raise RunError(
-            f"the folder for the calibration {what}",
+            "the folder for the calibration holds something else",
             where=str(folder),
-            got=got,
-            expected="a new or empty folder, or that of a calibration to go on with",
+            got=", ".join(inside[:5]),
+            expected="a new or empty folder, or that of a calibration to resume",
             remedy="choose another folder",
         )
-
-
-def _is_run(folder: Path) -> bool:
-    """Whether a folder has the manifest of a run; other programs write files of that name, too."""
-    try:
-        values = json.loads((folder / MANIFEST_NAME).read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(values, dict) and {"config_digest", "lpact_version"} <= values.keys()
 
 
 def write_calibration(
@@ -95,31 +75,25 @@ def write_calibration(
         atomic_write_bytes(folder / name, picture(figure).encode())
         written.append(folder / name)
     studies = trials.select("cell", "trial").unique()
-    write_json(
-        folder / PACE_NAME,
-        {
-            "n_studies": pace.n_studies,
-            "core_seconds": round(pace.seconds, 1),
-            "studies_per_minute_and_core": round(pace.studies_per_minute, 1),
-        },
-    )
-    write_json(
-        folder / META_NAME,
-        {
-            "format_version": FORMAT,
-            "command": settings.command(),
-            "lpact_version": lpact_version(),
-            "numbers_code": numbers_digest(),
-            "versions": library_versions({}),
-            "settings": asdict(settings),
-            "n_studies": studies.height,
-            "n_null_studies": n_null_studies(trials),
-            "n_cells": studies["cell"].n_unique(),
-            "outputs": {
-                path.relative_to(folder).as_posix(): sha256_file(path) for path in sorted(written)
-            },
-        },
-    )
+    times = {
+        "n_studies": pace.n_studies,
+        "core_seconds": round(pace.seconds, 1),
+        "studies_per_minute_and_core": round(pace.studies_per_minute, 1),
+    }
+    write_json(folder / PACE_NAME, times)
+    meta = {
+        "format_version": FORMAT,
+        "command": settings.command(),
+        "lpact_version": lpact_version(),
+        "numbers_code": numbers_digest(),
+        "versions": library_versions({}),
+        "settings": asdict(settings),
+        "n_studies": studies.height,
+        "n_null_studies": n_null_studies(trials),
+        "n_cells": studies["cell"].n_unique(),
+        "outputs": {p.relative_to(folder).as_posix(): sha256_file(p) for p in sorted(written)},
+    }
+    write_json(folder / META_NAME, meta)
     return {table.name: made for table, made in tables.items()}
 
 
@@ -127,9 +101,6 @@ def write_json(path: Path, values: dict[str, Any]) -> None:
     """Write values with sorted keys."""
     text = json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
     atomic_write_bytes(path, f"{text}\n".encode())
-
-
-# --- Rates -----------------------------------------------------------------------------------------
 
 
 def cell_rates(trials: pl.DataFrame) -> pl.DataFrame:
@@ -145,9 +116,8 @@ def cell_rates(trials: pl.DataFrame) -> pl.DataFrame:
 def truth_rates(trials: pl.DataFrame) -> pl.DataFrame:
     """Rates of every truth, all of its cells together, rows of `TRUTH_RATES`."""
     rows = []
-    for (name, _), own in trials.sort(TRIALS.key).group_by(
-        "truth", "gate_profile", maintain_order=True
-    ):
+    ordered = trials.sort(TRIALS.key)
+    for (name, _), own in ordered.group_by("truth", "gate_profile", maintain_order=True):
         truth = known_truth(str(name))
         more = {"truth": truth.name, "n_cells": own["cell"].n_unique()}
         rows += [more | rate | {"why": truth.why(rate["gate"])} for rate in _rates(truth.name, own)]
@@ -179,11 +149,7 @@ def _rates(truth_name: str, trials: pl.DataFrame) -> Iterator[dict[str, Any]]:
         }
 
 
-# --- The calibration that ships with lpact ---------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Promise:
+class Promise(NamedTuple):
     """One thing that the calibrated profile promises, and whether the reference confirms it."""
 
     kept: bool
@@ -238,7 +204,7 @@ class Reference:
         return {
             **self.meta,
             "made_by_this_code": self.is_of_this_code,
-            "promises": [asdict(promise) for promise in self.promises()],
+            "promises": [promise._asdict() for promise in self.promises()],
             "rates": self.rates.to_dicts(),
             "truth_rates": self.truth_rates.to_dicts(),
             "biases": self.biases.to_dicts(),
@@ -250,7 +216,7 @@ def load_reference(folder: Traversable | None = None) -> Reference:
     folder = folder or files("lpact.analyses.lpact.calibration").joinpath(FOLDER)
 
     def read(table: Table) -> pl.DataFrame:
-        content = io.BytesIO(folder.joinpath(f"{flat_name(table)}.csv").read_bytes())
+        content = folder.joinpath(f"{flat_name(table)}.csv").read_bytes()
         return validate(pl.read_csv(content, schema=polars_schema(table)), table)
 
     meta = json.loads(folder.joinpath(REFERENCE_META).read_bytes())

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.calibration import power_simulate
+from lpact.analyses.lpact.calibration.grid import Forecast
 from lpact.analyses.lpact.calibration.power_design import (
     Ceiling,
     DatasetDesign,
@@ -18,22 +21,10 @@ from lpact.analyses.lpact.calibration.power_design import (
     from_spread,
     read_design,
 )
-from lpact.analyses.lpact.calibration.power_simulate import (
-    LARGER,
-    MIXED,
-    RATIOS,
-    SAME,
-    SMALLER,
-    TRIALS,
-    Simulated,
-    matched_design,
-    simulate,
-    trial_jobs,
-)
-from lpact.analyses.lpact.calibration.study import Forecast
+from lpact.analyses.lpact.calibration.power_simulate import SAME, Simulated
 from lpact.analyses.lpact.calibration.trial import GATES, Effort
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
-from lpact.analyses.lpact.dataset_support import lowered
+from lpact.analyses.lpact.dataset_support import reason_clause
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.calibration import (
@@ -49,7 +40,6 @@ from lpact.errors import ConfigError, RunError
 from lpact.inputs.workspace import Workspace
 from lpact.run.progress import Reporter
 from lpact.store import StoredRun, frame, validate
-from lpact.tables import Table
 
 Row = dict[str, Any]
 Ceilings = Mapping[str, Ceiling | None]
@@ -76,8 +66,8 @@ class Settings:
 
     target: float = 0.8
     quick: bool = False
-    trials: int = TRIALS
-    ratios: Sequence[float] = RATIOS
+    trials: int = power_simulate.TRIALS
+    ratios: Sequence[float] = power_simulate.RATIOS
     workers: int = 1
     kept: Path | None = None
     effort: Effort | None = None
@@ -103,12 +93,8 @@ class PowerReport:
     """Confirmatory claims that integrated power is corrected over; None where nothing was simulated."""
     largest_p: float | None = None
 
-    def table(self, table: Table) -> pl.DataFrame:
-        """One of the tables."""
-        return self.tables[table.name]
 
-
-def assess(
+def assess_power(
     config: LPactConfig,
     run_config: RunConfig | None,
     settings: Settings,
@@ -123,7 +109,8 @@ def assess(
     ``show_forecast`` is called with the cost of simulated studies, from one that is timed, before the others start.
     """
     reporter = reporter or Reporter()
-    gates, target, metric = config.gates, settings.target, config.readout.primary_metric
+    metric = config.readout.primary_metric
+    asked = Question(config.gates, settings.target)
     designs: Sequence[DatasetDesign] = ()
     if run_config is not None:
         if run is not None:
@@ -131,21 +118,21 @@ def assess(
         designs = read_design(Workspace(config.study(), run_config), reporter)
     ceilings = {d.name: d.ceiling for d in designs} if run is None else run_ceilings(run)
     n_claims = planned_claims(designs, config) if run is None else run_claims(run)
-    largest_p = gates.fdr / max(1, n_claims)
+    largest_p = config.gates.fdr / max(1, n_claims)
     effects: list[Row] = []
     caps: dict[str, tuple[str, ...]] = {}
     for design in designs:
-        own = (gates, target, ceilings.get(design.name))
-        effects += closed_rows(design, *own)
+        ceiling = ceilings.get(design.name)
+        effects += closed_rows(design, asked, ceiling)
         if settings.quick:
             continue
         if run_config is None or not design.confirmatory or design.limiting is None:
-            effects += simulated_rows(design, None, *own)
+            effects += simulated_rows(design, None, asked, ceiling)
             continue
-        matched = matched_design(design, config, settings.effort)
+        matched = power_simulate.matched_design(design, config, settings.effort)
         caps[design.name] = matched.caps
-        simulated = simulate(
-            trial_jobs(matched, trials=settings.trials, ratios=settings.ratios),
+        simulated = power_simulate.simulate(
+            power_simulate.trial_jobs(matched, trials=settings.trials, ratios=settings.ratios),
             config=config,
             run=run_config,
             workers=settings.workers,
@@ -155,38 +142,33 @@ def assess(
             show_forecast=show_forecast,
             largest_p=largest_p,
         )
-        effects += simulated_rows(design, simulated, *own, matched.size)
-    layers = frame(LAYER_DETECTABILITY, [])
+        effects += simulated_rows(design, simulated, asked, ceiling, matched.size)
+    layers: list[Row] = []
     if run is not None:
-        effects += spread_rows(run, metric, gates, target, ceilings)
-        layers = layer_frame(run, metric, effects, target)
-        if layers.is_empty():
+        effects += spread_rows(run, metric, asked, ceilings)
+        layers = layer_rows(run, metric, effects, settings.target)
+        if not layers:
             raise RunError(
                 "the run has no layer whose power can be assessed",
                 where=str(run.root),
                 got="a decision table without rows",
                 expected="at least one claim",
-                remedy="`lpact audit` says why no claim could be made",
+                remedy="see `lpact audit` for why no claim could be made",
             )
-    tables = {
-        STUDY_DESIGN: frame(STUDY_DESIGN, _design_rows(designs, ceilings)),
-        MINIMUM_DETECTABLE_EFFECT: frame(MINIMUM_DETECTABLE_EFFECT, effects),
+    rows = {
+        STUDY_DESIGN: _design_rows(designs, ceilings),
+        MINIMUM_DETECTABLE_EFFECT: effects,
         LAYER_DETECTABILITY: layers,
     }
-    made = {table.name: validate(rows, table) for table, rows in tables.items()}
-    return PowerReport(made, caps, n_claims, largest_p) if caps else PowerReport(made)
+    tables = {table.name: validate(frame(table, own), table) for table, own in rows.items()}
+    return PowerReport(tables, caps, n_claims, largest_p) if caps else PowerReport(tables)
 
 
 def planned_claims(designs: Sequence[DatasetDesign], config: LPactConfig) -> int:
     """Confirmatory claims that a study will make: every dataset, model, layer and mechanism."""
     layers = {model.name: len(model.layers) for model in config.models}
-    n_layers = sum(
-        layers[model.model]
-        for design in designs
-        if design.confirmatory
-        for model in design.models
-        if model.layer is not None
-    )
+    confirmatory = (model for design in designs if design.confirmatory for model in design.models)
+    n_layers = sum(layers[model.model] for model in confirmatory if model.layer is not None)
     return n_layers * len(config.mechanisms.include)
 
 
@@ -210,49 +192,46 @@ def _design_rows(designs: Sequence[DatasetDesign], ceilings: Ceilings) -> list[R
     return rows
 
 
-# --- Smallest effects ------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Question:
+    """Which effect passes these gates with a target power."""
 
+    gates: GatesConfig
+    target: float
 
-def profile_alphas(gates: GatesConfig) -> dict[str, float | None]:
-    """Level of each gate profile's tests; the paper's point rules have none."""
-    return {CALIBRATED: gates.alpha, PAPER: None}
+    @property
+    def alphas(self) -> dict[str, float | None]:
+        """Level of each gate profile's tests; the paper's point rules have none."""
+        return {CALIBRATED: self.gates.alpha, PAPER: None}
 
-
-def effect_row(
-    dataset: str,
-    profile: str,
-    gate: str,
-    method: str,
-    *,
-    target: float,
-    alpha: float | None,
-    ceiling: Ceiling | None,
-    reason: Reason,
-    size: str = SAME,
-    enough_trials: bool = True,
-    **numbers: float | None,
-) -> Row:
-    """One row of `MINIMUM_DETECTABLE_EFFECT`; numbers that are not given are missing."""
-    score = numbers.get("score")
-    limit = None if ceiling is None else ceiling.score
-    row: Row = {
-        **dict.fromkeys(MINIMUM_DETECTABLE_EFFECT.column_names),
-        "dataset": dataset,
-        "gate_profile": profile,
-        "gate": gate,
-        "method": method,
-        "target_power": target,
-        "alpha": alpha,
-        "simulated_size": size,
-        "enough_trials": enough_trials,
-        "n_trials": 0,
-        "n_passed": 0,
-        **numbers,
-        "ceiling": limit,
-        "attainable": None if score is None or limit is None else score <= limit,
-        "reason": reason,
-    }
-    return row | {"sentence": effect_sentence(row)}
+    def row(
+        self,
+        dataset: str,
+        profile: str,
+        gate: str,
+        method: str,
+        ceiling: Ceiling | None,
+        **found: Any,
+    ) -> Row:
+        """One row of `MINIMUM_DETECTABLE_EFFECT`; numbers that are not given are missing."""
+        score, limit = found.get("score"), None if ceiling is None else ceiling.score
+        row: Row = {
+            **dict.fromkeys(MINIMUM_DETECTABLE_EFFECT.column_names),
+            "dataset": dataset,
+            "gate_profile": profile,
+            "gate": gate,
+            "method": method,
+            "target_power": self.target,
+            "alpha": self.alphas[profile],
+            "simulated_size": SAME,
+            "enough_trials": True,
+            "n_trials": 0,
+            "n_passed": 0,
+            "ceiling": limit,
+            "attainable": None if score is None or limit is None else score <= limit,
+            **found,
+        }
+        return row | {"sentence": effect_sentence(row)}
 
 
 def effect_sentence(row: Row) -> str:
@@ -264,7 +243,7 @@ def effect_sentence(row: Row) -> str:
     if reason is Reason.ALWAYS_DETECTED:
         return f"Even the weakest simulated effect passes the gate {gate} with {power}."
     if reason in HOPELESS:
-        why = lowered(reason)
+        why = reason_clause(reason)
         return f"This design could not have found it, however large the effect: {why}."
     if reason is not Reason.OK:
         return reason.explanation
@@ -282,93 +261,80 @@ def effect_sentence(row: Row) -> str:
 
 def open_questions(row: Row) -> list[str]:
     """Why a row that found nothing, or nothing that can exist, does not settle what the design could find."""
-    if row["simulated_size"] in (SMALLER, MIXED):
+    if row["simulated_size"] in (power_simulate.SMALLER, power_simulate.MIXED):
         return ["Simulated studies were smaller than this design, which finds smaller effects."]
     if not row["enough_trials"]:
         return ["Too few studies were simulated to be sure; raise --trials."]
     return []
 
 
-def closed_rows(
-    design: DatasetDesign, gates: GatesConfig, target: float, ceiling: Ceiling | None
-) -> list[Row]:
+def closed_rows(design: DatasetDesign, asked: Question, ceiling: Ceiling | None) -> list[Row]:
     """Level 1 of one dataset in closed form, for every profile."""
     rows = []
     model, n_units = design.limiting, design.n_effective_units
-    for profile, alpha in profile_alphas(gates).items():
-        numbers: Row = {}
-        reason: Reason = (
-            Reason.MODEL_OFFERS_NOTHING if design.reason is Reason.OK else design.reason
-        )
+    for profile, alpha in asked.alphas.items():
+        why = Reason.MODEL_OFFERS_NOTHING if design.reason is Reason.OK else design.reason
+        found: Row = {"reason": why}
         if design.confirmatory and n_units is not None and model and model.n_effective_events:
-            found = closed_form(
+            smallest = closed_form(
                 n_effective_events=model.n_effective_events,
                 n_effective_units=n_units,
                 n_subject_runs=design.n_effective_subject_runs,
                 draws=model.random_draws,
                 alpha=alpha,
-                target=target,
+                target=asked.target,
                 surrogate_draws=model.surrogate_draws,
             )
-            reason = Reason.TOO_FEW_DRAWS if found is None else Reason.OK
-            numbers = {} if found is None else {"delta": found.delta, "score": found.score}
-        fixed: Any = {"target": target, "alpha": alpha, "ceiling": ceiling, "reason": reason}
-        rows.append(effect_row(design.name, profile, PREDICTIVE, CLOSED_FORM, **fixed, **numbers))
+            found = {"reason": Reason.TOO_FEW_DRAWS}
+            if smallest is not None:
+                found = {"delta": smallest.delta, "score": smallest.score, "reason": Reason.OK}
+        rows.append(asked.row(design.name, profile, PREDICTIVE, CLOSED_FORM, ceiling, **found))
     return rows
 
 
 def simulated_rows(
     design: DatasetDesign,
     simulated: Simulated | None,
-    gates: GatesConfig,
-    target: float,
+    asked: Question,
     ceiling: Ceiling | None,
     size: str = SAME,
 ) -> list[Row]:
     """Every gate and profile of one dataset, from simulated studies of its design or, by ``size``, of another size."""
-    alphas = profile_alphas(gates)
-    fixed: Any = {"target": target, "ceiling": ceiling}
+    name, target = design.name, asked.target
     if simulated is None:
         why = Reason.NOT_SIMULATED if design.reason is Reason.OK else design.reason
-        return [
-            effect_row(design.name, p, g, SIMULATED, alpha=a, reason=why, **fixed)
-            for p, a in alphas.items()
-            for g in GATES
-        ]
+        places = product(asked.alphas, GATES)
+        return [asked.row(name, *place, SIMULATED, ceiling, reason=why) for place in places]
     rows = []
     weakest, strongest = simulated.ratios[[0, -1]]
     for (profile, gate), passed in sorted(simulated.passed.items()):
         curve, reason = simulated.curve(profile, gate, target)
-        numbers: Row = {"n_trials": len(passed), "n_passed": int(passed.sum())}
+        found: Row = {"n_trials": len(passed), "n_passed": int(passed.sum()), "reason": reason}
         enough = reason is not Reason.NEVER_DETECTED or simulated.excludes(profile, gate, target)
-        alpha = alphas.get(profile)
         if simulated.largest_p is not None and (profile, gate) == (CALIBRATED, "integrated"):
-            alpha = min(simulated.largest_p, gates.alpha)
+            found["alpha"] = min(simulated.largest_p, asked.gates.alpha)
         if curve is not None and weakest <= curve.snr_at(0.5) <= strongest:
-            numbers["snr_half"] = curve.snr_at(0.5)
+            found["snr_half"] = curve.snr_at(0.5)
         if curve is not None and reason is Reason.OK:
             snr = curve.snr_at(target)
             low, high = curve.interval(target)
-            numbers |= {"snr": snr, "snr_low": low, "snr_high": high}
-            numbers |= {name: simulated.effect_at(name, snr) for name in simulated.effects}
-            numbers["score_low"] = lowest = simulated.effect_at("score", low)
-            if numbers["score"] is not None and lowest is not None and ceiling is not None:
+            found |= {"snr": snr, "snr_low": low, "snr_high": high}
+            found |= {number: simulated.effect_at(number, snr) for number in simulated.effects}
+            found["score_low"] = lowest = simulated.effect_at("score", low)
+            if found["score"] is not None and lowest is not None and ceiling is not None:
                 # In doubt: the needed score is above the ceiling, and the lower end of its interval is not.
-                enough = not lowest <= ceiling.score < numbers["score"]
-        more: Any = {"alpha": alpha, "reason": reason, "size": size, "enough_trials": enough}
-        rows.append(effect_row(design.name, profile, gate, SIMULATED, **more, **numbers, **fixed))
+                enough = not lowest <= ceiling.score < found["score"]
+        found |= {"simulated_size": size, "enough_trials": enough}
+        rows.append(asked.row(name, profile, gate, SIMULATED, ceiling, **found))
     return rows
-
-
-# --- After a run -----------------------------------------------------------------------------------
 
 
 def check_same_study(run: StoredRun, config: Mapping[str, Any]) -> None:
     """Raise `RunError` unless the run is one of this study: the same name, datasets and models."""
 
     def named(of: Mapping[str, Any]) -> dict[str, str]:
-        lists = {w: ", ".join(sorted(e["name"] for e in of[w])) for w in ("datasets", "models")}
-        return {"name": of["name"], **lists}
+        lists = {key: sorted(entry["name"] for entry in of[key]) for key in ("datasets", "models")}
+        return {"name": of["name"], **{key: ", ".join(names) for key, names in lists.items()}}
 
     made = named(run.manifest.config)
     for what, own in named(config).items():
@@ -394,80 +360,79 @@ def run_claims(run: StoredRun) -> int:
     return run.table(DECISIONS.name).filter(gate_profile=CALIBRATED)["p_value"].count()
 
 
+@dataclass(frozen=True)
 class _Observed:
     """Level 1 of one layer: its contrast with the better of nuisance and the best control, in every subject-run."""
 
-    def __init__(self, rows: pl.DataFrame) -> None:
+    deltas: Sequence[float] = ()
+    score: float | None = None
+    delta: float | None = None
+    rival_score: float | None = None
+    rival: str = "none"
+
+    @classmethod
+    def of(cls, rows: pl.DataFrame) -> _Observed:
+        """From the layer's contrasts."""
         rows = rows.drop_nulls(["delta_nuisance", "delta_control"])
-        self.n = rows.height
-        self.score = self.delta = self.rival_score = None
-        self.deltas: list[float] = []
-        self.rival = "none"
-        if not self.n:
-            return
+        if rows.is_empty():
+            return cls()
         means = {name: rows[name].to_numpy().mean() for name in ("delta_nuisance", "delta_control")}
         worse = min(means, key=lambda name: means[name])
-        self.deltas = rows[worse].to_list()
-        self.delta = float(means[worse])
-        self.score = float(rows["real_score"].to_numpy().mean())
-        self.rival_score = self.score - self.delta
+        score, delta = float(rows["real_score"].to_numpy().mean()), float(means[worse])
         best = rows["best_control"].drop_nulls().mode().sort().to_list()
-        self.rival = "nuisance" if worse == "delta_nuisance" else (*best, "none")[0]
+        rival = "nuisance" if worse == "delta_nuisance" else (*best, "none")[0]
+        return cls(rows[worse].to_list(), score, delta, score - delta, rival)
 
 
 def observe(run: StoredRun, metric: str) -> dict[tuple[Any, ...], _Observed]:
     """Level 1 of every layer of a run, by dataset, model and layer."""
     rows = run.table(CONTROL_DELTAS.name).filter(metric=metric)
-    return {key: _Observed(own) for key, own in rows.group_by(_LAYER, maintain_order=True)}
+    return {key: _Observed.of(own) for key, own in rows.group_by(_LAYER, maintain_order=True)}
 
 
-def spread_rows(
-    run: StoredRun, metric: str, gates: GatesConfig, target: float, ceilings: Ceilings
-) -> list[Row]:
+def spread_rows(run: StoredRun, metric: str, asked: Question, ceilings: Ceilings) -> list[Row]:
     """Level 1 of every dataset from its spread over subject-runs: the median over layers."""
     observed = observe(run, metric)
-    standing = run.table(EVIDENCE_FEASIBILITY.name)
+    audited = run.table(EVIDENCE_FEASIBILITY.name)
     nulls = run.table(CONTROL_NULLS.name).filter(pl.col("surrogate"), metric=metric)
     draws = dict(nulls.group_by("dataset").agg(pl.col("n_draws").min()).iter_rows())
     rows = []
-    for row in standing.iter_rows(named=True):
+    for row in audited.iter_rows(named=True):
         name = row["dataset"]
         layers = [layer for key, layer in observed.items() if key[0] == name]
-        for profile, alpha in profile_alphas(gates).items():
+        for profile, alpha in asked.alphas.items():
             made = [
-                from_spread(own.deltas, rival_score=own.rival_score, alpha=alpha, target=target)
+                from_spread(own.deltas, own.rival_score, alpha=alpha, target=asked.target)
                 for own in layers
             ]
-            found = [own for own in made if own is not None]
-            reason = Reason.OK if found else Reason.SINGLE_SUBJECT_RUN
+            known = [own for own in made if own is not None]
+            reason = Reason.OK if known else Reason.SINGLE_SUBJECT_RUN
             if alpha is not None and draws.get(name, 0) < 2:
                 reason = Reason.TOO_FEW_DRAWS
             if not row["confirmatory"]:
                 reason = Reason(row["role_reason"])
-            numbers: Row = {}
+            found: Row = {"reason": reason}
             if reason is Reason.OK:
-                scores = [own.score for own in found if own.score is not None]
-                numbers["delta"] = float(np.median([own.delta for own in found]))
-                numbers["score"] = float(np.median(scores)) if scores else None
-            fixed: Any = {"target": target, "alpha": alpha, "ceiling": ceilings.get(name)}
-            numbers["reason"] = reason
-            rows.append(effect_row(name, profile, PREDICTIVE, OBSERVED_SPREAD, **fixed, **numbers))
+                scores = [own.score for own in known if own.score is not None]
+                found["delta"] = float(np.median([own.delta for own in known]))
+                found["score"] = float(np.median(scores)) if scores else None
+            place = (name, profile, PREDICTIVE, OBSERVED_SPREAD, ceilings.get(name))
+            rows.append(asked.row(*place, **found))
     return rows
 
 
-def layer_frame(run: StoredRun, metric: str, effects: Sequence[Row], target: float) -> pl.DataFrame:
-    """The table of layers: level 1 always, other gates where studies of the design were simulated."""
+def layer_rows(run: StoredRun, metric: str, effects: Sequence[Row], target: float) -> list[Row]:
+    """Rows of layers: level 1 always, other gates where studies of the design were simulated."""
     by_place: dict[tuple[str, str, str], dict[str, Row]] = {}
     for effect in effects:
         place = (effect["dataset"], effect["gate_profile"], effect["gate"])
         by_place.setdefault(place, {})[effect["method"]] = effect
     observed = observe(run, metric)
-    nothing = _Observed(run.table(CONTROL_DELTAS.name).clear())
     audited = run.table(EVIDENCE_FEASIBILITY.name).rows_by_key("dataset", named=True, unique=True)
     rows = []
     layers = run.table(DECISIONS.name).group_by([*_LAYER, "gate_profile"], maintain_order=True)
     for (*layer, profile), claims in layers:
-        seen = observed.get(tuple(layer), nothing)
+        seen = observed.get(tuple(layer), _Observed())
         for gate in GATES:
             needed = _needed(by_place.get((str(layer[0]), str(profile), gate), {}))
             if needed is None:
@@ -476,7 +441,7 @@ def layer_frame(run: StoredRun, metric: str, effects: Sequence[Row], target: flo
                 "gate_profile": profile,
                 "gate": gate,
                 "target_power": target,
-                "n_subject_runs": seen.n,
+                "n_subject_runs": len(seen.deltas),
                 "score": seen.score,
                 "delta": seen.delta,
                 "rival": seen.rival,
@@ -491,7 +456,7 @@ def layer_frame(run: StoredRun, metric: str, effects: Sequence[Row], target: flo
             passed = bool(claims[gate].any())
             verdict, sentence = _verdict(row, passed, needed, audited[layer[0]])
             rows.append(row | {"verdict": verdict, "sentence": sentence})
-    return frame(LAYER_DETECTABILITY, rows)
+    return rows
 
 
 def _needed(found: Mapping[str, Row]) -> Row | None:
@@ -510,11 +475,7 @@ def _needed(found: Mapping[str, Row]) -> Row | None:
 
 
 def _verdict(row: Row, passed: bool, needed: Row, audited: Row) -> tuple[str, str]:
-    """What the design could have found; the observed score does not enter.
-
-    A layer that scores little has, by that alone, less than any effect that would have been found: power at the
-    observed effect restates the result (Hoenig & Heisey 2001).
-    """
+    """What the design could have found; power at the observed score would restate the result (Hoenig & Heisey 2001)."""
     gate, power = row["gate"], f"{needed['target_power']:.0%}"
     reason, limit, score = Reason(needed["reason"]), row["ceiling"], row["detectable_score"]
     if passed:
@@ -525,9 +486,9 @@ def _verdict(row: Row, passed: bool, needed: Row, audited: Row) -> tuple[str, st
     if row["score"] is None:
         return NOT_KNOWN, "Not known: no subject-run has a score."
     if reason in HOPELESS:
-        return COULD_NOT, f"Could not have found it: {lowered(reason)}."
+        return COULD_NOT, f"Could not have found it: {reason_clause(reason)}."
     if reason not in (Reason.OK, Reason.NEVER_DETECTED, Reason.ALWAYS_DETECTED):
-        return NOT_KNOWN, f"Not known: {lowered(reason)}."
+        return NOT_KNOWN, f"Not known: {reason_clause(reason)}."
     never = reason is Reason.NEVER_DETECTED
     if never or (score is not None and limit is not None and score > limit):
         why = f"no simulated effect passes the gate {gate} in {power} of studies."
@@ -542,24 +503,19 @@ def _verdict(row: Row, passed: bool, needed: Row, audited: Row) -> tuple[str, st
         if questions := open_questions(needed):
             return NOT_KNOWN, " ".join([f"Not known: {why}", *questions])
         return COULD_NOT, f"Could not have found it: {why}"
-    if needed["simulated_size"] in (LARGER, MIXED):
+    if needed["simulated_size"] in (power_simulate.LARGER, power_simulate.MIXED):
         return NOT_KNOWN, (
             "Not known: simulated studies that find such effects were larger than this design in at least one respect."
         )
-    return COULD_HAVE, _could_have(row, power)
-
-
-def _could_have(row: Row, power: str) -> str:
-    gate, score, delta = row["gate"], row["detectable_score"], row["detectable_delta"]
+    delta = row["detectable_delta"]
     text = f"even the weakest simulated effect passes the gate {gate} in {power} of studies"
     if delta is not None and score is not None:
         text = f"{power} of studies of this design with a score of {score:.3f} pass the gate {gate}"
         if gate == PREDICTIVE:
-            text = (
-                f"a contrast of {delta:.3f} over {row['rival']} is found in {power} of such studies"
-            )
+            found = f"is found in {power} of such studies"
+            text = f"a contrast of {delta:.3f} over {row['rival']} {found}"
     seen = row["delta"] if gate == PREDICTIVE else row["score"]
     text += "." if seen is None else f"; observed {seen:.3f}."
-    if row["ceiling"] is None:
+    if limit is None:
         text += " No ceiling is known, so that such an effect may be larger than responses allow."
-    return f"Could have found it and did not: {text}"
+    return COULD_HAVE, f"Could have found it and did not: {text}"

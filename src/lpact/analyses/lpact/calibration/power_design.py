@@ -57,7 +57,7 @@ MOST_VALUES = 40_000_000
 
 @dataclass(frozen=True)
 class ModelDesign:
-    """One dataset as one model meets it; ``reason`` says why features were not looked at."""
+    """One dataset with one model; ``reason`` says why features were not measured."""
 
     model: str
     layer: int | None
@@ -82,7 +82,7 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class DatasetDesign:
-    """Sizes of one dataset. Medians are over subject-runs; None where the dataset has no usable recording."""
+    """Sizes of one dataset: medians over subject-runs; None where it has no usable recording."""
 
     name: str
     role: str
@@ -105,8 +105,8 @@ class DatasetDesign:
     def n_effective_subject_runs(self) -> float:
         """R / (1 + (R − 1) r²): responses that agree by r between subject-runs make chance scores agree by r².
 
-        The features of one stimulus are the same for all who hear it, so that what they share with a common response by
-        chance, they share in every subject-run. r is the reliability of responses, 0 where it is not known.
+        All who hear a stimulus have the same features, and what these share with a common response by chance. r is the
+        reliability of responses, 0 where it is not known.
         """
         r = 0.0 if self.ceiling is None else min(self.ceiling.score, 1.0) ** 2
         return self.n_subject_runs / (1.0 + (self.n_subject_runs - 1.0) * r**2)
@@ -119,20 +119,19 @@ class DatasetDesign:
 
 
 class _Measured(NamedTuple):
-    """Autocorrelation and effective sizes of one recording."""
+    """Autocorrelation and effective sizes of one recording.
+
+    ``features`` holds, by model, lag-one autocorrelation of its features, variance inflation and effective events.
+    """
 
     brain: BrainOnGrid
     response_lag1: float
     n_units: float
     features: Mapping[str, tuple[float | None, float, float]]
-    """By model: lag-one autocorrelation of its features, variance inflation and effective events."""
 
 
 def read_design(workspace: Workspace, reporter: Reporter) -> tuple[DatasetDesign, ...]:
-    """Audit the study's sources, and read sizes and autocorrelation of every dataset.
-
-    Raises `InputError` where no dataset has a usable recording with features.
-    """
+    """Audit the study's sources, and read sizes and autocorrelation of every dataset."""
     audit = audit_study(workspace, reporter).of["lpact"]
     reporter.stage("design", sum(len(own.recordings) for own in audit.detail.values()))
     designs = tuple(_dataset(workspace, audit, name, reporter) for name in audit.detail)
@@ -150,16 +149,16 @@ def read_design(workspace: Workspace, reporter: Reporter) -> tuple[DatasetDesign
 def _dataset(workspace: Workspace, audit: Audit, name: str, reporter: Reporter) -> DatasetDesign:
     config = LPactConfig.of(workspace.config)
     dataset: DatasetAudit = audit.detail[name]
-    standing = audit.tables[EVIDENCE_FEASIBILITY.name].filter(dataset=name).row(0, named=True)
+    audited = audit.tables[EVIDENCE_FEASIBILITY.name].filter(dataset=name).row(0, named=True)
     measured = list(_measure(workspace, dataset, name, reporter))
     recordings = dataset.recordings
     return DatasetDesign(
         name=name,
-        role=standing["role"],
-        confirmatory=standing["confirmatory"],
-        reason=Reason(standing["role_reason"]) if recordings else Reason.DATASET_HAS_NO_RECORDING,
-        detail=standing["role_detail"],
-        n_subjects=standing["n_subjects"],
+        role=audited["role"],
+        confirmatory=audited["confirmatory"],
+        reason=Reason(audited["role_reason"]) if recordings else Reason.DATASET_HAS_NO_RECORDING,
+        detail=audited["role_detail"],
+        n_subjects=audited["n_subjects"],
         n_subject_runs=len(recordings),
         n_measured=len(measured),
         n_events=_median([r.n_events for r in recordings]),
@@ -169,10 +168,7 @@ def _dataset(workspace: Workspace, audit: Audit, name: str, reporter: Reporter) 
         response_autocorrelation=_median([m.response_lag1 for m in measured]),
         n_effective_units=_median([m.n_units for m in measured]),
         ceiling=_ceiling(config, name, measured),
-        models=tuple(
-            _model(config, dataset, model.name, model.layers[0], measured)
-            for model in config.models
-        ),
+        models=tuple(_model(config, dataset, m.name, m.layers[0], measured) for m in config.models),
     )
 
 
@@ -196,11 +192,11 @@ def _recording(
     grid = prepared.grid
     of_responses = autocorrelation(prepared.reference, grid.story)
     features: dict[str, tuple[float | None, float, float]] = {}
-    for model in dict.fromkeys(offer.model for offer in offers):
-        layer = next(offer.layer for offer in offers if offer.model == model)
+    first_layer = {offer.model: offer.layer for offer in reversed(offers)}
+    for model, layer in first_layer.items():
         on_grid = workspace.model(model, prepared)
         own = autocorrelation(on_grid.load(layer), grid.story) if on_grid.ready((FULL,)) else None
-        # Features that are not there yet are taken to be as slow as responses.
+        # Features that do not exist yet are taken to be as slow as responses.
         of_features = of_responses if own is None else own
         inflation = variance_inflation(
             of_features.mean(axis=1), of_responses.mean(axis=1), segment_lengths(grid.story)
@@ -257,14 +253,15 @@ def _ceiling(config: LPactConfig, name: str, measured: Sequence[_Measured]) -> C
     no_patterns = config.relational.model_copy(update={"alignments": ()})
     responses_only = config.model_copy(update={"relational": no_patterns})
     brains = [m.brain for m in measured]
-    return best_ceiling(ceiling.run(config=responses_only, dataset=name, brains=brains))
+    return best_ceiling(
+        ceiling.measure_ceilings(config=responses_only, dataset=name, brains=brains)
+    )
 
 
 def best_ceiling(reliability: pl.DataFrame) -> Ceiling | None:
     """The most lenient ceiling of one dataset, or None where responses were never repeated or do not repeat at all.
 
-    If two recordings of a response are signal plus independent noise, they correlate by r = signal / total variance,
-    and a model that knows the signal correlates with one of them by √r.
+    Two recordings of signal plus independent noise correlate by r, and a model that knows the signal with each by √r.
     """
     modes = (
         reliability.filter(pl.col("valid") & (pl.col("kind") == RESPONSE))
@@ -282,9 +279,6 @@ def best_ceiling(reliability: pl.DataFrame) -> Ceiling | None:
 
 def _median(values: Sequence[float]) -> float | None:
     return float(np.median(values)) if len(values) else None
-
-
-# --- The closed form of level 1 --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -312,10 +306,9 @@ def closed_form(
     target: float,
     surrogate_draws: int = 1000,
 ) -> Detectable | None:
-    """Smallest detectable contrast of a design; ``alpha`` None is a point rule.
+    """Smallest detectable contrast of a design; ``alpha`` None is a point rule, ``draws`` are those of each rival.
 
-    ``draws`` holds one entry per rival: the number of draws that its score is the mean of. None: a test with fewer than
-    two ``surrogate_draws`` never rejects.
+    None: a test with fewer than two ``surrogate_draws`` never rejects.
     """
     if alpha is not None and surrogate_draws < 2:
         return None
@@ -335,12 +328,9 @@ def critical_value(alpha: float, draws: int) -> float:
 
 
 def from_spread(
-    deltas: Sequence[float], *, rival_score: float | None, alpha: float | None, target: float
+    deltas: Sequence[float], rival_score: float | None, *, alpha: float | None, target: float
 ) -> Detectable | None:
-    """The same from the contrasts of a run's subject-runs, with Student quantiles; None for fewer than two.
-
-    SE = sd / √R: differences between subjects are in it, and no autocorrelation has to be known.
-    """
+    """The same from the contrasts of a run's subject-runs, with SE = sd / √R and Student quantiles; None for one."""
     n = len(deltas)
     if n < 2:
         return None

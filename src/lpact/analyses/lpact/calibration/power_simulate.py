@@ -21,8 +21,8 @@ import numpy as np
 from scipy import optimize, special, stats
 
 from lpact.analyses.base import Frames
+from lpact.analyses.lpact.calibration.grid import EFFECT, Forecast, TrialJob, run_trials
 from lpact.analyses.lpact.calibration.power_design import DatasetDesign
-from lpact.analyses.lpact.calibration.study import EFFECT, Forecast, TrialJob, run_trials
 from lpact.analyses.lpact.calibration.trial import (
     EFFORT,
     GATES,
@@ -30,8 +30,9 @@ from lpact.analyses.lpact.calibration.trial import (
     SENTENCES_AT_LEAST,
     Cell,
     Effort,
+    Rules,
 )
-from lpact.analyses.lpact.config import AuditConfig, GatesConfig, LPactConfig, RelationalConfig
+from lpact.analyses.lpact.config import AuditConfig, LPactConfig
 from lpact.analyses.lpact.gates import CALIBRATED
 from lpact.analyses.lpact.tables.calibration import TRIALS as TRIALS_TABLE
 from lpact.codes import Reason
@@ -64,8 +65,6 @@ EXCLUDED_AT = 0.05
 _PRODUCT = [g for g in GATES if g != "integrated" and not g.startswith("severe_control_level")]
 """Gates whose product is `integrated`."""
 
-# --- The study to simulate -------------------------------------------------------------------------
-
 
 @dataclass(frozen=True)
 class MatchedDesign:
@@ -73,8 +72,7 @@ class MatchedDesign:
 
     cell: Cell
     effort: Effort
-    gates: GatesConfig
-    relational: RelationalConfig
+    rules: Rules
     caps: tuple[str, ...]
     size: str = SAME
 
@@ -84,8 +82,7 @@ def matched_design(
 ) -> MatchedDesign:
     """The simulated study that matches a dataset.
 
-    Features of simulated models are less autocorrelated than those of language models. So the number of simulated
-    events is the one that is worth as many effective events, not the number of the dataset's events.
+    Features of simulated models are less autocorrelated than those of language models, so *effective* events match.
     """
     limiting = design.limiting
     if limiting is None or limiting.n_effective_events is None or design.n_units is None:
@@ -98,17 +95,14 @@ def matched_design(
         if used != n:
             why = "to save time: the design itself finds smaller effects"
             if used > n:
-                why = (
-                    "the fewest that can be simulated: the design itself finds only larger effects"
-                )
+                why = "the fewest that work: the design itself finds only larger effects"
             directions.add(LARGER if used > n else SMALLER)
             caps.append(f"{used} {what} instead of {n}, {why}")
         return used
 
     lag1 = min(max(design.response_autocorrelation or 0.0, 0.0), 0.99)
-    inflation = ar1_variance_inflation(
-        CONTEXT_AUTOCORRELATION, lag1, max(2, round(design.n_events or 2))
-    )
+    length = max(2, round(design.n_events or 2))
+    inflation = ar1_variance_inflation(CONTEXT_AUTOCORRELATION, lag1, length)
     n_events = round(limiting.n_effective_events * inflation)
     cell = Cell(
         TRUTH,
@@ -134,7 +128,7 @@ def matched_design(
         # A simulated subject has one run, so another subject replaces another run.
         relational = relational.model_copy(update={"brain_patterns_from": "other_subject"})
     size = MIXED if len(directions) > 1 else next(iter(directions), SAME)
-    return MatchedDesign(cell, effort, config.gates, relational, tuple(caps), size)
+    return MatchedDesign(cell, effort, (config.gates, relational), tuple(caps), size)
 
 
 def noise_coefficient(lag1: float) -> float:
@@ -157,10 +151,8 @@ def noise_coefficient(lag1: float) -> float:
     return round(float(optimize.brentq(excess, 0.0, LARGEST_COEFFICIENT)), 4)
 
 
-# --- Power curves ----------------------------------------------------------------------------------
-
 SLOPE_PRIOR = (3.0, 1.5)
-"""Mean and deviation of b before any trial: power rises from 10 % to 90 % over a factor of four, give or take."""
+"""Mean and deviation of b before any trial: power rises from 10 % to 90 % over a factor of about four."""
 INTERCEPT_DEVIATION = 10.0
 FLATTEST = 0.25
 """Slopes below this say nothing about where power is reached."""
@@ -212,9 +204,8 @@ def fit_curve(
         return float(np.logaddexp(0.0, eta).sum() - y @ eta + 0.5 * gap @ precision @ gap)
 
     def gradient(beta: FloatArray) -> FloatArray:
-        slope: FloatArray = design.T @ (special.expit(design @ beta) - y) + precision @ (
-            beta - mean
-        )
+        residual = special.expit(design @ beta) - y
+        slope: FloatArray = design.T @ residual + precision @ (beta - mean)
         return slope
 
     def information(beta: FloatArray) -> FloatArray:
@@ -230,9 +221,6 @@ def fit_curve(
     # a at log snr = 0 instead of at the mean.
     back = np.array([[1.0, -x.mean()], [0.0, 1.0]])
     return PowerCurve(back @ beta, back @ np.linalg.inv(information(beta)) @ back.T)
-
-
-# --- Simulations -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -278,9 +266,8 @@ def trial_jobs(
     design: MatchedDesign, *, trials: int = TRIALS, ratios: Sequence[float] = RATIOS
 ) -> list[TrialJob]:
     """Studies to simulate, one at every ratio first, so that an interruption leaves the whole range covered."""
-    rules = (design.gates, design.relational)
     return [
-        TrialJob(replace(design.cell, snr=snr), number, design.effort, rules)
+        TrialJob(replace(design.cell, snr=snr), number, design.effort, design.rules)
         for number in range(trials)
         for snr in ratios
     ]

@@ -1,16 +1,15 @@
 """One simulated study of a known truth, measured by the real stages and judged by the real rules.
 
 A gate is *null* under a truth if nothing that the gate looks for exists: a pass is then a false pass. A gate that
-should open gives power. Where a truth makes no promise either way, the gate is *open*, and its rate is only shown.
-The study of a cell goes through all stages, all severe controls, all four levels and the default gates. Sizes that only
-cost time are small, and listed in `Effort`.
+should pass gives power. Where a truth makes no promise either way, the gate is *open*, and its rate is only shown.
+Studies go through all stages, severe controls, levels and default gates; sizes that only cost time are in `Effort`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import polars as pl
 from threadpoolctl import threadpool_limits
@@ -29,8 +28,6 @@ from lpact.errors import ConfigError, did_you_mean
 from lpact.math.seeding import keyed_rng
 from lpact.store import frame
 from lpact.validation import validate_model
-
-# --- Truths ----------------------------------------------------------------------------------------
 
 Role = Literal["false_pass", "power", "open"]
 
@@ -55,11 +52,10 @@ PLANTED_MECHANISM = "surprisal"
 
 @dataclass(frozen=True)
 class KnownTruth:
-    """One way the world can be.
+    """A simulated world: what is ``planted``, and the ``models`` that it is a fair question about.
 
-    ``planted`` are truths of the simulator and ``models`` those that the truth is a fair question about. ``null_gates``
-    gives, for every gate that should not pass, the reason in words; ``open_gates`` the same for gates about which the
-    truth says nothing; all others should pass. ``options`` are further options of the simulator.
+    ``null_gates`` are gates that should not pass, ``open_gates`` those about which the truth says nothing, with their
+    reasons; all others should pass. ``options`` are further options of the simulator.
     """
 
     name: str
@@ -105,54 +101,55 @@ _UNPLANTED = "Another mechanism is planted; no unit responds to this one."
 _NOT_ALL = "Integration asks for a gate that is null here."
 _FEW_UNITS = "A few units respond, and the gate looks at the typical unit or at all of them."
 
+
+def _null(
+    name: str,
+    meaning: str,
+    planted: tuple[str, ...],
+    models: tuple[str, ...],
+    why: str,
+    **options: float,
+) -> KnownTruth:
+    """A truth under which no gate should pass."""
+    return KnownTruth(name, meaning, planted, models, dict.fromkeys(GATES, why), options=options)
+
+
 _ALL = (
-    KnownTruth(
+    _null(
         "independent",
         "Nothing is planted: autocorrelated features, and a brain that does not know them.",
         (),
         ("null", "integrated"),
-        dict.fromkeys(GATES, "Features and brain are independent."),
+        "Features and brain are independent.",
     ),
-    KnownTruth(
+    _null(
         "drift",
         "Units drift slowly over each story; the model knows the drifts, or wanders by chance.",
         ("drift",),
         ("drift", "null"),
-        dict.fromkeys(
-            GATES,
-            "What can be shared is a slow course over the story, which the nuisance features know.",
-        ),
+        "What can be shared is a slow course over the story, which the nuisance features know.",
     ),
-    KnownTruth(
+    _null(
         "nuisance",
         "Units respond to word length, frequency and position; the model knows these and nothing else.",
         ("nuisance",),
         ("nuisance",),
-        dict.fromkeys(
-            GATES,
-            "What is shared is in the nuisance features, and survives in the model's own controls.",
-        ),
+        "What is shared is in the nuisance features, and survives in the model's own controls.",
     ),
-    KnownTruth(
+    _null(
         "shared_noise",
         "Nothing is planted, and units share strong noise: the brain has a reliable pattern that no model knows.",
         (),
         ("integrated", "null"),
-        dict.fromkeys(
-            GATES,
-            "Features and brain are independent; the units' pattern is noise that they share.",
-        ),
-        options={"shared_noise": 1.5},
+        "Features and brain are independent; the units' pattern is noise that they share.",
+        shared_noise=1.5,
     ),
-    KnownTruth(
+    _null(
         "unknown_signal",
         "Units respond strongly to the story, the same in everybody, and the model knows nothing of it.",
         ("lexical", "relational"),
         ("null",),
-        dict.fromkeys(
-            GATES,
-            "Features are independent of what the brain responds to; chance has them fit everybody alike.",
-        ),
+        "Features are independent of what the brain responds to; chance has them fit everybody alike.",
     ),
     KnownTruth(
         "predictive_only",
@@ -209,14 +206,11 @@ def known_truth(name: str) -> KnownTruth:
     return TRUTHS[name]
 
 
-# --- Cells -----------------------------------------------------------------------------------------
-
 DATASET = "simulation"
 LAYER = 2
 """The layer of a simulated model of four layers that knows most."""
 N_STORIES = 4
 SENTENCES_AT_LEAST = 4
-_SEEDS = 2**48
 
 
 @dataclass(frozen=True)
@@ -267,14 +261,9 @@ class Cell:
 
     @property
     def sentences_per_story(self) -> int:
-        """Sentences of each story that give ``n_events`` words, at least four."""
+        """Sentences of each story that give ``n_events`` words, or four."""
         words_a_sentence = sum(WORDS_PER_SENTENCE) / 2
         return max(SENTENCES_AT_LEAST, round(self.n_events / (N_STORIES * words_a_sentence)))
-
-
-def study_seed(cell: Cell, seed: int) -> int:
-    """Seed of a cell's study number ``seed``: studies of different cells share no random number."""
-    return int(keyed_rng(seed, "calibrate", cell.key).integers(_SEEDS))
 
 
 def cell_config(cell: Cell, seed: int, effort: Effort = EFFORT) -> LPactConfig:
@@ -302,7 +291,8 @@ def cell_config(cell: Cell, seed: int, effort: Effort = EFFORT) -> LPactConfig:
         LPactConfig,
         {
             "name": "calibration",
-            "seed": study_seed(cell, seed),
+            # Studies of different cells share no random number.
+            "seed": int(keyed_rng(seed, "calibrate", cell.key).integers(2**48)),
             "datasets": [
                 {
                     "name": DATASET,
@@ -327,8 +317,6 @@ def cell_config(cell: Cell, seed: int, effort: Effort = EFFORT) -> LPactConfig:
     )
 
 
-# --- Trials ----------------------------------------------------------------------------------------
-
 Rules = tuple[GatesConfig, RelationalConfig]
 """Gates and relational options of a user's study."""
 
@@ -346,15 +334,8 @@ def decide_trial(
 
 
 def run_trial(cell: Cell, seed: int, effort: Effort = EFFORT) -> pl.DataFrame:
-    """Simulate, measure and judge the study ``seed`` of a cell.
-
-    Returns
-    -------
-    pl.DataFrame
-        Rows of `TRIALS`, one per gate profile. Gates are those of one claim, so that a rate is that of one test: the
-        claim of the mechanism that is planted, or would be. Where none is planted, ``integrated`` counts any claim.
-    """
-    return summarise(cell, seed, decide_trial(cell, seed, effort))
+    """Simulate, measure and judge the study ``seed`` of a cell: rows of `TRIALS`."""
+    return summarise_trial(cell, seed, decide_trial(cell, seed, effort))
 
 
 def observed_effect(decided: Mapping[str, pl.DataFrame]) -> dict[str, float | None]:
@@ -373,22 +354,20 @@ def observed_effect(decided: Mapping[str, pl.DataFrame]) -> dict[str, float | No
 
 
 def _mean(values: pl.Series) -> float | None:
-    mean: Any = values.cast(pl.Float64).mean()
-    return None if mean is None else float(mean)
+    return cast("float | None", values.cast(pl.Float64).mean())
 
 
-def summarise(cell: Cell, seed: int, decided: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """Rows of `TRIALS` for a study's decided tables."""
-    decisions, evidence = decided[DECISIONS.name], decided[GATE_EVIDENCE.name]
-    rows = [
-        {"cell": cell.key, **asdict(cell), "trial": seed, "gate_profile": profile}
-        | _profile_row(
-            cell,
-            decisions.filter(gate_profile=profile),
-            evidence.filter(gate_profile=profile),
-        )
-        for profile in decisions["gate_profile"].unique().sort()
-    ]
+def summarise_trial(cell: Cell, seed: int, decided: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Rows of `TRIALS` for a study's decided tables, one per gate profile.
+
+    Gates are those of one claim, so that a rate is that of one test: the claim of the mechanism that is planted, or
+    would be. Where none is planted, ``integrated`` counts any claim.
+    """
+    rows = []
+    for profile in decided[DECISIONS.name]["gate_profile"].unique().sort():
+        own = (decided[t.name].filter(gate_profile=profile) for t in (DECISIONS, GATE_EVIDENCE))
+        key = {"cell": cell.key, **asdict(cell), "trial": seed, "gate_profile": profile}
+        rows.append(key | _profile_row(cell, *own))
     return frame(TRIALS, rows)
 
 

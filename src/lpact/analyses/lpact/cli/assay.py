@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from lpact.analyses.lpact.assays.lines import Finding
+    from lpact.analyses.lpact.assays.findings import Finding
     from lpact.analyses.lpact.config import GatesConfig
     from lpact.study import Study
 
@@ -47,7 +47,7 @@ def command(
     model: Models = None,
 ) -> None:
     """Show the positive controls: what the assay can detect."""
-    from lpact.analyses.lpact.assays.lines import findings
+    from lpact.analyses.lpact.assays.findings import findings
     from lpact.analyses.lpact.config import LPactConfig
 
     if study.is_dir():

@@ -15,8 +15,8 @@ from lpact.wording import MISSING, about, counted, duration, fixed
 if TYPE_CHECKING:
     import polars as pl
 
+    from lpact.analyses.lpact.calibration.grid import Forecast, Settings
     from lpact.analyses.lpact.calibration.output import Reference
-    from lpact.analyses.lpact.calibration.study import Forecast, Settings
 
 QUANTITIES = {
     "best_of_many_controls": ("score minus best control", "score minus an equal control"),
@@ -72,8 +72,8 @@ def command(
 ) -> None:
     """Measure error rates and power on simulated studies."""
     from lpact.analyses.lpact.calibration.biases import measure_biases
+    from lpact.analyses.lpact.calibration.grid import OPTIONS, Settings
     from lpact.analyses.lpact.calibration.output import load_reference
-    from lpact.analyses.lpact.calibration.study import OPTIONS, Settings
 
     given: dict[str, Any] = {
         "truths": truth,
@@ -114,8 +114,8 @@ def command(
 
 
 def _simulate(out: Path, settings: Settings, workers: int, *, as_json: bool) -> None:
+    from lpact.analyses.lpact.calibration.grid import run_grid
     from lpact.analyses.lpact.calibration.output import KEPT, check_folder, write_calibration
-    from lpact.analyses.lpact.calibration.study import run_grid
     from lpact.analyses.lpact.tables.calibration import RATES, TRUTH_RATES
     from lpact.run.progress import reporter
     from lpact.store import FolderLock
@@ -132,11 +132,9 @@ def _simulate(out: Path, settings: Settings, workers: int, *, as_json: bool) -> 
             return
         kept = f"{counted(left.n_kept, 'study')} kept from before; " if left.n_kept else ""
         seconds = left.n_left * left.seconds_each / max(1, min(workers, left.n_left))
-        more = (
-            f"one took {left.seconds_each:.1f} s; {counted(left.n_left, 'more study')} with "
-            f"{counted(workers, 'worker')}: {about(seconds)}."
-        )
-        say(kept + (more if left.n_left else "nothing else is left."))
+        cost = f"{counted(left.n_left, 'more study')} with {counted(workers, 'worker')}"
+        more = f"one took {left.seconds_each:.1f} s; {cost}: {about(seconds)}."
+        say(kept + (more if left.n_left else "nothing is left to do."))
 
     lock = FolderLock(out / KEPT, busy="another process is making this calibration")
     try:

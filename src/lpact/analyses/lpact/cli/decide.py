@@ -81,6 +81,8 @@ def read_gates(path: Path) -> GatesConfig:
 
 def _show_changes(run: Run, decided: dict[str, pl.DataFrame]) -> None:
     """Print the claims whose label differs from the run's, and the outcome."""
+    import polars as pl
+
     from lpact.tables import CLAIM_KEY
 
     key = [*CLAIM_KEY, "gate_profile"]
@@ -89,11 +91,8 @@ def _show_changes(run: Run, decided: dict[str, pl.DataFrame]) -> None:
     changed = both.filter(both["label"].ne_missing(both["before"]))
     heading(f"Changed labels: {changed.height or 'none'}")
     if changed.height:
-        columns = ("gate_profile", "before", "label")
-        rows = [
-            ("/".join(str(row[k]) for k in CLAIM_KEY), *(row[column] for column in columns))
-            for row in changed.iter_rows(named=True)
-        ]
+        claim = pl.concat_str(CLAIM_KEY, separator="/")
+        rows = changed.select(claim, "gate_profile", "before", "label").iter_rows()
         show_table(("claim", "gates", "before", "now"), rows)
     before_by_profile = dict(run.table(OUTCOME).select("gate_profile", "outcome").iter_rows())
     outcomes: list[dict[str, Any]] = decided[OUTCOME].to_dicts()

@@ -22,10 +22,9 @@ from lpact.cli._terminal import heading, print_json, say, show_table
 from lpact.wording import about, counted, fixed
 
 if TYPE_CHECKING:
+    from lpact.analyses.lpact.calibration.grid import Forecast
     from lpact.analyses.lpact.calibration.power import PowerReport
-    from lpact.analyses.lpact.calibration.study import Forecast
 
-MANIFEST = "manifest.json"
 DESIGN = "controls/study_design"
 EFFECTS = "controls/minimum_detectable_effect"
 LAYERS = "controls/layer_detectability"
@@ -67,7 +66,7 @@ def command(
     model: Models = None,
 ) -> None:
     """Show which effects the study's design could detect."""
-    from lpact.analyses.lpact.calibration.power import FOLDER, Settings, assess
+    from lpact.analyses.lpact.calibration.power import FOLDER, Settings, assess_power
     from lpact.analyses.lpact.config import LPactConfig
     from lpact.config import RunConfig
     from lpact.datasets.base import DATASETS
@@ -79,7 +78,7 @@ def command(
     if out is not None:
         refuse_existing(out, run or study)
     run_config: RunConfig | None
-    if (study / MANIFEST).is_file():
+    if (study / "manifest.json").is_file():
         opened: Run | None = (finished := Run(study))
         finished.analysis("lpact")
         config, show = LPactConfig.of(finished.config), progress is not False
@@ -97,15 +96,13 @@ def command(
     def show_forecast(forecast: Forecast) -> None:
         """Standard output is for the answer; the forecast goes to standard error."""
         if forecast.n_left:
-            seconds = forecast.seconds_each * forecast.n_left / n_workers
-            say(
-                f"{forecast.name}: {counted(forecast.n_left, 'more study')} to simulate, {about(seconds)} with "
-                f"{counted(n_workers, 'process')}; finished ones are kept; --quick skips them.",
-                stderr=True,
-            )
+            left = f"{forecast.name}: {counted(forecast.n_left, 'more study')} to simulate"
+            time = about(forecast.seconds_each * forecast.n_left / n_workers)
+            kept = "finished ones are kept; --quick skips them"
+            say(f"{left}, {time} with {counted(n_workers, 'process')}; {kept}.", stderr=True)
 
     with reporter(show=show) as bar:
-        report = assess(
+        report = assess_power(
             config, run_config, settings, run=opened, reporter=bar, show_forecast=show_forecast
         )
     if out is not None:
@@ -129,14 +126,11 @@ def _show_power(name: str, report: PowerReport, target: float, *, quick: bool) -
     """Print the verdicts first, then the numbers behind them."""
     from lpact.analyses.lpact.calibration.trial import GATES
 
-    methods = list(_METHODS)
-    effects = sorted(
-        report.tables[EFFECTS].iter_rows(named=True),
-        key=lambda row: (
-            *(row["dataset"], row["gate_profile"]),
-            *(GATES.index(row["gate"]), methods.index(row["method"])),
-        ),
-    )
+    def order(row: Row) -> tuple[Any, ...]:
+        gate, method = GATES.index(row["gate"]), list(_METHODS).index(row["method"])
+        return row["dataset"], row["gate_profile"], gate, method
+
+    effects = sorted(report.tables[EFFECTS].iter_rows(named=True), key=order)
     level1: dict[tuple[str, str], Row] = {}
     for row in effects:
         if row["gate"] == "predictive" and row["reason"] != "not_simulated":
@@ -153,10 +147,10 @@ def _show_power(name: str, report: PowerReport, target: float, *, quick: bool) -
         for cap in caps:
             say(f"simulated for {dataset}: {cap}", indent=2)
     if report.n_claims is not None and report.largest_p is not None:
+        claims = counted(report.n_claims, "confirmatory claim")
         say(
             f"integrated, calibrated: a simulated study counts where p is at most {report.largest_p:.2g}, the false "
-            f"discovery rate over {counted(report.n_claims, 'confirmatory claim')}. That is Bonferroni's bound: the "
-            "study's own correction is less strict where several claims hold.",
+            f"discovery rate over {claims} (Bonferroni's bound).",
             indent=2,
         )
     if quick:
@@ -169,21 +163,14 @@ def _show_effects(effects: list[Row], target: float) -> None:
     heading(f"Smallest effects found with {target:.0%} power")
     numbers = ("contrast", "score", "ceiling", "snr")
     columns = ("dataset", "profile", "gate", "method", *numbers, "95 %", "passed")
-    rows = [
-        (
-            row["dataset"],
-            row["gate_profile"],
-            row["gate"],
-            row["method"],
-            fixed(row["delta"]) if row["reason"] == "ok" else row["reason"],
-            fixed(row["score"]),
-            fixed(row["ceiling"]),
-            fixed(row["snr"], 2),
-            "" if row["snr"] is None else f"{row['snr_low']:.2g} to {row['snr_high']:.2g}",
-            f"{row['n_passed']} of {row['n_trials']}" if row["n_trials"] else "",
-        )
-        for row in effects
-    ]
+    rows = []
+    for row in effects:
+        place = (row[name] for name in ("dataset", "gate_profile", "gate", "method"))
+        contrast = fixed(row["delta"]) if row["reason"] == "ok" else row["reason"]
+        cells = (contrast, fixed(row["score"]), fixed(row["ceiling"]), fixed(row["snr"], 2))
+        interval = "" if row["snr"] is None else f"{row['snr_low']:.2g} to {row['snr_high']:.2g}"
+        passed = f"{row['n_passed']} of {row['n_trials']}" if row["n_trials"] else ""
+        rows.append((*place, *cells, interval, passed))
     show_table(columns, rows, right=numbers)
     if any(row["alpha"] is None for row in effects):
         say("paper: point rules, which also pass by chance where there is no effect", indent=2)

@@ -8,7 +8,7 @@ import altair as alt
 import polars as pl
 
 from lpact.analyses.base import Material
-from lpact.analyses.lpact.assays.lines import SIMULATED, Finding, findings
+from lpact.analyses.lpact.assays.findings import SIMULATED, Finding, findings
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures.common import PROFILES
 from lpact.analyses.lpact.gates.criteria import words

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -20,7 +21,7 @@ from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels.media import MediaAudit, Row, release_rows
 from lpact.analyses.lpact.levels.pairing import MISSING_PARTNER, MODES, comparable, paired
 from lpact.analyses.lpact.levels.readouts import LayerInputs, build_controls
-from lpact.analyses.lpact.levels.strip import StripInputs, build_strippings
+from lpact.analyses.lpact.levels.stripping_methods import StripInputs, build_strippings
 from lpact.analyses.lpact.tables import audit as tables
 from lpact.codes import Reason
 from lpact.config import DatasetConfig
@@ -62,6 +63,13 @@ class RecordingSummary:
     mechanisms: tuple[str, ...]
     comparable: bool = True
 
+    @classmethod
+    def of(cls, prepared: Prepared) -> RecordingSummary:
+        """Sizes of a prepared recording."""
+        grid, mechanisms = prepared.grid, (*prepared.mechanisms, *prepared.pending)
+        sizes = (prepared.n_events, len(grid.lags_ms), prepared.folds.n_blocks)
+        return cls(prepared.id, grid.units.ids, *sizes, mechanisms, grid.units.comparable)
+
 
 @dataclass
 class DatasetAudit:
@@ -95,17 +103,13 @@ def audit_datasets(
     advance: Callable[[], None],
 ) -> dict[str, DatasetAudit]:
     """Audit every dataset of a study; what must be fixed is appended to ``problems``."""
-    audits = {
-        entry.name: run(
-            config=config,
-            dataset_config=entry,
-            dataset=workspace.dataset(entry.name),
-            inspections=_inspections(workspace, entry.name, problems, advance),
-            sources=workspace.sources,
-            problems=problems,
+    audits = {}
+    for entry in config.datasets:
+        inspections = _inspections(workspace, entry.name, problems, advance)
+        dataset = workspace.dataset(entry.name)
+        audits[entry.name] = audit_dataset(
+            config, entry, dataset, inspections, workspace.sources, problems
         )
-        for entry in config.datasets
-    }
     if not problems:
         problems += _unknown_models(config, list(audits.values()))
     return audits
@@ -149,10 +153,9 @@ def _unknown_models(config: LPactConfig, audits: list[DatasetAudit]) -> list[Inp
     ]
 
 
-def run(
-    *,
+def audit_dataset(
     config: LPactConfig,
-    dataset_config: DatasetConfig,
+    entry: DatasetConfig,
     dataset: Dataset,
     inspections: Iterable[Inspection],
     sources: Mapping[str, ModelSource],
@@ -162,15 +165,13 @@ def run(
 
     Features that do not fit and missing layers are appended to ``problems``, once each.
     """
-    name = dataset_config.name
-    audit = DatasetAudit(dataset_config, MediaAudit(name))
+    name = entry.name
+    audit = DatasetAudit(entry, MediaAudit(name))
     missing: list[Mapping[tuple[str, str], Missing]] = []
     done: set[tuple[str, ...]] = set()  # Recordings share stimuli.
-    n_inspected = 0
     everywhere = RecordingId("(all)", "(all)", "(all)", "")
     audit.add(tables.FINDINGS, [finding_row(name, everywhere, f) for f in dataset.findings])
     for inspection in inspections:
-        n_inspected += 1
         audit.add(tables.UNIT_INVENTORY, [inventory_row(name, inspection)])
         notes = [finding_row(name, inspection.id, f) for f in inspection.findings]
         audit.add(tables.FINDINGS, notes)
@@ -180,7 +181,7 @@ def run(
             continue
         stimulus = prepared.stimulus
         audit.media.add(inspection.id, partial(lambda own: own, stimulus))
-        audit.recordings.append(_summarise(prepared))
+        audit.recordings.append(RecordingSummary.of(prepared))
         if stimulus.features is not None:
             audit.models_offered |= {key.model for key in stimulus.features.keys()}  # noqa: SIM118
         with _noted(problems):
@@ -194,20 +195,18 @@ def run(
     audit.add(tables.FINDINGS, missing_unit_rows(name, audit.recordings))
     audit.add(tables.CONTROL_AVAILABILITY, control_rows(config, name, audit.contexts))
     audit.add(tables.INGREDIENT_AVAILABILITY, ingredient_rows(config, name, missing))
-    audit.add(
-        tables.RELIABILITY_MODES, mode_rows(name, audit.recordings, config.relational.min_units)
-    )
+    modes = mode_rows(name, audit.recordings, config.relational.min_units)
+    audit.add(tables.RELIABILITY_MODES, modes)
     for other in dataset.stimulus_ids():  # A dataset of text alone has no others.
         with _noted(problems):
             audit.media.add_stimulus(other, partial(dataset.stimulus, other))
-    files = dataset.source_files()
-    audit.add(
-        tables.RELEASE_AUDIT, release_rows(name, DATASETS.get(dataset_config.reader).layout, files)
-    )
+    layout = DATASETS.get(entry.reader).layout
+    audit.add(tables.RELEASE_AUDIT, release_rows(name, layout, dataset.source_files()))
     audit.add(tables.STIMULUS_MEDIA, audit.media.mapping())
     audit.add(tables.MEDIA_SUMMARY, audit.media.summary())
     audit.add(tables.AUDIO_SOURCES, audit.media.sources())
     audit.add(tables.MODEL_INVENTORY, model_rows(config, name, audit.contexts))
+    n_inspected = len(audit.rows(tables.UNIT_INVENTORY))
     chain = feasibility(config, audit, dataset, n_inspected - len(audit.recordings))
     audit.confirmatory = bool(chain["confirmatory"])
     audit.add(tables.EVIDENCE_FEASIBILITY, [chain])
@@ -216,29 +215,14 @@ def run(
 
 def frames(audits: Sequence[DatasetAudit]) -> dict[str, pl.DataFrame]:
     """The audit's tables over all datasets."""
-    made = {
-        table.name: frame(table, [row for a in audits for row in a.rows(table)])
+    sounding = [a.config.name for a in audits if a.media.has_true_envelope]
+    for audit in audits:
+        elsewhere = [name for name in sounding if name != audit.config.name]
+        audit.tables[tables.ACOUSTIC_PROXIES.name] = audit.media.proxies(elsewhere)
+    return {
+        table.name: frame(table, [row for audit in audits for row in audit.rows(table)])
         for table in tables.TABLES
     }
-    sounding = [a.config.name for a in audits if a.media.has_true_envelope]
-    proxies = [
-        row
-        for a in audits
-        for row in a.media.proxies([name for name in sounding if name != a.config.name])
-    ]
-    return made | {tables.ACOUSTIC_PROXIES.name: frame(tables.ACOUSTIC_PROXIES, proxies)}
-
-
-def _summarise(prepared: Prepared) -> RecordingSummary:
-    return RecordingSummary(
-        id=prepared.id,
-        unit_ids=prepared.grid.units.ids,
-        n_events=prepared.n_events,
-        n_lags=len(prepared.grid.lags_ms),
-        n_folds=prepared.folds.n_blocks,
-        mechanisms=(*prepared.mechanisms, *prepared.pending),
-        comparable=prepared.grid.units.comparable,
-    )
 
 
 def context_offers(
@@ -247,10 +231,7 @@ def context_offers(
     sources: Mapping[str, ModelSource],
     done: set[tuple[str, ...]],
 ) -> list[ContextOffer]:
-    """Contexts of one recording; a model without features for its stimulus has none.
-
-    ``done`` collects models and stimuli whose feature sets have been checked.
-    """
+    """Contexts of one recording; ``done`` collects models and stimuli whose feature sets have been checked."""
     offers = []
     for entry in config.models:
         model = ModelOnGrid(entry.name, sources[entry.name], prepared)
@@ -261,23 +242,14 @@ def context_offers(
         if ready and place not in done:
             model.check()
             done.add(place)
+        offered = (model.layers, tuple(sorted({context for _, context in model.offered})))
         for layer in entry.layers:
             model.require_layer(layer)
             inputs = LayerInputs(config, prepared, model, layer)
-            draws, unavailable, strippings = (_available if ready else _expected)(inputs)
-            offers.append(
-                ContextOffer(
-                    recording=prepared.id,
-                    model=entry.name,
-                    layer=layer,
-                    n_features=model.load(layer).shape[1] if ready else model.width(layer),
-                    draws=draws,
-                    unavailable=unavailable,
-                    strippings=strippings,
-                    layers_offered=model.layers,
-                    contexts_offered=tuple(sorted({context for _, context in model.offered})),
-                )
-            )
+            possible = (_available if ready else _expected)(inputs)
+            width = model.load(layer).shape[1] if ready else model.width(layer)
+            key = (prepared.id, entry.name, layer)
+            offers.append(ContextOffer(*key, width, *possible, *offered))
     return offers
 
 
@@ -300,10 +272,7 @@ def _available(layer: LayerInputs) -> Possible:
 
 
 def _expected(layer: LayerInputs) -> Possible:
-    """What can be made of features that are still to be extracted: controls that read features count as possible.
-
-    The audit is made again when the features exist.
-    """
+    """What can be made of features still to be extracted, until the audit is made again: controls may read them."""
     config, offered = layer.config, layer.model.offered
     draws, unavailable = {}, {}
     for name, control in build_controls(config).items():
@@ -334,22 +303,19 @@ def feasibility(config: LPactConfig, audit: DatasetAudit, dataset: Dataset, n_ex
     """Close the evidence chain, and lower the role where a link is missing."""
     minimum = config.audit
     recordings, contexts = audit.recordings, audit.contexts
-    possible = audit.rows(tables.CONTROL_AVAILABILITY)
-    missing_controls = [
-        name
-        for name in minimum.required_controls
-        if not all(row["available"] for row in possible if row["control"] == name)
-        or name not in {row["control"] for row in possible}
-    ]
+    rows = audit.rows(tables.CONTROL_AVAILABILITY)
+    lacking = {row["control"] for row in rows if not row["available"]}
+    possible = {row["control"] for row in rows} - lacking
+    missing_controls = [name for name in minimum.required_controls if name not in possible]
     largest = max((len(r.unit_ids) for r in recordings), default=0)
-    covered = [r for r in recordings if len(r.unit_ids) >= minimum.min_brain_units]
+    n_covered = sum(len(r.unit_ids) >= minimum.min_brain_units for r in recordings)
     required = "required severe controls are not possible or not included"
     if missing_controls:
         required += f" ({', '.join(missing_controls)})"
-    covering = f"{len(covered)} subject-runs with enough units, {minimum.min_subject_runs} needed"
+    covering = f"{n_covered} subject-runs with enough units, {minimum.min_subject_runs} needed"
     has_words = any(row["n_words"] != 0 for row in audit.rows(tables.UNIT_INVENTORY))
     reliable = any(row["possible"] for row in audit.rows(tables.RELIABILITY_MODES))
-    enough = len(covered) >= minimum.min_subject_runs
+    enough = n_covered >= minimum.min_subject_runs
     links = {
         "has_brain": (bool(recordings), "no usable neural data"),
         "has_words": (has_words, "no word grid"),
@@ -367,6 +333,9 @@ def feasibility(config: LPactConfig, audit: DatasetAudit, dataset: Dataset, n_ex
     why = [] if configured == "primary" else [f"configured as {configured}"]
     why += [text for present, text in links.values() if not present]
     with_features = {c.recording for c in contexts}
+    featured = [r for r in recordings if r.id in with_features]
+    mechanisms = [r for r in audit.rows(tables.INGREDIENT_AVAILABILITY) if r["kind"] == "mechanism"]
+    minimum_units = config.relational.min_units
     return {
         "dataset": audit.config.name,
         "reader": audit.config.reader,
@@ -382,26 +351,16 @@ def feasibility(config: LPactConfig, audit: DatasetAudit, dataset: Dataset, n_ex
         "n_subject_runs_excluded": n_excluded,
         "n_brain_units": largest,
         "n_models": len(audit.models()),
-        "n_mechanisms": sum(
-            row["kind"] == "mechanism" and row["available"] is True
-            for row in audit.rows(tables.INGREDIENT_AVAILABILITY)
-        ),
+        "n_mechanisms": sum(row["available"] is True for row in mechanisms),
         **{flag: present for flag, (present, _) in links.items()},
         "chain_complete": complete,
-        "n_relational_runs": sum(
-            len(r.unit_ids) >= config.relational.min_units and r.id in with_features
-            for r in recordings
-        ),
-        "n_stripping_runs": sum(
-            len(r.mechanisms) >= 2 and r.id in with_features for r in recordings
-        ),
+        "n_relational_runs": sum(len(r.unit_ids) >= minimum_units for r in featured),
+        "n_stripping_runs": sum(len(r.mechanisms) >= 2 for r in featured),
         "source": dataset.info.source,
         "version": dataset.info.version,
         "licence": dataset.info.licence,
     }
 
-
-# --- Rows -----------------------------------------------------------------------------------------
 
 COLLINEAR = 0.95
 """Correlation of two mechanisms above which stripping cannot tell them apart."""
@@ -438,24 +397,18 @@ def missing_unit_rows(dataset: str, recordings: Sequence[RecordingSummary]) -> l
     rows = []
     for own in recordings:
         siblings = [r for r in recordings if r.id.subject == own.id.subject]
-        seen = {unit: r.id for r in siblings for unit in r.unit_ids}
-        rows += [
-            finding_row(
-                dataset,
-                own.id,
-                Finding(
-                    f"unit '{unit}'",
-                    Reason.UNIT_MISSING_IN_RUN,
-                    "note",
-                    str(own.id),
-                    f"absent or excluded here, present in {where}",
-                    "the same units in every run of a subject",
-                    "runs are compared over the units they share; add the unit, or drop it everywhere",
-                ),
+        seen = {unit: r.id for r in siblings for unit in r.unit_ids if unit not in own.unit_ids}
+        for unit, where in seen.items():
+            finding = Finding(
+                f"unit '{unit}'",
+                Reason.UNIT_MISSING_IN_RUN,
+                "note",
+                str(own.id),
+                f"absent or excluded here, present in {where}",
+                "the same units in every run of a subject",
+                "runs are compared over the units they share; add the unit, or drop it everywhere",
             )
-            for unit, where in seen.items()
-            if unit not in own.unit_ids
-        ]
+            rows.append(finding_row(dataset, own.id, finding))
     return rows
 
 
@@ -511,39 +464,26 @@ def ingredient_rows(
 def mode_rows(dataset: str, recordings: Sequence[RecordingSummary], min_units: int) -> list[Row]:
     """Every reliability mode: how many recordings can be paired, or why none can."""
     rows: list[Row] = []
-    enough = [r for r in recordings if len(r.unit_ids) >= min_units]
+    large = [r for r in recordings if len(r.unit_ids) >= min_units]
     for mode in MODES:
-        candidates = [r for r in recordings if any(paired(mode, r.id, o.id) for o in recordings)]
-        possible = [
-            r
-            for r in enough
-            if any(paired(mode, r.id, o.id) and _n_shared(r, o) >= min_units for o in enough)
+        same = [
+            (a, b)
+            for a, b in product(large, repeat=2)
+            if paired(mode, a.id, b.id) and comparable(a, b)
         ]
+        n = len({a.id for a, b in same if len(set(a.unit_ids) & set(b.unit_ids)) >= min_units})
         reason = Reason.OK
-        if not candidates:
+        if not any(paired(mode, a.id, b.id) for a, b in product(recordings, repeat=2)):
             reason = MISSING_PARTNER[mode]
-        elif not enough:
+        elif not large:
             reason = Reason.TOO_FEW_UNITS
-        elif not possible and all(
-            not comparable(a, b) for a in enough for b in enough if paired(mode, a.id, b.id)
-        ):
+        elif not same:
             reason = Reason.UNITS_NOT_COMPARABLE
-        elif not possible:
+        elif not n:
             reason = Reason.TOO_FEW_SHARED_UNITS
-        rows.append(
-            {
-                "dataset": dataset,
-                "mode": mode,
-                "possible": bool(possible),
-                "n_recordings": len(possible),
-                "reason": reason,
-            }
-        )
+        key = {"dataset": dataset, "mode": mode}
+        rows.append({**key, "possible": bool(n), "n_recordings": n, "reason": reason})
     return rows
-
-
-def _n_shared(a: RecordingSummary, b: RecordingSummary) -> int:
-    return len(set(a.unit_ids) & set(b.unit_ids)) if comparable(a, b) else 0
 
 
 def correlation_rows(dataset: str, prepared: Prepared) -> list[Row]:

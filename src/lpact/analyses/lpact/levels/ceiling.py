@@ -33,7 +33,6 @@ from lpact.store import empty, frame
 from lpact.tables import CONTEXT_KEY, RECORDING_KEY
 
 RESPONSE = "response"
-RESPONSE_TO_MEAN = "response_to_mean"
 PROFILE = "profile"
 MIN_SHARED_EVENTS = 10
 """Events that two recordings must share for a correlation over events."""
@@ -43,9 +42,8 @@ Row = dict[str, object]
 
 @dataclass(frozen=True)
 class BrainOnGrid:
-    """One recording as reliability needs it.
+    """One recording: ``responses`` [n_events, n_units] at the reference lag, ``patterns`` and ``halves`` by measure.
 
-    ``responses`` is [n_events, n_units] at the reference lag; ``patterns`` and both ``halves`` hold [N, N] by measure.
     Events are identified by their first word and their time on the clock of the stimulus.
     """
 
@@ -87,10 +85,8 @@ class BrainOnGrid:
         self, other: BrainOnGrid, *, standard: bool = False
     ) -> tuple[FloatArray, BoolArray]:
         """A partner's responses at one's own events and units, and which are present."""
-        (units, their_units), (rows, their_rows) = (
-            self.shared_units(other),
-            self.shared_events(other),
-        )
+        units, their_units = self.shared_units(other)
+        rows, their_rows = self.shared_events(other)
         values = other.responses[:, their_units]
         values = standardised(values) if standard else values
         return _placed(self.responses.shape, rows, units, values[their_rows])
@@ -110,7 +106,9 @@ def _placed(
     return placed, present
 
 
-def run(*, config: LPactConfig, dataset: str, brains: Sequence[BrainOnGrid]) -> pl.DataFrame:
+def measure_ceilings(
+    *, config: LPactConfig, dataset: str, brains: Sequence[BrainOnGrid]
+) -> pl.DataFrame:
     """Reliability of every recording of one dataset, in every mode, measure and profile similarity."""
     profiles = {name: PROFILES.build(name) for name in config.relational.profiles}
     rows: list[Row] = []
@@ -127,7 +125,7 @@ def run(*, config: LPactConfig, dataset: str, brains: Sequence[BrainOnGrid]) -> 
                 for name, profile in profiles.items()
             }
             kinds[RESPONSE, RESPONSE, "pearson"] = _of_responses(own, partners)
-            kinds[RESPONSE_TO_MEAN, RESPONSE, "pearson"] = _of_mean_response(own, partners)
+            kinds["response_to_mean", RESPONSE, "pearson"] = _of_mean_response(own, partners)
             for (kind, alignment, profile), found in kinds.items():
                 summary = {"kind": kind, "alignment": alignment, "profile": profile}
                 own_rows.append({**key, "mode": mode, **summary, **found})
@@ -159,30 +157,21 @@ def _result(
     found: Ceiling | Reason, n_partners: int = 0, n_units: int = 0, *, corrected: bool = True
 ) -> Row:
     """Columns of one reliability."""
-    reason, reliability, whole = found, None, None
-    if isinstance(found, Ceiling):
-        typical = found.typical
-        reason = Reason.OK if np.isfinite(typical) else Reason.UNDEFINED_SCORE
-        if reason is Reason.OK:
-            reliability = typical
-            brown = float(spearman_brown(typical))
-            whole = brown if corrected and np.isfinite(brown) else None
+    typical = found.typical if isinstance(found, Ceiling) else np.nan
+    valid, brown = bool(np.isfinite(typical)), float(spearman_brown(typical))
+    undefined = found if isinstance(found, Reason) else Reason.UNDEFINED_SCORE
     return {
-        "valid": reason is Reason.OK,
-        "reason": reason,
-        "reliability": reliability,
-        "reliability_spearman_brown": whole,
+        "valid": valid,
+        "reason": Reason.OK if valid else undefined,
+        "reliability": typical if valid else None,
+        "reliability_spearman_brown": brown if corrected and np.isfinite(brown) else None,
         "n_partners": n_partners,
         "n_units_shared": n_units,
     }
 
 
 def _of_patterns(
-    own: BrainOnGrid,
-    partners: Partners,
-    alignment: str,
-    profile: ProfileSimilarity,
-    min_units: int,
+    own: BrainOnGrid, partners: Partners, alignment: str, profile: ProfileSimilarity, min_units: int
 ) -> Row:
     """Reliability of the units' patterns."""
     if len(own.unit_ids) < min_units:
@@ -223,10 +212,7 @@ def _of_responses(own: BrainOnGrid, partners: Partners) -> Row:
 
 
 def _of_mean_response(own: BrainOnGrid, partners: Partners) -> Row:
-    """Correlation with the mean of the partners' standardised responses, which averages out their noise.
-
-    An event or a unit counts where at least two partners have it.
-    """
+    """Correlation with the mean standardised response of partners, where at least two have the event and unit."""
     same = _same_events(own, partners)
     if isinstance(same, Reason):
         return _result(same)

@@ -1,13 +1,10 @@
-"""Stimulus media audit: which recordings have sound, which do not and why, and what can replace it.
-
-Missing media are a boundary of the source, not a failure of a control: a proxy can be looked at, under its own name,
-and never takes the place of the sound.
-"""
+"""Stimulus media audit: which recordings have sound, which do not and why, and which proxies exist."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 
 from lpact.codes import Reason
 from lpact.datasets.base import AbsentMedium, RecordingId, SourceFile, Stimulus
@@ -79,7 +76,7 @@ PROXY_LABELS = {option.name: option.label for option in _OPTIONS if option.diagn
 
 
 class MediaAudit:
-    """Media of one dataset, gathered recording by recording; no data are kept."""
+    """Media of one dataset, recording by recording; no data are kept."""
 
     def __init__(self, dataset: str) -> None:
         self.dataset = dataset
@@ -87,30 +84,24 @@ class MediaAudit:
         self._recordings: list[RecordingId] = []
 
     def add(self, recording: RecordingId, stimulus: Callable[[], Stimulus]) -> None:
-        """Add a recording; its stimulus is read once."""
+        """Add a recording and its stimulus."""
         self._recordings.append(recording)
         self.add_stimulus(recording.stimulus, stimulus)
 
     def add_stimulus(self, stimulus_id: str, stimulus: Callable[[], Stimulus]) -> None:
-        """Add a stimulus that no recording needs to have; it is read once."""
+        """Add a stimulus, which is read once."""
         if stimulus_id not in self._stimuli:
             self._stimuli[stimulus_id] = media_of(stimulus())
 
     def mapping(self) -> list[Row]:
         """One row per recording and medium."""
-        return [
-            {
-                "dataset": self.dataset,
-                **asdict(recording),
-                "media": kind,
-                "present": kind in media.present,
-                **_missing(media, kind),
-                "path": media.present.get(kind, ""),
-            }
-            for recording in self._recordings
-            for media in (self._stimuli[recording.stimulus],)
-            for kind in self._kinds()
-        ]
+        rows: list[Row] = []
+        for recording, kind in product(self._recordings, self._kinds()):
+            media = self._stimuli[recording.stimulus]
+            present = {"media": kind, "present": kind in media.present}
+            row = {"dataset": self.dataset, **asdict(recording), **present, **_missing(media, kind)}
+            rows.append(row | {"path": media.present.get(kind, "")})
+        return rows
 
     def summary(self) -> list[Row]:
         """One row per medium."""
@@ -140,7 +131,7 @@ class MediaAudit:
         for source in SOURCES:
             found = [m.sources[source] for m in self._stimuli.values() if source in m.sources]
             why = self._why_no_source(source)
-            convert = f" {_CONVERT}" if source in ("other_audio_file", "video_file") else ""
+            convert = f" {_CONVERT}" if source in _MEDIUM_OF else ""
             rows.append(
                 {
                     "dataset": self.dataset,
@@ -156,23 +147,20 @@ class MediaAudit:
 
     def proxies(self, elsewhere: Sequence[str]) -> list[Row]:
         """One row per way to control for sound; ``elsewhere`` are other datasets of the study with true envelopes."""
-        rows = [self._option_row(option) for option in _OPTIONS]
         true = bool(elsewhere)
-        rows.append(
-            {
-                "dataset": self.dataset,
-                "option": "envelope_of_another_dataset",
-                "status": "available" if true else "blocked",
-                "true_envelope": true,
-                "diagnostic": False,
-                "reason": Reason.OK if true else Reason.MEDIA_NOT_OFFERED,
-                "label": "acoustic envelope, of the named dataset only",
-                "recommended_use": "shows that the assay finds sound where there is some; does not replace the sound "
-                "of this dataset",
-                "detail": ", ".join(elsewhere) or "no other dataset of the study has sound",
-            }
-        )
-        return rows
+        other: Row = {
+            "dataset": self.dataset,
+            "option": "envelope_of_another_dataset",
+            "status": "available" if true else "blocked",
+            "true_envelope": true,
+            "diagnostic": False,
+            "reason": Reason.OK if true else Reason.MEDIA_NOT_OFFERED,
+            "label": "acoustic envelope, of the named dataset only",
+            "recommended_use": "shows that the assay finds sound where there is some; does not replace the sound of "
+            "this dataset",
+            "detail": ", ".join(elsewhere) or "no other dataset of the study has sound",
+        }
+        return [*(self._option_row(option) for option in _OPTIONS), other]
 
     @property
     def has_true_envelope(self) -> bool:
@@ -184,11 +172,11 @@ class MediaAudit:
         return [*KINDS, *sorted(others)]
 
     def _why_no_source(self, source: str) -> AbsentMedium:
-        if source in ("transcript_columns", "word_times"):
+        if source == "word_times":
+            return AbsentMedium(Reason.NUISANCE_NOT_OFFERED, "no words")
+        if source == "transcript_columns":
             detail = f"no column of {', '.join(ACOUSTIC_COLUMNS)}"
-            return AbsentMedium(
-                Reason.NUISANCE_NOT_OFFERED, "no words" if source == "word_times" else detail
-            )
+            return AbsentMedium(Reason.NUISANCE_NOT_OFFERED, detail)
         kind = _MEDIUM_OF.get(source, ENVELOPE)
         known = [m.absent[kind] for m in self._stimuli.values() if kind in m.absent]
         return known[0] if known else NOT_OFFERED
@@ -230,9 +218,8 @@ def release_rows(
     """One row per part of the official layout: released or not, and what of it was read."""
     rows: list[Row] = []
     for part in layout:
-        own = [file for file in files if part.holds(file.path)]
+        own = [file.n_bytes for file in files if part.holds(file.path)]
         released = not part.boundary
-        status = "read" if own else "not_read" if released else "not_released"
         rows.append(
             {
                 "dataset": dataset,
@@ -241,8 +228,8 @@ def release_rows(
                 "needed": part.needed and released,
                 "released": released,
                 "n_files": len(own),
-                "n_bytes": sum(file.n_bytes for file in own),
-                "status": status,
+                "n_bytes": sum(own),
+                "status": "read" if own else "not_read" if released else "not_released",
                 "stand_in": part.boundary,
             }
         )

@@ -21,17 +21,13 @@ MISSING_PARTNER = {
 
 
 class HasUnits(Protocol):
-    """A recording's units, as far as pairing looks at them."""
+    """A recording, and whether a unit of the same name is the same place in another subject."""
 
     @property
-    def id(self) -> RecordingId:
-        """Whose they are."""
-        ...
+    def id(self) -> RecordingId: ...  # noqa: D102
 
     @property
-    def comparable(self) -> bool:
-        """Whether a unit of the same name is the same place in another subject."""
-        ...
+    def comparable(self) -> bool: ...  # noqa: D102
 
 
 def comparable(a: HasUnits, b: HasUnits) -> bool:
@@ -41,12 +37,10 @@ def comparable(a: HasUnits, b: HasUnits) -> bool:
 
 def paired(mode: str, a: RecordingId, b: RecordingId) -> bool:
     """Whether two recordings are partners in ``mode``; split half pairs a recording with itself."""
-    if mode == SPLIT_HALF:
-        return a == b
-    if mode == "subject_to_subject":
-        return a.subject != b.subject
-    if mode == "session_to_session":
-        return a.subject == b.subject and a.session != b.session
-    if mode == "run_to_run":
-        return (a.subject, a.session) == (b.subject, b.session) and a.run != b.run
-    raise ValueError(f"unknown reliability mode '{mode}'")
+    same_subject, same_session = a.subject == b.subject, a.session == b.session
+    return {
+        "subject_to_subject": not same_subject,
+        "session_to_session": same_subject and not same_session,
+        "run_to_run": same_subject and same_session and a.run != b.run,
+        SPLIT_HALF: a == b,
+    }[mode]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.best_control import best_control
 from lpact.analyses.lpact.levels.readouts import (
     NUISANCE,
     NUISANCE_PLUS_MODEL,
@@ -14,7 +15,6 @@ from lpact.analyses.lpact.levels.readouts import (
     Fitted,
     LayerInputs,
     LayerReadouts,
-    best_control,
     build_controls,
     minus,
     nullable,
@@ -31,13 +31,11 @@ Row = dict[str, object]
 Readouts = Mapping[tuple[str, int], Fitted]
 
 
-def run(layer: LayerInputs, readouts: LayerReadouts) -> dict[str, pl.DataFrame]:
+def measure_predictive(layer: LayerInputs, readouts: LayerReadouts) -> dict[str, pl.DataFrame]:
     """Contrast one layer's scores under every condition."""
     key, fitted, folds = layer.key, readouts.fitted, layer.prepared.folds
-    sizes = {
-        "n_train_min": min(len(folds.train_rows(b)) for b in range(folds.n_blocks)),
-        "n_test_min": int(folds.test_sizes().min()),
-    }
+    n_train = min(len(folds.train_rows(b)) for b in range(folds.n_blocks))
+    sizes = {"n_train_min": n_train, "n_test_min": int(folds.test_sizes().min())}
     scores, unit_scores = _score_rows(layer, fitted, sizes)
     deltas, nulls = _contrasts(layer, fitted, sizes)
     kept = (*key, "metric", "real_score", "delta_nuisance", "delta_control")
@@ -46,16 +44,11 @@ def run(layer: LayerInputs, readouts: LayerReadouts) -> dict[str, pl.DataFrame]:
     for (condition, _), readout in fitted.items():
         if condition != NUISANCE_PLUS_MODEL:
             by_block.setdefault(condition, []).append(readout.blocks)
-    blocks: list[Row] = [
-        {
-            **key,
-            "stimulus": layer.prepared.id.stimulus,
-            "condition": condition,
-            "metric": layer.config.readout.primary_metric,
-            "scores": nullable(np.mean(draws, axis=0)),
-        }
-        for condition, draws in by_block.items()
-    ]
+    place = {"stimulus": layer.prepared.id.stimulus, "metric": layer.config.readout.primary_metric}
+    blocks: list[Row] = []
+    for condition, draws in by_block.items():
+        means = nullable(np.mean(draws, axis=0))
+        blocks.append({**key, **place, "condition": condition, "scores": means})
     made: dict[Table, list[Row]] = {
         levels.PREDICTIVE_SCORES: scores,
         levels.UNIT_SCORES: unit_scores,
@@ -70,9 +63,7 @@ def run(layer: LayerInputs, readouts: LayerReadouts) -> dict[str, pl.DataFrame]:
 def _summary(values: FloatArray) -> tuple[float | None, float | None]:
     """Median and mean over units with a finite score."""
     finite = values[np.isfinite(values)]
-    if not finite.size:
-        return None, None
-    return float(np.median(finite)), float(np.mean(finite))
+    return (float(np.median(finite)), float(np.mean(finite))) if finite.size else (None, None)
 
 
 def _score_rows(
@@ -128,9 +119,8 @@ def _contrasts(
             nulls.append({**key, "metric": metric, "control": name, **kind, **row})
             if control.counted and isinstance(row["control_score"], float):
                 counted[name] = row["control_score"]
-        index, best_scores = best_control(
-            np.array(list(counted.values())).reshape(-1, 1), config.controls.best_control_rule
-        )
+        scores = np.array(list(counted.values())).reshape(-1, 1)
+        index, best_scores = best_control(scores, config.controls.best_control_rule)
         best = list(counted)[index[0]] if counted else None
         best_score = float(best_scores[0]) if counted else None
         complete = real is not None and nuisance is not None and best_score is not None

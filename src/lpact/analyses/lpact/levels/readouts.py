@@ -1,13 +1,12 @@
 """All readouts of one layer on one recording: real features, every draw of every severe control, and nuisance features.
 
-Levels 1 to 3 use the same held-out readouts, which are fitted once. Controls that reorder the real rows are fitted by
-reordering the responses instead where that is the same for a readout, so that decompositions of the features are reused
-(see docs/adr/0007).
+Levels 1 to 3 share them. Where a control reorders the real rows, the responses are reordered instead if that is the
+same for a readout: decompositions of the features are then reused (docs/adr/0007).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,9 +24,6 @@ from lpact.math.types import FloatArray, IntArray
 REAL = "real"
 NUISANCE = "nuisance"
 NUISANCE_PLUS_MODEL = "nuisance_plus_model"
-
-UnitScores = dict[str, FloatArray]
-"""Held-out score of every unit, by metric."""
 
 
 def minus(a: float | None, b: float | None) -> float | None:
@@ -82,10 +78,9 @@ class LayerInputs:
 
 @dataclass(frozen=True)
 class Condition:
-    """One feature matrix to be scored.
+    """One feature matrix to be scored: ``source`` [n_events, columns], with its rows in ``order`` if there is one.
 
-    ``source`` is [n_events, columns]; with an ``order``, a permutation of the events, the features are its rows in that
-    order. ``on_responses`` says that a readout may reorder the responses instead.
+    ``on_responses`` says that a readout may reorder the responses instead.
     """
 
     name: str
@@ -118,9 +113,8 @@ def build_controls(config: LPactConfig) -> dict[str, SevereControl]:
 def conditions(layer: LayerInputs) -> Iterator[Condition]:
     """Yield the real features, then every draw of every available control.
 
-    A draw depends on the study seed, stimulus, model, layer, control and its number alone: recordings of the same
-    stimulus on the same events get the same features, as they do of the real model, so that what chance has in common
-    over recordings it has in common in every draw.
+    Recordings of the same stimulus get the same draws, as they do of the real model, so that chance has as much in
+    common over recordings in every draw.
     """
     inputs, folds = layer.for_controls, layer.prepared.folds
     n_events = layer.prepared.n_events
@@ -163,34 +157,14 @@ def _check(features: FloatArray, n_events: int, control: SevereControl) -> None:
     )
 
 
-def best_control(scores: FloatArray, rule: str) -> tuple[IntArray, FloatArray]:
-    """Index and score of the best control in every column; −1 and NaN where no control has a score.
-
-    ``scores`` is [n_controls, m], NaN where a control has no score; ties go to the first control. The ``rule`` is
-    ``max``, or ``mean_top_3``: the mean of the three highest (of fewer, where there are fewer).
-    """
-    n_controls, n_columns = scores.shape
-    if n_controls == 0:
-        return np.full(n_columns, -1), np.full(n_columns, np.nan)
-    filled = np.where(np.isnan(scores), -np.inf, scores)
-    any_score = np.isfinite(scores).any(axis=0)
-    best = filled.max(axis=0)
-    if rule != "max":
-        top = -np.sort(-filled, axis=0)[:3]
-        finite = np.isfinite(top)
-        best = np.where(finite, top, 0.0).sum(axis=0) / np.maximum(finite.sum(axis=0), 1)
-    index = filled.argmax(axis=0)
-    return np.where(any_score, index, -1), np.where(any_score, best, np.nan)
-
-
 @dataclass(frozen=True)
 class Fitted:
     """What is kept of a readout: scores of units by metric, and their median in every outer block, [F].
 
-    The medians are at the study's primary metric; NaN where no unit has a score in a block.
+    Medians are at the primary metric; NaN where no unit has a score.
     """
 
-    scores: UnitScores
+    scores: dict[str, FloatArray]
     blocks: FloatArray
     n_features: int
 
@@ -204,7 +178,7 @@ class Fitted:
 
     @classmethod
     def undefined(cls, prepared: Prepared) -> Fitted:
-        """Nothing to predict from is no baseline: every score is undefined."""
+        """No features to predict from: every score is undefined."""
         n_units = len(prepared.grid.units.ids)
         scores = {metric: np.full(n_units, np.nan) for metric in METRICS}
         return cls(scores, np.full(prepared.folds.n_blocks, np.nan), 0)
@@ -219,12 +193,8 @@ class LayerReadouts:
 
     @property
     def pearson(self) -> dict[tuple[str, int], FloatArray]:
-        """Pearson scores of the real features, the controls and nuisance."""
-        return {
-            key: fitted.scores["pearson"]
-            for key, fitted in self.fitted.items()
-            if key[0] != NUISANCE_PLUS_MODEL
-        }
+        """Pearson scores of every condition."""
+        return {key: fitted.scores["pearson"] for key, fitted in self.fitted.items()}
 
 
 def fit_nuisance(config: LPactConfig, prepared: Prepared) -> Fitted:
@@ -232,7 +202,7 @@ def fit_nuisance(config: LPactConfig, prepared: Prepared) -> Fitted:
     n_features = prepared.nuisance.shape[1]
     if not n_features:
         return Fitted.undefined(prepared)
-    return Fitted.of(config, _ridge(config, prepared).fit(prepared.nuisance), n_features)
+    return Fitted.of(config, layer_ridge(config, prepared).fit(prepared.nuisance), n_features)
 
 
 def fit_layer(layer: LayerInputs, nuisance: Fitted) -> LayerReadouts:
@@ -240,22 +210,20 @@ def fit_layer(layer: LayerInputs, nuisance: Fitted) -> LayerReadouts:
     config, prepared = layer.config, layer.prepared
     fitted: dict[tuple[str, int], Fitted] = {}
     reordered: dict[tuple[str, int], IntArray] = {}
-    ridge = _ridge(config, prepared)
+    ridge = layer_ridge(config, prepared)
     real = ridge.fit(layer.features)
     for condition in conditions(layer):
         key, n_features = (condition.name, condition.draw), condition.n_features
-        if condition.name == REAL:
-            fitted[key] = Fitted.of(config, real, n_features)
-        elif condition.on_responses and condition.order is not None:
-            fitted[key] = Fitted.undefined(prepared)
+        if condition.on_responses and condition.order is not None:
+            fitted[key] = Fitted.undefined(prepared)  # Keeps the order of conditions.
             reordered[key] = np.argsort(condition.order)
         else:
-            fitted[key] = Fitted.of(config, ridge.fit(condition.features), n_features)
+            readout = real if condition.name == REAL else ridge.fit(condition.features)
+            fitted[key] = Fitted.of(config, readout, n_features)
     if reordered:
         grid, compute = ridge_grid(config.readout, prepared), compute_settings(config.readout)
-        orders = list(reordered.values())
         data = (layer.features, prepared.grid.responses, prepared.folds)
-        readouts = nested_ridge_draws(*data, grid, orders, compute=compute)
+        readouts = nested_ridge_draws(*data, grid, list(reordered.values()), compute=compute)
         for key, readout in zip(reordered, readouts, strict=True):
             fitted[key] = Fitted.of(config, readout, layer.features.shape[1])
     fitted[NUISANCE, 0] = nuisance
@@ -266,11 +234,10 @@ def fit_layer(layer: LayerInputs, nuisance: Fitted) -> LayerReadouts:
     return LayerReadouts(real, fitted)
 
 
-def _ridge(config: LPactConfig, prepared: Prepared) -> NestedRidge:
+def layer_ridge(
+    config: LPactConfig, prepared: Prepared, metrics: Sequence[str] = METRICS
+) -> NestedRidge:
     """Readouts of a recording. Equal features have equal scores to the last bit, so that a tie stays a tie."""
-    return NestedRidge(
-        prepared.grid.responses,
-        prepared.folds,
-        ridge_grid(config.readout, prepared),
-        compute=compute_settings(config.readout),
-    )
+    grid, compute = ridge_grid(config.readout, prepared), compute_settings(config.readout)
+    data = (prepared.grid.responses, prepared.folds)
+    return NestedRidge(*data, grid, metrics=metrics, compute=compute)

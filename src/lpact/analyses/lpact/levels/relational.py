@@ -4,9 +4,8 @@ brain pattern of unit i   b_i = [a(u_i, u_j)] for j ≠ i
 model pattern             q   = [a(z, u_j)]   for all j
 delta_rel(i) = ρ(b_i, q_real without i) − best over controls c of ρ(b_i, q_c without i)
 
-Nulls say that the model's pattern is unrelated to the units. The similarity of a pattern, the mean over units of
-ρ(b_i, q without i), ignores size: uninformative features have patterns too, tiny ones, and some of them resemble the
-brain's. The statistic is therefore the similarity times the spread of the pattern,
+Similarity ignores size: uninformative features have tiny patterns, some of which resemble the brain's. The statistic of
+the nulls is therefore the similarity times the spread of the pattern,
 
     s(q) = mean over i of ρ(b_i, q without i) · sd(q) / c,
 
@@ -18,7 +17,7 @@ with a constant c that is a symmetric function of all that is compared. Three nu
                 means) exchanged at random units; a random rival has another draw in every exchange.
 
 Orders and exchanges are the same for all measures and similarities of a recording, and for all recordings of the same
-units, so that draws can be compared over them. The plain advantage in similarity is kept as well.
+units, so that draws can be compared over them.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.best_control import best_control
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
 from lpact.analyses.lpact.levels.readouts import (
@@ -37,7 +37,6 @@ from lpact.analyses.lpact.levels.readouts import (
     REAL,
     Condition,
     LayerInputs,
-    best_control,
     conditions,
     nullable,
 )
@@ -56,10 +55,7 @@ from lpact.tables import Table
 
 @dataclass(frozen=True)
 class BrainPatterns:
-    """Patterns of units by measure, [N, N], and the split-half reliability of each unit's pattern, [N].
-
-    NaN where a recording has no such pair of units.
-    """
+    """Patterns of units by measure, [N, N], and split-half reliability of each, [N]; NaN where a unit is missing."""
 
     unit_ids: tuple[str, ...]
     matrices: Mapping[str, FloatArray]
@@ -95,11 +91,11 @@ class BrainPatterns:
         """The same in another unit order; NaN for units that are missing here."""
         shared = [i for i, unit in enumerate(order) if unit in self.unit_index]
         source = [self.unit_index[order[i]] for i in shared]
-        matrices, reliability = {}, {}
+        nan = np.full((len(order), len(order)), np.nan)
+        matrices = {name: nan.copy() for name in self.matrices}
+        reliability = {name: nan[0].copy() for name in self.matrices}
         for name, values in self.matrices.items():
-            matrices[name] = np.full((len(order), len(order)), np.nan)
             matrices[name][np.ix_(shared, shared)] = values[np.ix_(source, source)]
-            reliability[name] = np.full(len(order), np.nan)
             reliability[name][shared] = self.reliability[name][source]
         return BrainPatterns(order, matrices, reliability)
 
@@ -117,14 +113,6 @@ def build_measures(config: LPactConfig, prepared: Prepared | None = None) -> dic
     return {
         name: measure.using(*settings) if isinstance(measure, LinearPredictivity) else measure
         for name, measure in measures.items()
-    }
-
-
-def build_profiles(config: LPactConfig) -> dict[str, ProfileSimilarity]:
-    """Instances of the study's profile similarities, by name."""
-    return {
-        name: PROFILES.build(name, where="relational.profiles")
-        for name in config.relational.profiles
     }
 
 
@@ -160,48 +148,38 @@ class LaggedResponses:
         return matrix
 
 
-def run_brain(*, config: LPactConfig, prepared: Prepared) -> dict[str, pl.DataFrame]:
+def measure_brain_patterns(*, config: LPactConfig, prepared: Prepared) -> dict[str, pl.DataFrame]:
     """Patterns of one recording's units among themselves, whole and in split halves."""
     units = prepared.grid.units
-    order, ids = units.order_hash(), list(units.ids)
     coordinates = units.coordinates_mm
     if coordinates is None:
-        coordinates = np.full((len(ids), 3), np.nan)
-    index = {
-        **prepared.key,
-        "unit": ids,
-        "unit_index": np.arange(len(ids)),
+        coordinates = np.full((len(units.ids), 3), np.nan)
+    common = {**prepared.key, "unit": list(units.ids), "unit_order_hash": units.order_hash()}
+    index = {"unit_index": np.arange(len(units.ids))}
+    about = {
         "region": list(units.regions),
-        **{name: coordinates[:, i] for i, name in enumerate(("x_mm", "y_mm", "z_mm"))},
+        **dict(zip(("x_mm", "y_mm", "z_mm"), coordinates.T, strict=True)),
         "coordinate_frame": units.coordinate_frame,
-        "unit_order_hash": order,
     }
     responses = LaggedResponses.of(prepared)
-    halves = [
-        responses.take(rows)
-        for rows in alternating_halves(prepared.n_events, config.relational.half_blocks)
-    ]
+    rows_of_halves = alternating_halves(prepared.n_events, config.relational.half_blocks)
+    halves = [responses.take(rows) for rows in rows_of_halves]
     correlation = PROFILES.build("pearson")
     tables: dict[Table, list[pl.DataFrame]] = {}
     for name, measure in build_measures(config, prepared).items():
+        own = {**common, "alignment": name}
         whole = responses.patterns(measure)
         parts = [half.patterns(measure) for half in halves]
         reliability = correlation.compare_pairs(parts[0], parts[1])
-        common = {**prepared.key, "alignment": name, "unit": ids, "unit_order_hash": order}
-        own = {
-            "unit_index": np.arange(len(ids)),
-            "pattern": whole,
-            "split_half_reliability": reliability,
-            "reason": _reasons(reliability),
-        }
-        _add(tables, levels.BRAIN_PATTERNS, common | own)
+        reasons = {"split_half_reliability": reliability, "reason": _reasons(reliability)}
+        _add(tables, levels.BRAIN_PATTERNS, {**own, **index, "pattern": whole, **reasons})
         for half, part in enumerate(parts):
-            _add(tables, levels.HALF_PATTERNS, {**common, "half": half, "pattern": part})
-    _add(tables, levels.BRAIN_UNIT_INDEX, index)
+            _add(tables, levels.HALF_PATTERNS, {**own, "half": half, "pattern": part})
+    _add(tables, levels.BRAIN_UNIT_INDEX, common | index | about)
     return {table.name: pl.concat(parts) for table, parts in tables.items()}
 
 
-def run(
+def measure_relational(
     layer: LayerInputs,
     brain: BrainPatterns | Reason,
     readout_scores: Mapping[tuple[str, int], FloatArray],
@@ -215,9 +193,9 @@ def run(
     order, n_units = units.order_hash(), len(units.ids)
     reason = Reason.OK
     if isinstance(brain, Reason):
-        names, reason = config.relational.alignments, brain
-        nothing = {name: np.full((n_units, n_units), np.nan) for name in names}
-        brain = BrainPatterns((), nothing, {name: np.full(n_units, np.nan) for name in names})
+        reason, nan = brain, np.full((n_units, n_units), np.nan)
+        names = config.relational.alignments
+        brain = BrainPatterns((), dict.fromkeys(names, nan), dict.fromkeys(names, nan[0]))
     if n_units < config.relational.min_units:
         reason = Reason.TOO_FEW_UNITS
     about = {
@@ -231,19 +209,17 @@ def run(
     tables: dict[Table, list[pl.DataFrame]] = {}
     nulls: list[dict[str, object]] = []
     for alignment, own in patterns.items():
-        _add(
-            tables,
-            levels.MODEL_PATTERNS,
-            {
-                **layer.key,
-                "alignment": alignment,
-                "condition": [c for c, _ in own],
-                "draw": [d for _, d in own],
-                "unit_order_hash": order,
-                "pattern": np.stack(list(own.values())),
-            },
-        )
-        for name, profile in build_profiles(config).items():
+        columns = {
+            **layer.key,
+            "alignment": alignment,
+            "condition": [c for c, _ in own],
+            "draw": [d for _, d in own],
+            "unit_order_hash": order,
+            "pattern": np.stack(list(own.values())),
+        }
+        _add(tables, levels.MODEL_PATTERNS, columns)
+        for name in config.relational.profiles:
+            profile = PROFILES.build(name)
             key = {**layer.key, "alignment": alignment, "profile": name}
             matrix = brain.matrices[alignment]
             for row in relational_nulls(own, kinds, profile, matrix, shuffles):
@@ -278,10 +254,7 @@ def _reasons(values: FloatArray, reason: Reason = Reason.OK) -> list[Reason]:
 def _model_patterns(
     layer: LayerInputs, readout_scores: Mapping[tuple[str, int], FloatArray]
 ) -> tuple[Kinds, dict[str, Patterns]]:
-    """Conditions (counted or not, surrogate or not), and patterns by measure, then (condition, draw).
-
-    Conditions are the real features, every control and nuisance.
-    """
+    """Conditions (counted or not, surrogate or not), and their patterns by measure and (condition, draw)."""
     prepared = layer.prepared
     measures = build_measures(layer.config, prepared)
     patterns: dict[str, dict[tuple[str, int], FloatArray]] = {name: {} for name in measures}
@@ -347,8 +320,6 @@ def _summary(key: Mapping[str, object], deltas: pl.DataFrame) -> pl.DataFrame:
     return frame(levels.RELATIONAL_SUMMARY.measured(), [{**key, **row} for row in rows.to_dicts()])
 
 
-# --- Nulls -----------------------------------------------------------------------------------------
-
 SURROGATE = "surrogate"
 UNIT_ORDER = "unit_order"
 SWAP = "swap"
@@ -360,10 +331,9 @@ Kinds = Mapping[str, tuple[bool, bool]]
 
 
 def draw_shuffles(layer: LayerInputs) -> tuple[IntArray, BoolArray]:
-    """Unit orders [D, N] and exchanges [D, N] of one layer.
+    """Unit orders [D, N] and exchanges [D, N] of one layer, the same for recordings with the same comparable units.
 
-    Recordings with the same comparable units have the same ones: where a pattern fits the units by chance it fits them
-    in everybody; separate draws would average that out of the null, but not out of the observed value.
+    A pattern that fits by chance fits all subjects; separate draws would average that out of the null.
     """
     prepared, units = layer.prepared, layer.prepared.grid.units
     n_draws, n_units = layer.config.relational.permutations, len(units.ids)
@@ -418,11 +388,7 @@ def relational_nulls(
 def _exchange(
     own: FloatArray, others: FloatArray, exchanges: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Both patterns [D, N] after every exchange; exchange d is with draw d of the rival, counted around.
-
-    Deviations from the patterns' own means are exchanged, and the means stay: how strong a pattern is overall is no
-    matter of which unit is which.
-    """
+    """Both patterns [D, N] after every exchange, d with draw d of the rival, counted around; their means stay."""
     other = others[np.arange(len(exchanges)) % len(others)]
     own_mean, other_mean = (mean_of_finite(p, 1, keepdims=True) for p in (own[None], other))
     mine, theirs = own - own_mean, other - other_mean
@@ -433,9 +399,8 @@ def _exchange(
 def _spread(patterns: FloatArray) -> FloatArray:
     """Standard deviation over the units with a number, [D, N] → [D]."""
     finite = np.isfinite(patterns)
-    count = np.maximum(finite.sum(axis=1), 1)
     centred = np.where(finite, patterns - mean_of_finite(patterns, 1, keepdims=True), 0.0)
-    spread: FloatArray = np.sqrt((centred**2).sum(axis=1) / count)
+    spread: FloatArray = np.sqrt((centred**2).sum(axis=1) / np.maximum(finite.sum(axis=1), 1))
     return spread
 
 

@@ -13,23 +13,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from operator import itemgetter
 
 import numpy as np
 import polars as pl
 
-from lpact.analyses.lpact.levels.readouts import NUISANCE, LayerInputs, minus, nullable
-from lpact.analyses.lpact.levels.strip import (
+from lpact.analyses.lpact.levels.readouts import NUISANCE, LayerInputs, layer_ridge, minus, nullable
+from lpact.analyses.lpact.levels.stripped_design import RandomDirection, StrippedDesign
+from lpact.analyses.lpact.levels.stripping_methods import (
     DegenerateStrip,
-    RandomDirection,
     StripInputs,
-    StrippedDesign,
     StrippingMethod,
     build_strippings,
 )
 from lpact.analyses.lpact.tables import levels
 from lpact.codes import Reason
 from lpact.inputs.prepare import Prepared, compute_settings, ridge_grid
-from lpact.math.ridge import FittedFeatures, NestedRidge, Readout, nested_ridge
+from lpact.math.ridge import FittedFeatures, Readout, nested_ridge
 from lpact.math.scores import partial_correlations
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import BoolArray, FloatArray, IntArray
@@ -65,34 +65,29 @@ class Targets:
 def localise(prepared: Prepared, real: Readout, target_fraction: float) -> Targets:
     """Pick each mechanism's target units from training rows, in every outer fold, at the lags chosen there.
 
-    A unit's claim to a mechanism is the size of its partial correlation with it given the other mechanisms. With delays
-    of a finite impulse response, it is the largest over delays, all mechanisms being taken at the same one.
+    They have the largest partial correlations with it given the other mechanisms: the largest over the delays of a
+    finite impulse response, all mechanisms being taken at the same one.
     """
     names = list(prepared.mechanisms)
     by_name = [prepared.scalars(name) for name in names]
     scalars = [np.column_stack(at_delay) for at_delay in zip(*(s.T for s in by_name), strict=True)]
-    n_units = real.lag.shape[1]
-    n_picked = max(1, round(target_fraction * n_units))
-    correlations = np.stack(
-        [_partial(prepared, real, scalars, fold) for fold in range(real.folds.n_blocks)], axis=1
-    )  # [n_mechanisms, F, n_units]
+    n_picked = max(1, round(target_fraction * real.lag.shape[1]))
+    by_fold = [_partial(prepared, real, scalars, fold) for fold in range(real.folds.n_blocks)]
+    correlations = np.stack(by_fold, axis=1)  # [n_mechanisms, F, n_units]
     units, partial, missing = {}, {}, {}
-    for name, own, by_fold in zip(names, by_name, correlations, strict=True):
-        finite = np.isfinite(by_fold)
+    for name, own, found in zip(names, by_name, correlations, strict=True):
+        finite = np.isfinite(found)
         if (finite.sum(axis=1) < n_picked).any():
             missing[name] = _why_missing(own, finite, real)
             continue
-        strength = np.where(finite, np.abs(by_fold), -1.0)
+        strength = np.where(finite, np.abs(found), -1.0)
         units[name] = np.argsort(-strength, axis=1, kind="stable")[:, :n_picked]
-        partial[name] = np.take_along_axis(by_fold, units[name], axis=1)
+        partial[name] = np.take_along_axis(found, units[name], axis=1)
     return Targets(units, partial, missing)
 
 
 def _why_missing(scalars: FloatArray, finite: BoolArray, real: Readout) -> Reason:
-    """Why a mechanism has too few partial correlations, from the folds where it does.
-
-    ``scalars`` is [n_events, n_delays], ``finite`` [F, n_units].
-    """
+    """Why a mechanism [n_events, n_delays] has too few ``finite`` partial correlations [F, n_units]."""
     trains = [scalars[real.folds.train_rows(fold)] for fold in range(real.folds.n_blocks)]
     if any((train.max(axis=0) == train.min(axis=0)).all() for train in trains):
         return Reason.MECHANISM_CONSTANT
@@ -102,10 +97,7 @@ def _why_missing(scalars: FloatArray, finite: BoolArray, real: Readout) -> Reaso
 def _partial(
     prepared: Prepared, real: Readout, scalars: Sequence[FloatArray], fold: int
 ) -> FloatArray:
-    """Partial correlations on the training rows of one outer fold, [n_mechanisms, n_units].
-
-    ``scalars`` holds [n_events, n_mechanisms] for every delay; the delay with the largest size counts.
-    """
+    """Partial correlations on training rows of one fold, [n_mechanisms, n_units]: the largest over the delays."""
     train = real.folds.train_rows(fold)
     lags = real.lag[fold]
     responses = prepared.grid.responses[lags, :, np.arange(len(lags))].T[train]
@@ -115,7 +107,7 @@ def _partial(
     return strongest
 
 
-def run(layer: LayerInputs, real: Readout) -> dict[str, pl.DataFrame]:
+def measure_stripping(layer: LayerInputs, real: Readout) -> dict[str, pl.DataFrame]:
     """Strip every mechanism by every method from one layer, and score every target; ``real`` is level 1's readout."""
     own = _Layer(layer, real)
     for name, method in build_strippings(layer.config).items():
@@ -134,30 +126,13 @@ class _Layer:
     def __init__(self, layer: LayerInputs, real: Readout) -> None:
         config, prepared = layer.config, layer.prepared
         self.layer, self.config, self.prepared, self.folds = layer, config, prepared, prepared.folds
-        self.rows: dict[Table, list[Row]] = {
-            table: []
-            for table in (
-                levels.STRIPPING_FEATURES,
-                levels.STRIPPING_SCORES,
-                levels.BLOCK_DROPS,
-                levels.STRIPPING_DELTAS,
-                levels.MISMATCH_CONTROLS,
-                levels.SPECIFICITY,
-                levels.DISSOCIATIONS,
-                levels.TARGETS,
-            )
-        }
+        made = (table for table in levels.TABLES if table.name.startswith("causal/"))
+        self.rows: dict[Table, list[Row]] = {table: [] for table in made}
         model = layer.model
         self.inputs = StripInputs(layer.features, layer.layer, model.offered, model.load)
         self.delays = self.inputs.at_delays(prepared.grid.n_delays)
         self.metric = config.readout.primary_metric
-        self.ridge = NestedRidge(
-            prepared.grid.responses,
-            prepared.folds,
-            ridge_grid(config.readout, prepared),
-            metrics=(self.metric,),
-            compute=compute_settings(config.readout),
-        )
+        self.ridge = layer_ridge(config, prepared, metrics=(self.metric,))
         self.mechanisms = config.mechanisms.include
         self.real_folds = real.fold_scores(self.metric)
         self.targets = Targets({}, {}, {})
@@ -174,11 +149,11 @@ class _Layer:
         return value if math.isfinite(value) else None
 
     @cached_property
-    def real_beside_nuisance(self) -> FloatArray:
+    def real_with_nuisance(self) -> FloatArray:
         """Fold scores of the real features together with nuisance features."""
-        return self.fold_scores_beside_nuisance(self.inputs.features)
+        return self.fold_scores_with_nuisance(self.inputs.features)
 
-    def fold_scores_beside_nuisance(self, design: FloatArray | FittedFeatures) -> FloatArray:
+    def fold_scores_with_nuisance(self, design: FloatArray | FittedFeatures) -> FloatArray:
         """Fold scores where unpenalised nuisance features explain what they can first."""
         readout = nested_ridge(
             design,
@@ -216,11 +191,8 @@ class _Layer:
                 by_pair.setdefault((row["stripped"], row["target"]), []).append(drop)
         median = {pair: float(np.median(values)) for pair, values in by_pair.items()}
         for a, b in combinations(self.mechanisms, 2):
-            drops = {
-                f"drop_{x}{y}": median.get((k, t))
-                for x, k in (("a", a), ("b", b))
-                for y, t in (("a", a), ("b", b))
-            }
+            pair = (("a", a), ("b", b))
+            drops = {f"drop_{x}{y}": median.get((k, t)) for x, k in pair for y, t in pair}
             reason = Reason.UNDEFINED_SCORE if None in drops.values() else Reason.OK
             row = {**self.layer.key, "mechanism_a": a, "mechanism_b": b, **drops, "reason": reason}
             self.rows[levels.DISSOCIATIONS].append(row)
@@ -258,10 +230,10 @@ class _Method:
         """Add the method's rows to all tables."""
         shared: tuple[FloatArray | Reason, FloatArray | None] | None = None
         for k in self.own.mechanisms:
-            stripped, beside = self._unusable(k) or shared or self._fit(k)
+            stripped, with_nuisance = self._unusable(k) or shared or self._fit(k)
             if not self.method.uses_mechanism and not isinstance(stripped, Reason):
-                shared = (stripped, beside)
-            self._add_strip(k, stripped, beside)
+                shared = (stripped, with_nuisance)
+            self._add_strip(k, stripped, with_nuisance)
         for k in self.own.mechanisms:
             random, others = self._random_drops(k), self._other_drops(k)
             self._add_specificity(k, random, others)
@@ -275,40 +247,39 @@ class _Method:
         return None if k in self.own.prepared.mechanisms else (Reason.MECHANISM_NOT_OFFERED, None)
 
     def _fit(self, k: str) -> tuple[FloatArray | Reason, FloatArray | None]:
-        """Fold scores of the stripped features, alone and with nuisance features, or why there are none.
-
-        Beside nuisance, what a mechanism shares with nuisance is no drop.
-        """
+        """Fold scores of the stripped features, alone and with nuisance features, or why there are none."""
         own, design = self.own, self._design(k)
         try:
             stripped = own.ridge.fit(design).fold_scores(own.metric)
         except DegenerateStrip:
             return Reason.DEGENERATE_DIRECTION, None
         try:
-            beside = own.fold_scores_beside_nuisance(design) if own.enough_for_nuisance else None
+            with_nuisance = (
+                own.fold_scores_with_nuisance(design) if own.enough_for_nuisance else None
+            )
         except DegenerateStrip:
-            beside = None
-        return stripped, beside
+            with_nuisance = None
+        return stripped, with_nuisance
 
-    def _add_strip(self, k: str, stripped: FloatArray | Reason, beside: FloatArray | None) -> None:
+    def _add_strip(
+        self, k: str, stripped: FloatArray | Reason, with_nuisance: FloatArray | None
+    ) -> None:
         """Rows about the strip of one mechanism: features, scores and drops of every target."""
         own = self.own
         reason = stripped if isinstance(stripped, Reason) else Reason.OK
         self.reasons[k] = reason
         self._add_features(k, reason)
         for t in own.targets.units:
-            if beside is not None:
-                self._add_block(k, t, own.real_beside_nuisance - beside, NUISANCE)
+            if with_nuisance is not None:
+                self._add_block(k, t, own.real_with_nuisance - with_nuisance, NUISANCE)
         for t in own.mechanisms:
             score = None if isinstance(stripped, Reason) else own.score(t, stripped)
             drop = self.drops[k, t] = minus(own.real[t], score)
             if drop is not None and not isinstance(stripped, Reason):
                 self._add_block(k, t, own.real_folds - stripped)
             n_units = own.targets.units[t].shape[1] if t in own.targets.units else 0
-            for state, value, why in (
-                ("real", own.real[t], Reason.OK),
-                ("stripped", score, reason),
-            ):
+            states = (("real", own.real[t], Reason.OK), ("stripped", score, reason))
+            for state, value, why in states:
                 columns = {"target": t, "state": state, "score": value, "n_target_units": n_units}
                 missing = own.reason(value, t, why)
                 self._add(levels.STRIPPING_SCORES, k, **columns, reason=missing)
@@ -327,15 +298,14 @@ class _Method:
     def _add_block(self, k: str, t: str, drops: FloatArray, beside: str = NOTHING) -> None:
         """Drops of a target in every outer block, from those of units in every fold."""
         means = nullable(self.own.targets.fold_means(t, drops))
-        stimulus = self.own.prepared.id.stimulus
-        place = {"stimulus": stimulus, "target": t, "beside": beside}
+        place = {"stimulus": self.own.prepared.id.stimulus, "target": t, "beside": beside}
         self._add(levels.BLOCK_DROPS, k, **place, drops=means)
 
     def _add_features(self, k: str, reason: Reason) -> None:
         """How features were stripped, and the share of their variance that differs, on training rows of outer folds."""
         own, folds, z = self.own, self.own.folds, self.own.inputs.features
-        n_sets = folds.n_blocks * (folds.n_blocks + 1) // 2
         fitted = self.method.fitted(own.inputs)
+        n_fits = folds.n_blocks * (folds.n_blocks + 1) // 2 if fitted else 0
         shares = []
         for block in range(folds.n_blocks if reason is Reason.OK else 0):
             train = folds.train_rows(block)
@@ -347,7 +317,7 @@ class _Method:
             levels.STRIPPING_FEATURES,
             k,
             n_features=z.shape[1],
-            n_fits=n_sets if reason is Reason.OK and fitted else 0,
+            n_fits=n_fits if reason is Reason.OK else 0,
             fitted_on="training_rows" if fitted else "nothing",
             variance_removed=float(np.mean(shares)) if len(shares) == folds.n_blocks else None,
             reason=reason,
@@ -362,7 +332,7 @@ class _Method:
         scalars = own.prepared.scalars(k)
         for draw in range(own.config.stripping.mismatch_draws):
             rng = keyed_rng(own.config.seed, "mismatch", *own.layer.place, self.name, k, draw)
-            drawn = RandomDirection.draw_delays(len(scalars), len(own.delays), rng)
+            drawn = RandomDirection.draw(len(scalars), len(own.delays), rng)
             drop, failed = None, Reason.DEGENERATE_DIRECTION
             try:
                 design = StrippedDesign(self.method, own.delays, scalars, drawn)
@@ -400,15 +370,10 @@ class _Method:
         """
         own, matching = self.own, self.drops[k, k]
         targets = {t: d for t in own.mechanisms if t != k and (d := self.drops[k, t]) is not None}
-        best = max(targets, key=lambda t: targets[t]) if targets else None
-        best_drop = None if best is None else targets[best]
-        mismatches: dict[str, float] = {}
-        if random:
-            mismatches[RANDOM_DIRECTION] = float(np.mean(random))
-        if others:
-            mismatches[NONMATCHING] = max(others)
-        kind = max(mismatches, key=lambda name: mismatches[name]) if mismatches else None
-        mismatch = None if kind is None else mismatches[kind]
+        best, best_drop = max(targets.items(), key=itemgetter(1), default=(None, None))
+        mismatches = [(float(np.mean(random)), RANDOM_DIRECTION)] if random else []
+        mismatches += [(max(others), NONMATCHING)] if others else []
+        mismatch, kind = max(mismatches, key=itemgetter(0), default=(None, None))
         self._add(
             levels.SPECIFICITY,
             k,

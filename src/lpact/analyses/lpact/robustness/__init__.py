@@ -10,50 +10,14 @@ import polars as pl
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.gates import NEEDED
 from lpact.analyses.lpact.gates.verdict import list_claims, list_layers
-from lpact.analyses.lpact.robustness.changes import (
-    DIRECTIONS,
-    FRACTIONS,
-    RELIABILITIES,
-    Finding,
-    findings,
-    integrated_counts,
-    leave_one_dataset_out,
-    leave_one_subject_run_out_decisions,
-    threshold_sensitivity,
-)
+from lpact.analyses.lpact.robustness import changes, uncertainty
+from lpact.analyses.lpact.robustness.changes import Finding, findings, integrated_counts
 from lpact.analyses.lpact.robustness.controls import Ablation, control_names
-from lpact.analyses.lpact.robustness.deciding import DECIDED, DecidedRun, Decider
-from lpact.analyses.lpact.robustness.uncertainty import (
-    brain_as_model_quantities,
-    leave_one_subject_run_out,
-    level_quantities,
-    mechanism_quantities,
-    uncertainty_by_level,
-    uncertainty_by_mechanism,
-)
+from lpact.analyses.lpact.robustness.decide_again import DECIDED, DecidedRun, Decider
+from lpact.analyses.lpact.tables import levels
+from lpact.analyses.lpact.tables import robustness as results
 from lpact.analyses.lpact.tables.assay import BRAIN_AS_MODEL
 from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY, MODEL_INVENTORY
-from lpact.analyses.lpact.tables.levels import (
-    BRAIN_CEILING,
-    CONTROL_DELTAS,
-    DISSOCIATIONS,
-    NORMALIZED_SCORES,
-    PROFILE_DELTAS,
-    SPECIFICITY,
-    STRIPPING_DELTAS,
-)
-from lpact.analyses.lpact.tables.robustness import (
-    CAUSAL_UNCERTAINTY,
-    CONTROL_ABLATION,
-    CONVENTIONAL_CONTRAST,
-    LEAVE_DATASET_OUT,
-    LEAVE_SUBJECT_RUN_OUT,
-    MODEL_SUMMARY,
-    SUBJECT_RUN_DECISIONS,
-    TABLES,
-    THRESHOLD_SENSITIVITY,
-    UNCERTAINTY,
-)
 from lpact.codes import Reason
 from lpact.errors import TableError, did_you_mean
 from lpact.store import frame, validate
@@ -71,7 +35,7 @@ __all__ = [
     "tables_for_report",
 ]
 
-READS: tuple[Table, ...] = (*NEEDED, BRAIN_CEILING, CONTROL_AVAILABILITY, MODEL_INVENTORY)
+READS: tuple[Table, ...] = (*NEEDED, levels.BRAIN_CEILING, CONTROL_AVAILABILITY, MODEL_INVENTORY)
 """Tables that `robustness` needs."""
 READS_DECIDED: tuple[Table, ...] = (*DECIDED, CONTROL_AVAILABILITY, MODEL_INVENTORY)
 """Tables that `robustness` needs if it decides nothing again."""
@@ -113,25 +77,27 @@ def robustness(
     else:
         base = {table.name: validate(tables[table.name], table) for table in DECIDED}
         run = DecidedRun(tables, base, gates, primary_metric)
-    quantities, mechanisms = level_quantities(run), mechanism_quantities(run.base)
-    shown = [*quantities, *brain_as_model_quantities(tables)]
+    quantities = uncertainty.level_quantities(run)
+    mechanisms = uncertainty.mechanism_quantities(run.base)
+    shown = [*quantities, *uncertainty.brain_as_model_quantities(tables)]
+    by_level = uncertainty.uncertainty_by_level(shown, run.datasets, seed=seed)
+    without_run = uncertainty.leave_one_subject_run_out(quantities, run.datasets)
     made = {
-        CONVENTIONAL_CONTRAST.name: conventional_contrast(run),
-        UNCERTAINTY.name: uncertainty_by_level(shown, run.datasets, seed=seed),
-        CAUSAL_UNCERTAINTY.name: uncertainty_by_mechanism(mechanisms, seed=seed),
-        LEAVE_SUBJECT_RUN_OUT.name: leave_one_subject_run_out(quantities, run.datasets),
-        MODEL_SUMMARY.name: model_summary(run),
+        results.CONVENTIONAL_CONTRAST: conventional_contrast(run),
+        results.UNCERTAINTY: by_level,
+        results.CAUSAL_UNCERTAINTY: uncertainty.uncertainty_by_mechanism(mechanisms, seed=seed),
+        results.LEAVE_SUBJECT_RUN_OUT: without_run,
+        results.MODEL_SUMMARY: model_summary(run),
     }
     if isinstance(run, Decider):
         ablation = Ablation(run)
-        uncertainty = made[UNCERTAINTY.name]
         made |= {
-            THRESHOLD_SENSITIVITY.name: threshold_sensitivity(run, ablation, uncertainty),
-            CONTROL_ABLATION.name: ablation.table(),
-            LEAVE_DATASET_OUT.name: leave_one_dataset_out(run),
-            SUBJECT_RUN_DECISIONS.name: leave_one_subject_run_out_decisions(run),
+            results.THRESHOLD_SENSITIVITY: changes.threshold_sensitivity(run, ablation, by_level),
+            results.CONTROL_ABLATION: ablation.table(),
+            results.LEAVE_DATASET_OUT: changes.leave_one_dataset_out(run),
+            results.SUBJECT_RUN_DECISIONS: changes.leave_one_subject_run_out_decisions(run),
         }
-    return {table.name: made[table.name] for table in TABLES if table.name in made}
+    return {table.name: made[table] for table in results.TABLES if table in made}
 
 
 def n_claim_decisions(tables: Mapping[str, pl.DataFrame]) -> int:
@@ -139,10 +105,10 @@ def n_claim_decisions(tables: Mapping[str, pl.DataFrame]) -> int:
 
     A subject-run affects the claims of its dataset alone. Leaving a dataset out evaluates no gate again.
     """
-    deltas = tables[CONTROL_DELTAS.name]
-    claims = list_claims(list_layers(deltas), tables[SPECIFICITY.name])
+    deltas = tables[levels.CONTROL_DELTAS.name]
+    claims = list_claims(list_layers(deltas), tables[levels.SPECIFICITY.name])
     n_controls = len({name for names in control_names(tables).values() for name in names})
-    n_thresholds = len(RELIABILITIES) + len(FRACTIONS) + len(DIRECTIONS)
+    n_thresholds = len(changes.RELIABILITIES) + len(changes.FRACTIONS) + len(changes.DIRECTIONS)
     runs = deltas.select(RECORDING_KEY).unique()["dataset"].to_list()
     everywhere = n_thresholds + n_controls + _OTHER_CHOICES
     return sum(everywhere + runs.count(claim[0]) for claim in claims)
@@ -164,104 +130,83 @@ def tables_for_report(
     )
 
 
-# --- What weaker rules call positive, and which models enter the decisions -------------------------
+_WEAKER_RULES = {
+    "raw_predictive_pearson": (
+        "real_score > 0, metric pearson",
+        "predictive",
+        "a positive score can be nuisance or autocorrelation",
+    ),
+    "nuisance_only_improvement": (
+        "delta_nuisance > 0, all metrics",
+        "severe_control_level1",
+        "beating nuisance is not beating the severe controls",
+    ),
+    "raw_relational_similarity": (
+        "real_similarity > 0",
+        "relational",
+        "control patterns resemble the brain's as well",
+    ),
+    "raw_stripping_drop": (
+        "drop > 0, all targets",
+        "mechanism_specific",
+        "any strip can cost score; it must cost the matching target most",
+    ),
+    "pairwise_double_dissociation": (
+        "both matching drops positive and above the crossed ones",
+        "mechanism_specific",
+        "diagnostic only; it enters no gate",
+    ),
+    "raw_ceiling_fraction": (
+        "fraction_of_ceiling >= {minimum:g}",
+        "ceiling",
+        "the fraction must survive the contrast with the best control",
+    ),
+    "integrated_decision": (
+        "a raw positive at any level",
+        "integrated",
+        "a claim must pass every gate; nothing compensates",
+    ),
+}
+"""Rule, gate that requires more, and why, by what the rule looks at; all but the last count rows."""
 
 
 def conventional_contrast(run: DecidedRun) -> pl.DataFrame:
-    """Seven weaker rules.
-
-    Six count rows of the stored tables, with or without a number and whatever the dataset's role. The last counts
-    claims with any raw positive.
-    """
+    """What weaker rules call positive, and how much of it passes."""
+    minimum = run.gates.min_ceiling_fraction
+    level1, level2 = run.base[levels.CONTROL_DELTAS.name], run.base[levels.PROFILE_DELTAS.name]
+    drops, pairs = run.base[levels.STRIPPING_DELTAS.name], run.base[levels.DISSOCIATIONS.name]
+    pearson, ceiling = level1.filter(metric="pearson"), run.base[levels.NORMALIZED_SCORES.name]
+    dissociated = pairs["double_dissociation"]
+    counted = [
+        (pearson["real_score"] > 0, pearson["gate_pass"]),
+        (level1["delta_nuisance"] > 0, level1["gate_pass"]),
+        (level2["real_similarity"] > 0, level2["gate_pass"]),
+        (drops["drop"] > 0, drops["gate_pass"]),
+        (dissociated, dissociated & False),
+        (ceiling["fraction_of_ceiling"] >= minimum, ceiling["gate_pass"]),
+    ]
     rows = []
     for profile in run.profiles:
-        decisions = run.decisions.filter(gate_profile=profile)
-        integrated = (
-            "integrated_decision",
-            "a raw positive at any level",
-            decisions["raw_positive"],
-            decisions["integrated"],
-            "integrated",
-            "a claim must pass every gate; nothing compensates",
-        )
-        for analysis, rule, positive, passed, gate, meaning in [*_weaker_rules(run), integrated]:
+        claims = run.decisions.filter(gate_profile=profile)
+        flags = [*counted, (claims["raw_positive"], claims["integrated"])]
+        for (analysis, about), (positive, passed) in zip(_WEAKER_RULES.items(), flags, strict=True):
+            rule, gate, meaning = about
             rows.append(
                 {
                     "analysis": analysis,
                     "gate_profile": profile,
-                    "rule": rule,
+                    "rule": rule.format(minimum=minimum),
                     "counted": "claims" if gate == "integrated" else "rows",
                     "n_positive": int(positive.sum()),
                     "n_total": len(positive),
                     "n_lpact_pass": int(passed.sum()),
-                    "n_claims": decisions.height,
-                    "n_claims_pass": int(decisions[gate].sum()),
+                    "n_claims": claims.height,
+                    "n_claims_pass": int(claims[gate].sum()),
                     "gate": gate,
                     "interpretation": meaning,
                 }
             )
-    return validate(frame(CONVENTIONAL_CONTRAST, rows), CONVENTIONAL_CONTRAST)
-
-
-def _weaker_rules(run: DecidedRun) -> list[tuple[str, str, pl.Series, pl.Series, str, str]]:
-    """Rules on rows: name, rule, which rows it calls positive, which pass, the gate that requires more, and why.
-
-    A double dissociation is a diagnostic that enters no gate, so that none passes.
-    """
-    base, minimum = run.base, run.gates.min_ceiling_fraction
-    level1, level2 = base[CONTROL_DELTAS.name], base[PROFILE_DELTAS.name]
-    drops, pairs = base[STRIPPING_DELTAS.name], base[DISSOCIATIONS.name]
-    pearson, ceiling = level1.filter(metric="pearson"), base[NORMALIZED_SCORES.name]
-    return [
-        (
-            "raw_predictive_pearson",
-            "real_score > 0, metric pearson",
-            pearson["real_score"] > 0,
-            pearson["gate_pass"],
-            "predictive",
-            "a positive score can be nuisance or autocorrelation",
-        ),
-        (
-            "nuisance_only_improvement",
-            "delta_nuisance > 0, all metrics",
-            level1["delta_nuisance"] > 0,
-            level1["gate_pass"],
-            "severe_control_level1",
-            "beating nuisance is not beating the severe controls",
-        ),
-        (
-            "raw_relational_similarity",
-            "real_similarity > 0",
-            level2["real_similarity"] > 0,
-            level2["gate_pass"],
-            "relational",
-            "control patterns resemble the brain's as well",
-        ),
-        (
-            "raw_stripping_drop",
-            "drop > 0, all targets",
-            drops["drop"] > 0,
-            drops["gate_pass"],
-            "mechanism_specific",
-            "any strip can cost score; it must cost the matching target most",
-        ),
-        (
-            "pairwise_double_dissociation",
-            "both matching drops positive and above the crossed ones",
-            pairs["double_dissociation"],
-            pairs["double_dissociation"] & False,
-            "mechanism_specific",
-            "diagnostic only; it enters no gate",
-        ),
-        (
-            "raw_ceiling_fraction",
-            f"fraction_of_ceiling >= {minimum:g}",
-            ceiling["fraction_of_ceiling"] >= minimum,
-            ceiling["gate_pass"],
-            "ceiling",
-            "the fraction must survive the contrast with the best control",
-        ),
-    ]
+    return validate(frame(results.CONVENTIONAL_CONTRAST, rows), results.CONVENTIONAL_CONTRAST)
 
 
 def model_summary(run: DecidedRun) -> pl.DataFrame:
@@ -295,4 +240,4 @@ def model_summary(run: DecidedRun) -> pl.DataFrame:
                 "reason": why.value,
             }
         )
-    return validate(frame(MODEL_SUMMARY, rows), MODEL_SUMMARY)
+    return validate(frame(results.MODEL_SUMMARY, rows), results.MODEL_SUMMARY)

@@ -10,17 +10,11 @@ import polars as pl
 
 from lpact.analyses.lpact.gates.rows import label_ceiling
 from lpact.analyses.lpact.robustness.controls import Ablation
-from lpact.analyses.lpact.robustness.deciding import GATES, Counts, Decider, Tables
+from lpact.analyses.lpact.robustness.decide_again import GATES, Counts, Decider, Tables
 from lpact.analyses.lpact.robustness.uncertainty import brain_as_model_passing
+from lpact.analyses.lpact.tables import robustness as results
 from lpact.analyses.lpact.tables.decisions import STUDY_OUTCOME
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, CONTROL_DELTAS, NORMALIZED_SCORES
-from lpact.analyses.lpact.tables.robustness import (
-    CONTROL_ABLATION,
-    CONVENTIONAL_CONTRAST,
-    LEAVE_DATASET_OUT,
-    SUBJECT_RUN_DECISIONS,
-    THRESHOLD_SENSITIVITY,
-)
 from lpact.codes import FinalLabel
 from lpact.store import frame, validate
 from lpact.tables import RECORDING_KEY
@@ -87,52 +81,39 @@ def threshold_sensitivity(
     def counts(touched: Sequence[str], **changed: float) -> Counts:
         return decider.counts(touched, gates=gates.model_copy(update=changed))
 
-    for value in sorted({*RELIABILITIES, gates.min_reliability}):
+    own: float = gates.min_reliability
+    for value in sorted({*RELIABILITIES, own}):
         made = counts(("relational", "ceiling"), min_reliability=value)
-        passed = ceilings["reliability"] >= value
-        own = gates.min_reliability
-        add("reliability_minimum", value, own, made, brain_reliability_minimum=passed)
-    for value in sorted({*FRACTIONS, gates.min_ceiling_fraction}):
+        passed = {"brain_reliability_minimum": ceilings["reliability"] >= value}
+        add("reliability_minimum", value, own, made, **passed)
+    own = gates.min_ceiling_fraction
+    for value in sorted({*FRACTIONS, own}):
         made = counts(("ceiling",), min_ceiling_fraction=value)
         scores = label_ceiling(measured, gates.model_copy(update={"min_ceiling_fraction": value}))
-        add(
-            "fraction_of_ceiling",
-            value,
-            gates.min_ceiling_fraction,
-            made,
-            raw_fraction_of_ceiling=scores["fraction_of_ceiling"] >= value,
-            control_surviving_fraction_of_ceiling=scores["gate_pass"],
-        )
-    for value in sorted({*DIRECTIONS, gates.direction_fraction}):
+        passed = {
+            "raw_fraction_of_ceiling": scores["fraction_of_ceiling"] >= value,
+            "control_surviving_fraction_of_ceiling": scores["gate_pass"],
+        }
+        add("fraction_of_ceiling", value, own, made, **passed)
+    own = gates.direction_fraction
+    for value in sorted({*DIRECTIONS, own}):
         made = counts(("relational", "replication"), direction_fraction=value)
         positive = summaries["positive_rate"] >= value
         qualified = positive & (summaries["n_gate_rows"] > 0)
-        add(
-            "direction",
-            value,
-            gates.direction_fraction,
-            made,
-            direction_only=positive,
-            direction_gate_qualified=qualified,
-        )
+        passed = {"direction_only": positive, "direction_gate_qualified": qualified}
+        add("direction", value, own, made, **passed)
     for rule, scenario in ablation.by_rule.items():
-        by_stage = {
-            f"{stage}_best_control_rule": labelled["gate_pass"]
-            for stage, labelled in scenario.rows.items()
-        }
-        add("best_control_rule", rule, ablation.rule, scenario.counts, **by_stage)
+        rows_of = scenario.rows.items()
+        passed = {f"{stage}_best_control_rule": rows["gate_pass"] for stage, rows in rows_of}
+        add("best_control_rule", rule, ablation.rule, scenario.counts, **passed)
     for value in PASS_FRACTIONS:
         if (found := brain_as_model_passing(decider.tables, value)) is not None:
             add("", value, None, {}, brain_as_model_pass_fraction=found)
-    return validate(frame(THRESHOLD_SENSITIVITY, rows), THRESHOLD_SENSITIVITY)
+    return validate(frame(results.THRESHOLD_SENSITIVITY, rows), results.THRESHOLD_SENSITIVITY)
 
 
 def leave_one_dataset_out(decider: Decider) -> pl.DataFrame:
-    """Gates passed and outcome of the study without each dataset that has claims.
-
-    All rows of the dataset are removed and the rest is decided anew, so that corrections over the claims of a study, if
-    a gate profile has them, cover those that are left.
-    """
+    """Gates passed and outcome of the study without each dataset that has claims; corrections cover the others."""
 
     def outcomes(table: pl.DataFrame) -> dict[str, str]:
         return dict(table.select("gate_profile", "outcome").iter_rows())
@@ -158,22 +139,18 @@ def leave_one_dataset_out(decider: Decider) -> pl.DataFrame:
                     "outcome_of_run": whole[profile],
                 }
             )
-    return validate(frame(LEAVE_DATASET_OUT, rows), LEAVE_DATASET_OUT)
+    return validate(frame(results.LEAVE_DATASET_OUT, rows), results.LEAVE_DATASET_OUT)
 
 
 def leave_one_subject_run_out_decisions(decider: Decider) -> pl.DataFrame:
-    """Integrated claims without each subject-run.
-
-    Reliabilities of the subject-runs that stay were measured with the removed one among their partners; they are used
-    as stored.
-    """
+    """Integrated claims without each subject-run; reliabilities are those stored, with it among the partners."""
     runs = decider.tables[CONTROL_DELTAS.name].select(RECORDING_KEY).unique().sort(RECORDING_KEY)
     rows = []
     for number, recording in enumerate(runs.iter_rows(named=True), start=1):
         decider.tell(f"deciding without subject-run {number} of {runs.height}")
         counts = counts_without(decider, recording)
         rows += [{**recording, "gate_profile": p, **counted} for p, counted in counts.items()]
-    return validate(frame(SUBJECT_RUN_DECISIONS, rows), SUBJECT_RUN_DECISIONS)
+    return validate(frame(results.SUBJECT_RUN_DECISIONS, rows), results.SUBJECT_RUN_DECISIONS)
 
 
 def counts_without(decider: Decider, recording: Mapping[str, str]) -> Counts:
@@ -181,16 +158,10 @@ def counts_without(decider: Decider, recording: Mapping[str, str]) -> Counts:
     same = pl.all_horizontal(*(pl.col(name) == value for name, value in recording.items()))
 
     def without(tables: Tables) -> dict[str, pl.DataFrame]:
-        return {
-            name: table.filter(~same)
-            for name, table in tables.items()
-            if set(RECORDING_KEY) <= set(table.columns)
-        }
+        own = (name for name, t in tables.items() if set(RECORDING_KEY) <= set(t.columns))
+        return {name: tables[name].filter(~same) for name in own}
 
     return decider.counts(GATES, change=without, dataset=recording["dataset"])
-
-
-# --- Findings --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -213,28 +184,28 @@ class Finding:
 
 def integrated_counts(tables: Tables) -> dict[str, tuple[int, int]]:
     """Integrated claims and all claims of the run, by gate profile."""
-    rows = tables[CONVENTIONAL_CONTRAST.name].filter(analysis="integrated_decision")
+    rows = tables[results.CONVENTIONAL_CONTRAST.name].filter(analysis="integrated_decision")
     counts = rows.select("gate_profile", "n_claims_pass", "n_claims")
     return {profile: (n, total) for profile, n, total in counts.iter_rows()}
 
 
 def findings(tables: Tables) -> list[Finding]:
     """Which single change alters a count of integrated claims or the outcome, by gate profile and kind of change."""
-    thresholds = tables[THRESHOLD_SENSITIVITY.name].filter(
+    thresholds = tables[results.THRESHOLD_SENSITIVITY.name].filter(
         pl.col("family").str.starts_with(INTEGRATED) & ~pl.col("configured")
     )
     # One decision per choice of controls, shown once for each stage.
-    choices = tables[CONTROL_ABLATION.name].unique(
+    choices = tables[results.CONTROL_ABLATION.name].unique(
         ["scenario", "gate_profile"], keep="first", maintain_order=True
     )
     # A study of one dataset has no outcome without it.
-    datasets = tables[LEAVE_DATASET_OUT.name].filter(pl.col("remaining").list.len() > 0)
+    datasets = tables[results.LEAVE_DATASET_OUT.name].filter(pl.col("remaining").list.len() > 0)
     kinds = {
         "thresholds and rules": (thresholds, _other_threshold),
         "choices of controls": (choices, lambda row, _: _moved(row["scenario"], row)),
         "omitted datasets (outcome)": (datasets, _other_outcome),
         "omitted subject-runs": (
-            tables[SUBJECT_RUN_DECISIONS.name],
+            tables[results.SUBJECT_RUN_DECISIONS.name],
             lambda row, _: _moved("without " + "/".join(row[k] for k in RECORDING_KEY), row),
         ),
     }
@@ -257,9 +228,8 @@ def _other_threshold(row: Row, counts: tuple[int, int]) -> str:
 
 def _other_outcome(row: Row, _: tuple[int, int]) -> str:
     before, after = row["outcome_of_run"], row["outcome"]
-    return (
-        "" if before == after else f"without {row['omitted']}: outcome {after} instead of {before}"
-    )
+    change = f"without {row['omitted']}: outcome {after} instead of {before}"
+    return "" if before == after else change
 
 
 def _moved(change: str, row: Row) -> str:
@@ -268,6 +238,5 @@ def _moved(change: str, row: Row) -> str:
     if not (gained or lost):
         return ""
     why = f"; {short} for too few subject-runs" if short else ""
-    return (
-        f"{change}: {row['n_integrated']} of {row['n_claims']} integrated (+{gained}, -{lost}){why}"
-    )
+    left = f"{row['n_integrated']} of {row['n_claims']} integrated"
+    return f"{change}: {left} (+{gained}, -{lost}){why}"

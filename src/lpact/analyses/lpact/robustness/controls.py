@@ -1,8 +1,7 @@
-"""What each control contributes: rows and claims decided again without it, or with another rule for the best control.
+"""What each control contributes: the study decided again without it, or with another rule for the best control.
 
-Levels 1 and 2 store the score of each control next to the contrast with the best one. Leaving controls out, or forming
-the best one by another rule, therefore needs no refitting: `altered` makes the tables that such a study would have
-stored, and the decision reads them like any others.
+Levels 1 and 2 store the score of each control, so nothing is fitted again: `altered` makes the tables that such a study
+would have stored, and the decision reads them like any others.
 """
 
 from __future__ import annotations
@@ -15,17 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.best_control import best_control
 from lpact.analyses.lpact.gates import PAPER
 from lpact.analyses.lpact.gates.rows import label_predictive, label_relational
-from lpact.analyses.lpact.robustness.deciding import Counts, Decider, Tables
-from lpact.analyses.lpact.tables.levels import (
-    CONTROL_DELTAS,
-    CONTROL_NULLS,
-    NORMALIZED_SCORES,
-    PROFILE_DELTAS,
-    PROFILE_SCORES,
-    SUBJECT_RUN_SUMMARY,
-)
+from lpact.analyses.lpact.robustness.decide_again import Counts, Decider, Tables
+from lpact.analyses.lpact.tables import levels
 from lpact.analyses.lpact.tables.robustness import CONTROL_ABLATION
 from lpact.codes import Reason
 from lpact.errors import TableError
@@ -57,7 +50,7 @@ _BY_LEVEL1 = ("predictive", "severe_control", "replication")
 
 
 class Stage(NamedTuple):
-    """Where a level stores its contrasts with the best control, and the scores of all controls."""
+    """Where a level keeps its contrasts with the best control, and the scores of all controls."""
 
     deltas: Table
     key: tuple[str, ...]
@@ -69,44 +62,28 @@ class Stage(NamedTuple):
     score: str
 
 
+_LEVEL1_KEY = (*CONTEXT_KEY, "metric")
+_LEVEL2_KEY = (*CONTEXT_KEY, "unit", "alignment", "profile")
+_LEVEL1_NAMES = ("real_score", "best_control_score", "delta_control")
+_LEVEL2_NAMES = ("real_similarity", "best_control_similarity", "delta_rel")
 STAGES = {
     PREDICTIVE: Stage(
-        CONTROL_DELTAS,
-        (*CONTEXT_KEY, "metric"),
-        "real_score",
-        "best_control_score",
-        "delta_control",
-        CONTROL_NULLS,
+        levels.CONTROL_DELTAS,
+        _LEVEL1_KEY,
+        *_LEVEL1_NAMES,
+        levels.CONTROL_NULLS,
         "control",
         "control_score",
     ),
     RELATIONAL: Stage(
-        PROFILE_DELTAS,
-        (*CONTEXT_KEY, "unit", "alignment", "profile"),
-        "real_similarity",
-        "best_control_similarity",
-        "delta_rel",
-        PROFILE_SCORES,
+        levels.PROFILE_DELTAS,
+        _LEVEL2_KEY,
+        *_LEVEL2_NAMES,
+        levels.PROFILE_SCORES,
         "condition",
         "similarity",
     ),
 }
-_LEVEL1_KEY, _LEVEL2_KEY = STAGES[PREDICTIVE].key, STAGES[RELATIONAL].key
-
-
-def best_of(scores: FloatArray, rule: str) -> FloatArray:
-    """Score of the best control in every column of [n_controls, m]; NaN if no control has a score.
-
-    ``max``, or ``mean_top_3``: the mean of the three highest, or of fewer if there are fewer.
-    """
-    if not len(scores):
-        return np.full(scores.shape[1], np.nan)
-    filled = np.where(np.isnan(scores), -np.inf, scores)
-    top = -np.sort(-filled, axis=0)[: 1 if rule == MAX else 3]
-    finite = np.isfinite(top)
-    total = np.where(finite, top, 0.0).sum(axis=0)
-    count = finite.sum(axis=0)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 class Rivals:
@@ -124,29 +101,25 @@ class Rivals:
         placed = scores.select(columns).join(rows, on=where.key, how="inner")
         placed = placed.drop_nulls(where.score)
         self._scores = np.full((len(self._controls), deltas.height), np.nan)
-        if placed.height:
-            place = {control: i for i, control in enumerate(self._controls)}
-            which = placed[where.control].replace_strict(place, return_dtype=pl.Int64).to_numpy()
-            self._scores[which, placed["_row"].to_numpy()] = placed[where.score].to_numpy()
+        places = pl.Enum(self._controls)
+        which = placed[where.control].cast(places).to_physical().to_numpy()
+        self._scores[which, placed["_row"].to_numpy()] = placed[where.score].to_numpy()
 
     def _best(self, keep: Keep, rule: str) -> tuple[list[str | None], FloatArray, IntArray]:
         """Name and score of the best control left in each row, and the number of controls with a score."""
         kept = [i for i, name in enumerate(self._controls) if keep(name)]
         scores = self._scores[kept]
-        count = np.isfinite(scores).sum(axis=0)
-        names: list[str | None] = [None] * scores.shape[1]
-        if kept and names:
-            filled = np.where(np.isnan(scores), -np.inf, scores)
-            chosen, highest = filled.argmax(axis=0), filled.max(axis=0)
-            # Of equal scores, the run named one, and that name stays.
-            left = [self._controls[i] for i in kept]
-            place = {name: row for row, name in enumerate(left)}
-            stored = np.array([place.get(name or "", -1) for name in self.deltas["best_control"]])
-            columns = np.flatnonzero(stored >= 0)
-            tied = columns[filled[stored[columns], columns] == highest[columns]]
-            chosen[tied] = stored[tied]
-            names = [left[row] if n else None for row, n in zip(chosen, count, strict=True)]
-        return names, best_of(scores, rule), count
+        left = [self._controls[i] for i in kept]
+        chosen, best = best_control(scores, rule)
+        # Of equal scores, the run named one, and that name stays.
+        place = {name: row for row, name in enumerate(left)}
+        named = [place.get(name or "", -1) for name in self.deltas["best_control"]]
+        stored = np.array(named, dtype=np.int64)
+        columns = np.flatnonzero(stored >= 0)
+        tied = columns[scores[stored[columns], columns] == scores[chosen[columns], columns]]
+        chosen[tied] = stored[tied]
+        names = [left[row] if row >= 0 else None for row in chosen]
+        return names, best, np.isfinite(scores).sum(axis=0)
 
     def contrasts(self, keep: Keep, rule: str) -> pl.DataFrame:
         """The contrasts of a study with only these controls; a row without any control left has a reason."""
@@ -196,9 +169,9 @@ def configured_rule(rivals: AllRivals) -> str:
             return rule
     raise TableError(
         "the stored contrasts are not those of the stored control scores",
-        where=f"tables '{CONTROL_DELTAS.name}' and '{PROFILE_DELTAS.name}'",
+        where=f"tables '{levels.CONTROL_DELTAS.name}' and '{levels.PROFILE_DELTAS.name}'",
         got="other differences from the best control, by either rule",
-        expected=f"real − best control, of '{CONTROL_NULLS.name}' and '{PROFILE_SCORES.name}'",
+        expected=f"real − best control, of '{levels.CONTROL_NULLS.name}' and '{levels.PROFILE_SCORES.name}'",
         remedy="use tables of one run, unchanged",
     )
 
@@ -206,14 +179,13 @@ def configured_rule(rivals: AllRivals) -> str:
 def altered(tables: Tables, rivals: AllRivals, keep: Keep, rule: str) -> dict[str, pl.DataFrame]:
     """The tables of a study with only the controls that ``keep`` names, and the best one formed by ``rule``.
 
-    Rows of a control that is left out vanish from every table that names controls, counted or not.
+    Rows of other controls, counted or not, are removed from every table that names controls.
     """
     dropped = {}
     for name, table in tables.items():
         column = next((c for c in ("control", "condition", "against") if c in table.columns), None)
-        if column and name not in (CONTROL_DELTAS.name, PROFILE_DELTAS.name):
-            present = table[column].unique().to_list()
-            kept = [control for control in present if control in NOT_CONTROLS or keep(control)]
+        if column and name not in (levels.CONTROL_DELTAS.name, levels.PROFILE_DELTAS.name):
+            kept = [c for c in table[column].unique() if c in NOT_CONTROLS or keep(c)]
             dropped[name] = table.filter(pl.col(column).is_in(kept))
     predictive, relational = (own.contrasts(keep, rule) for own in rivals.values())
     return dropped | _followed(tables, predictive, relational)
@@ -232,9 +204,9 @@ def nuisance_contrasts(deltas: pl.DataFrame) -> pl.DataFrame:
 
 def only_nuisance(tables: Tables) -> dict[str, pl.DataFrame]:
     """Level 1 as if the nuisance features were the only rival; level 2, which has no such rival, stays the same."""
-    deltas = nuisance_contrasts(tables[CONTROL_DELTAS.name])
+    deltas = nuisance_contrasts(tables[levels.CONTROL_DELTAS.name])
     values = {
-        **dict.fromkeys(tables[CONTROL_NULLS.name].columns, pl.lit(None)),
+        **dict.fromkeys(tables[levels.CONTROL_NULLS.name].columns, pl.lit(None)),
         **{name: pl.col(name) for name in (*_LEVEL1_KEY, "reason")},
         **dict.fromkeys(("random", "surrogate"), pl.lit(False)),
         "control": pl.lit(NUISANCE),
@@ -243,11 +215,10 @@ def only_nuisance(tables: Tables) -> dict[str, pl.DataFrame]:
         "control_score": pl.col("nuisance_score"),
         "delta": pl.col("delta_nuisance"),
     }
-    schema = tables[CONTROL_NULLS.name].schema
+    schema = tables[levels.CONTROL_NULLS.name].schema
     nulls = deltas.select(values[name].cast(dtype).alias(name) for name, dtype in schema.items())
-    return {
-        CONTROL_NULLS.name: nulls,
-        **_followed(tables, deltas, tables[PROFILE_DELTAS.name]),
+    return _followed(tables, deltas, tables[levels.PROFILE_DELTAS.name]) | {
+        levels.CONTROL_NULLS.name: nulls
     }
 
 
@@ -255,12 +226,12 @@ def _followed(
     tables: Tables, predictive: pl.DataFrame, relational: pl.DataFrame
 ) -> dict[str, pl.DataFrame]:
     """The contrasts, and the tables that repeat them or divide them by a reliability."""
-    summary = tables[SUBJECT_RUN_SUMMARY.name].drop("delta_control")
+    summary = tables[levels.SUBJECT_RUN_SUMMARY.name].drop("delta_control")
     deltas = predictive.select(*_LEVEL1_KEY, "delta_control")
     new = relational.select(*_LEVEL2_KEY, "delta_rel", _reason="reason")
     missing = pl.col("_reason") != Reason.OK.value
     ceiling = (
-        tables[NORMALIZED_SCORES.name]
+        tables[levels.NORMALIZED_SCORES.name]
         .drop("delta_rel", "delta_fraction")
         .join(new, on=_LEVEL2_KEY, how="left", maintain_order="left")
         .with_columns(
@@ -271,13 +242,12 @@ def _followed(
         )
         .drop("_reason")
     )
+    summary = summary.join(deltas, on=_LEVEL1_KEY, how="left", maintain_order="left")
     return {
-        CONTROL_DELTAS.name: predictive,
-        SUBJECT_RUN_SUMMARY.name: summary.join(
-            deltas, on=_LEVEL1_KEY, how="left", maintain_order="left"
-        ),
-        PROFILE_DELTAS.name: relational,
-        NORMALIZED_SCORES.name: ceiling,
+        levels.CONTROL_DELTAS.name: predictive,
+        levels.SUBJECT_RUN_SUMMARY.name: summary,
+        levels.PROFILE_DELTAS.name: relational,
+        levels.NORMALIZED_SCORES.name: ceiling,
     }
 
 
@@ -314,29 +284,30 @@ class Ablation:
         self._decider.tell(f"deciding with {name}")
         left = {stage: sum(map(keep, names)) for stage, names in self._controls.items()}
         rows = self._labelled(*(own.contrasts(keep, rule) for own in self._rivals.values()))
-        if rule == self.rule and left == {s: len(names) for s, names in self._controls.items()}:
-            counts = self._decider.unchanged()
-        else:
-            counts = self._decider.counts(
-                touched, change=lambda tables: altered(tables, self._of(tables), keep, rule)
-            )
+        everything = left == {stage: len(names) for stage, names in self._controls.items()}
+        change = partial(self._altered, keep=keep, rule=rule)
+        counts = (
+            self._decider.unchanged()
+            if everything and rule == self.rule
+            else self._decider.counts(touched, change=change)
+        )
         return Scenario(name, rule, left, rows, counts)
 
-    def _of(self, tables: Tables) -> AllRivals:
-        """Controls of some layers; the tables are the same for many choices."""
+    def _altered(self, tables: Tables, keep: Keep, rule: str) -> Tables:
+        """The tables of some layers, which are the same for many choices, after a choice."""
         if self._some[0] is not tables:
             self._some = tables, read_rivals(tables)
-        return self._some[1]
+        return altered(tables, self._some[1], keep, rule)
 
     def _labelled(
         self, predictive: pl.DataFrame, relational: pl.DataFrame
     ) -> dict[str, pl.DataFrame]:
         """Rows labelled anew, without the columns of an earlier decision."""
-        bare = [t.drop("label", "gate_pass", strict=False) for t in (predictive, relational)]
-        return {
-            PREDICTIVE: label_predictive(bare[0]),
-            RELATIONAL: label_relational(bare[1], self._decider.gates),
-        }
+        level1, level2 = (
+            t.drop("label", "gate_pass", strict=False) for t in (predictive, relational)
+        )
+        relational = label_relational(level2, self._decider.gates)
+        return {PREDICTIVE: label_predictive(level1), RELATIONAL: relational}
 
     def _nuisance(self) -> Scenario:
         """Point rules only: without surrogates, tests have nothing to draw from."""

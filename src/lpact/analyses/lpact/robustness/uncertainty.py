@@ -13,20 +13,10 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.gates.rows import most_frequent
-from lpact.analyses.lpact.robustness.deciding import DecidedRun, Tables
+from lpact.analyses.lpact.robustness.decide_again import DecidedRun, Tables
+from lpact.analyses.lpact.tables import levels
+from lpact.analyses.lpact.tables import robustness as results
 from lpact.analyses.lpact.tables.assay import BRAIN_AS_MODEL
-from lpact.analyses.lpact.tables.levels import (
-    CONTROL_DELTAS,
-    NORMALIZED_SCORES,
-    PROFILE_DELTAS,
-    SPECIFICITY,
-    STRIPPING_DELTAS,
-)
-from lpact.analyses.lpact.tables.robustness import (
-    CAUSAL_UNCERTAINTY,
-    LEAVE_SUBJECT_RUN_OUT,
-    UNCERTAINTY,
-)
 from lpact.codes import Reason, RowLabel
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
@@ -41,9 +31,6 @@ _SUMMARY = ("dataset", "comparison", "alignment", "profile")
 _OK = pl.col("reason") == Reason.OK.value
 
 
-# --- Intervals -------------------------------------------------------------------------------------
-
-
 class Interval(NamedTuple):
     """Mean over units with its interval; None without units."""
 
@@ -56,10 +43,7 @@ class Interval(NamedTuple):
 def bootstrap_mean(
     units: FloatArray, *, seed: int, key: tuple[str, ...], draws: int = DRAWS
 ) -> Interval:
-    """Expanded percentile interval of the mean over ``units`` [n], in the order of their keys.
-
-    The draws depend on the study seed and ``key``, which says what the interval is about, alone.
-    """
+    """Expanded percentile interval of the mean over ``units`` [n]; draws depend on ``seed`` and ``key`` alone."""
     if not units.size:
         return Interval(None, None, None, Reason.NOTHING_MEASURED)
     mean = float(units.mean())
@@ -70,14 +54,8 @@ def bootstrap_mean(
     return Interval(mean, low, high, Reason.OK)
 
 
-# --- Quantities ------------------------------------------------------------------------------------
-
-
 class Quantity(NamedTuple):
-    """Rows of one contrast: ``dataset``, the columns of ``unit``, and
-
-    ``value`` (null if the row has no usable number), ``passed`` (the row rule) and ``best_control`` (or null).
-    """
+    """Rows of one contrast: dataset, unit, ``value`` (null if unusable), ``passed`` (row rule) and ``best_control``."""
 
     name: str
     rows: pl.DataFrame
@@ -85,33 +63,27 @@ class Quantity(NamedTuple):
 
 
 def level_quantities(run: DecidedRun) -> list[Quantity]:
-    """One contrast per level, under the conditions by which the gates use a row.
-
-    Level 1 is the contrast with the best control at the primary metric, level 2 that of rows in the same unit order,
-    level 3 the drop over all targets, level 4 the contrast as a share of a reliability that reaches its minimum.
-    """
+    """One contrast per level, under the conditions by which the gates use a row."""
     base = run.base
     same_order = pl.col("model_unit_order_hash") == pl.col("brain_unit_order_hash")
     bounded = pl.col("reliability") >= run.gates.min_reliability
-    level1 = base[CONTROL_DELTAS.name].filter(metric=run.primary_metric)
+    level1 = base[levels.CONTROL_DELTAS.name].filter(metric=run.primary_metric)
     return [
         _quantity("predictive_delta", level1, "delta_control"),
-        _quantity("relational_delta", base[PROFILE_DELTAS.name], "delta_rel", same_order),
-        _quantity("stripping_drop", base[STRIPPING_DELTAS.name], "drop"),
-        _quantity("ceiling_delta", base[NORMALIZED_SCORES.name], "delta_fraction", bounded),
+        _quantity("relational_delta", base[levels.PROFILE_DELTAS.name], "delta_rel", same_order),
+        _quantity("stripping_drop", base[levels.STRIPPING_DELTAS.name], "drop"),
+        _quantity("ceiling_delta", base[levels.NORMALIZED_SCORES.name], "delta_fraction", bounded),
     ]
 
 
 def mechanism_quantities(base: Tables) -> list[Quantity]:
     """Drops and margins of level 3, with the stripped mechanism in the column ``stripped``."""
-    specificity = base[SPECIFICITY.name].with_columns(
+    specificity = base[levels.SPECIFICITY.name].with_columns(
         gate_pass=pl.col("label") == RowLabel.PASS.value
     )
     margins = ("matching_drop", "margin", "mismatch_margin")
-    return [
-        _quantity("drop", base[STRIPPING_DELTAS.name], "drop"),
-        *(_quantity(name, specificity, name) for name in margins),
-    ]
+    drops = _quantity("drop", base[levels.STRIPPING_DELTAS.name], "drop")
+    return [drops, *(_quantity(name, specificity, name) for name in margins)]
 
 
 def _quantity(
@@ -149,7 +121,7 @@ def brain_as_model_quantities(tables: Tables) -> list[Quantity]:
 def brain_as_model_passing(tables: Tables, fraction: float) -> tuple[int, int] | None:
     """Summaries with a positive mean contrast whose share of passing rows reaches ``fraction``, and all of them.
 
-    Means are over the units of a pair first, then over pairs; rows without a contrast are left out. None: no pairs.
+    Means are over the units of a pair first, then over pairs. None: no pairs.
     """
     rows = _brain_as_model(tables)
     if rows.is_empty():
@@ -171,9 +143,6 @@ def _unit_means(rows: pl.DataFrame, unit: tuple[str, ...]) -> tuple[list[str], F
     return names, np.asarray(means["value"].to_numpy(), dtype=np.float64)
 
 
-# --- Tables ----------------------------------------------------------------------------------------
-
-
 def uncertainty_by_level(
     quantities: Sequence[Quantity], datasets: Sequence[str], *, seed: int
 ) -> pl.DataFrame:
@@ -192,7 +161,7 @@ def uncertainty_by_level(
                     "best_control": _most_frequent(mine),
                 }
             )
-    return validate(frame(UNCERTAINTY, rows), UNCERTAINTY)
+    return validate(frame(results.UNCERTAINTY, rows), results.UNCERTAINTY)
 
 
 def uncertainty_by_mechanism(quantities: Sequence[Quantity], *, seed: int) -> pl.DataFrame:
@@ -209,7 +178,7 @@ def uncertainty_by_mechanism(quantities: Sequence[Quantity], *, seed: int) -> pl
             "dataset", "stripped", maintain_order=True
         )
     ]
-    return validate(frame(CAUSAL_UNCERTAINTY, rows), CAUSAL_UNCERTAINTY)
+    return validate(frame(results.CAUSAL_UNCERTAINTY, rows), results.CAUSAL_UNCERTAINTY)
 
 
 def _summary(
@@ -253,29 +222,21 @@ def leave_one_subject_run_out(
         if quantity.unit == SUBJECT_RUN
         for dataset in datasets
     ]
-    return validate(frame(LEAVE_SUBJECT_RUN_OUT, rows), LEAVE_SUBJECT_RUN_OUT)
+    return validate(frame(results.LEAVE_SUBJECT_RUN_OUT, rows), results.LEAVE_SUBJECT_RUN_OUT)
 
 
 def _leave_one(names: Sequence[str], means: FloatArray) -> dict[str, Any]:
     n = means.size
-    row: dict[str, Any] = {
+    full = float(means.mean()) if n else float("nan")
+    without = np.array([np.delete(means, i).mean() for i in range(n)]) if n > 1 else np.empty(0)
+    reason = Reason.SINGLE_AGGREGATION_UNIT if n else Reason.NOTHING_MEASURED
+    return {
         "n_units": n,
-        "full_mean": float(means.mean()) if n else None,
-        "leave_one_min": None,
-        "leave_one_max": None,
-        "sign_flip": False,
-        "positive_rate": float((means > 0).mean()) if means.size else None,
-        "most_influential": "",
-        "reason": Reason.SINGLE_AGGREGATION_UNIT if n else Reason.NOTHING_MEASURED,
-    }
-    if n < 2:
-        return row
-    full = means.mean()
-    without = np.array([np.delete(means, i).mean() for i in range(n)])
-    return row | {
-        "leave_one_min": float(without.min()),
-        "leave_one_max": float(without.max()),
+        "full_mean": full if n else None,
+        "leave_one_min": float(without.min()) if n > 1 else None,
+        "leave_one_max": float(without.max()) if n > 1 else None,
         "sign_flip": bool(((without > 0) != (full > 0)).any()),
-        "most_influential": names[int(np.abs(without - full).argmax())],
-        "reason": Reason.OK,
+        "positive_rate": float((means > 0).mean()) if n else None,
+        "most_influential": names[int(np.abs(without - full).argmax())] if n > 1 else "",
+        "reason": Reason.OK if n > 1 else reason,
     }

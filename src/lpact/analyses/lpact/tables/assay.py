@@ -151,10 +151,8 @@ _STIMULUS = SHARED.add(
     kind               str          How the signal is sampled: `time_series`, `trs` (one sample per TR) or `epochs`.
     source             str          What it was made from; empty if there is no source.
     n_rows             int          Samples that were used, at `rate_hz`.
-    rate_hz            float? (Hz)  Rate at which signal and stimulus meet.
-    n_units            int          Units with a score.
-    n_units_passing    int          Units with p at most `assay.alpha`, one by one.
-    n_units_by_chance  float        Units that would do so by chance.
+    rate_hz            float? (Hz)  Rate at which signal and stimulus are compared.
+    units
     value              float?       Held-out Pearson correlation, median over units.
     value_mean         float?       The same, mean over units.
     reversed           float?       The same, of the course run backwards.

@@ -11,7 +11,7 @@ _VOCABULARY = SHARED.add(
     media          str   `audio_envelope`, `audio`, `video` or another kind.
     n_stimuli      int   Stimuli of the dataset.
     true_envelope  bool  Whether an envelope of the sound itself can be had from it.
-    """,
+    """
 )
 
 EVIDENCE_FEASIBILITY = _VOCABULARY.table("""
@@ -173,7 +173,7 @@ RELEASE_AUDIT = _VOCABULARY.table("""
     key: dataset part
 
     part      str          Part of the layout, in words.
-    patterns  list[str]    Where it lies in the folder, as alternative globs.
+    patterns  list[str]    Where it is in the folder, as alternative globs.
     needed    bool         Whether a study cannot do without it.
     released  bool         Whether the official release holds it.
     n_files   int          Files of this part that the dataset was read from.

@@ -10,7 +10,7 @@ _VOCABULARY = SHARED.add(
     raw_score     float?  Conventional score: mean real held-out score.
     label         str     Verdict.
     n_claims      int     Claims.
-    """,
+    """
 )
 
 DECISIONS = _VOCABULARY.table("""

@@ -29,7 +29,7 @@ _VOCABULARY = SHARED.add(
     pattern          list[float]  Alignment with every unit; null at the unit itself.
     real_similarity  float?       Similarity of the real pattern.
     delta_rel        float?       real − best control.
-    """,
+    """
 )
 
 PREDICTIVE_SCORES = _VOCABULARY.table("""
@@ -153,7 +153,7 @@ HALF_PATTERNS = _VOCABULARY.table("""
     One row per recording, measure, half and unit: the patterns of the split halves.
     key: recording alignment half unit
 
-    half  int  0 or 1: contiguous blocks dealt alternately.
+    half  int  0 or 1: contiguous blocks, assigned alternately.
     unit unit_order_hash pattern
 """)
 
@@ -264,7 +264,7 @@ BLOCK_DROPS = _VOCABULARY.table("""
     stripped  str          Mechanism that was stripped, or `random_direction`: the mean over random directions of \
                            the variance that the target's mechanism accounts for.
     target
-    beside    str          What the readouts have beside the features: `nothing`, or `nuisance` features, \
+    beside    str          What the readouts have besides the features: `nothing`, or `nuisance` features, \
                            unpenalised.
     drops     list[float]  real − stripped in each block; null where undefined.
 """)

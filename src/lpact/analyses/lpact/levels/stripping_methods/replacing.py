@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, cast
 import numpy as np
 from pydantic import Field
 
-from lpact.analyses.lpact.levels.strip import (
+from lpact.analyses.lpact.levels.stripping_methods import (
     DegenerateStrip,
     StripInputs,
     StrippingMethod,
@@ -17,6 +17,16 @@ from lpact.features.mechanisms import Missing
 from lpact.features.models import FULL, REVERSED, SENTENCE_RESET
 from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.registry import PluginOptions
+
+
+def _missing(inputs: StripInputs, layer: int, context: str, reason: Reason) -> Missing | None:
+    """Missing unless the model offers a layer and context in the width of the real features."""
+    if (layer, context) not in inputs.offered:
+        return Missing(reason, f"layer {layer} is not offered in context '{context}'")
+    width, own = inputs.load(layer, context, 0).shape[1], inputs.features.shape[1]
+    if width != own:
+        return Missing(reason, f"layer {layer}, context '{context}': {width} columns, not {own}")
+    return None
 
 
 class SwapOptions(PluginOptions):
@@ -40,14 +50,7 @@ class ContextSwap(StrippingMethod):
 
     def unavailable(self, inputs: StripInputs) -> Missing | None:
         """Missing unless the model offers this context in the same width."""
-        if (inputs.layer, self.context) not in inputs.offered:
-            detail = f"context '{self.context}' is not on offer for layer {inputs.layer}"
-            return Missing(Reason.CONTEXT_NOT_OFFERED, detail)
-        width, own = inputs.load(inputs.layer, self.context, 0).shape[1], inputs.features.shape[1]
-        if width != own:
-            detail = f"context '{self.context}' has {width} columns, the real features {own}"
-            return Missing(Reason.CONTEXT_NOT_OFFERED, detail)
-        return None
+        return _missing(inputs, inputs.layer, self.context, Reason.CONTEXT_NOT_OFFERED)
 
     def strip(self, inputs: StripInputs, mechanism: FloatArray, train: IntArray) -> FloatArray:
         """Swap the engaged events."""
@@ -57,13 +60,8 @@ class ContextSwap(StrippingMethod):
         self, inputs: StripInputs, scalar: FloatArray, mechanism: FloatArray, train: IntArray
     ) -> FloatArray:
         """Swap as many events, those highest in ``scalar``."""
-        return self._swap(inputs, self._as_many(scalar, mechanism, train))
-
-    def _as_many(self, scalar: FloatArray, mechanism: FloatArray, train: IntArray) -> BoolArray:
-        """As many training events as are engaged in the mechanism, those highest in ``scalar``."""
         share = self._engaged(mechanism, train)[train].mean()
-        engaged: BoolArray = scalar > np.quantile(scalar[train], 1.0 - share)
-        return engaged
+        return self._swap(inputs, scalar > np.quantile(scalar[train], 1.0 - share))
 
     def _engaged(self, mechanism: FloatArray, train: IntArray) -> BoolArray:
         share = cast(SwapOptions, self.options).engaged_share
@@ -109,19 +107,9 @@ class LayerAblation(StrippingMethod):
 
     def unavailable(self, inputs: StripInputs) -> Missing | None:
         """Missing without features of the same width in the previous layer."""
-        previous = inputs.layer - 1
         if inputs.layer == 0:
             return None
-        if (previous, FULL) not in inputs.offered:
-            return Missing(
-                Reason.NO_PREVIOUS_LAYER_FEATURES,
-                f"layer {previous} is not on offer in full context",
-            )
-        width, own = inputs.load(previous, FULL, 0).shape[1], inputs.features.shape[1]
-        if width != own:
-            detail = f"layer {previous} has {width} columns, layer {inputs.layer} has {own}"
-            return Missing(Reason.NO_PREVIOUS_LAYER_FEATURES, detail)
-        return None
+        return _missing(inputs, inputs.layer - 1, FULL, Reason.NO_PREVIOUS_LAYER_FEATURES)
 
     def fitted(self, inputs: StripInputs) -> bool:
         """Only layer 0 needs a mean; the previous layer is taken as it is."""

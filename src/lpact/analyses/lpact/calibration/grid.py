@@ -1,7 +1,6 @@
 """A grid of simulated studies, run as tasks: in several processes, resumable, the same tables for any number of them.
 
-A finished trial is kept under a key of its cell, its number, its effort and rules, and the code and libraries that its
-numbers depend on. A second call reads kept trials and computes the rest.
+A finished trial is kept under a key of everything that its numbers depend on, code and libraries included.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from lpact.analyses.lpact.calibration.trial import (
     decide_trial,
     known_truth,
     observed_effect,
-    summarise,
+    summarise_trial,
 )
 from lpact.analyses.lpact.positive_controls import JUDGING
 from lpact.analyses.lpact.tables.calibration import TRIALS
@@ -67,8 +66,7 @@ _RANGES = {
 class Settings:
     """Axes of the grid, and the studies ``first_trial`` … ``first_trial + n_trials − 1`` of every cell.
 
-    With ``one_at_a_time`` the first value of every axis is the base, from which one axis at a time departs; otherwise
-    every combination is a cell.
+    Every combination is a cell, or with ``one_at_a_time`` the first values and those that differ from them on one axis.
     """
 
     truths: tuple[str, ...] = tuple(TRUTHS)
@@ -117,11 +115,7 @@ class Settings:
         return range(self.first_trial, self.first_trial + self.n_trials)
 
     def command(self, out: str = "FOLDER") -> str:
-        """The command for this grid, with all axes spelled out.
-
-        ``effort`` is no option of the command: the numbers are the same only if it is the default. ``calibration.json``
-        holds all settings.
-        """
+        """The command for this grid, with all axes spelled out; ``effort`` is not an option of the command."""
         parts = ["lpact calibrate", f"--out {out}", f"--trials {self.n_trials}"]
         if self.first_trial:
             parts.append(f"--seed {self.first_trial}")
@@ -133,15 +127,8 @@ class Settings:
         return " ".join(parts)
 
 
-# --- Trials ----------------------------------------------------------------------------------------
-
 SECONDS, EFFECT = "seconds", "effect"
-_LIBRARIES = ("numpy", "polars", "scipy")
-CODE = (
-    *SHARED,
-    *JUDGING,
-    "analyses/lpact/calibration/trial.py",
-)
+CODE = (*SHARED, *JUDGING, "analyses/lpact/calibration/trial.py")
 """Files and folders of lpact that a trial's numbers can depend on."""
 
 
@@ -201,14 +188,12 @@ class TrialJob:
         started, spent = time.perf_counter(), time.process_time()
         decided = decide_trial(self.cell, self.number, self.effort, self.rules)
         wall, cpu = time.perf_counter() - started, time.process_time() - spent
+        effect = observed_effect(decided)
         return {
-            TRIALS.name: summarise(self.cell, self.number, decided),
-            EFFECT: pl.DataFrame([observed_effect(decided)], schema_overrides=_EFFECTS),
+            TRIALS.name: summarise_trial(self.cell, self.number, decided),
+            EFFECT: pl.DataFrame([effect], schema_overrides=dict.fromkeys(effect, pl.Float64)),
             SECONDS: pl.DataFrame({"wall": [wall], "cpu": [cpu]}),
         }
-
-
-_EFFECTS = dict.fromkeys(("score", "delta", "fraction_of_ceiling"), pl.Float64)
 
 
 def numbers_digest() -> str:
@@ -219,7 +204,7 @@ def numbers_digest() -> str:
 @cache
 def numbers_key() -> str:
     """Code and libraries that a trial's numbers can depend on, as one text."""
-    libraries = " ".join(f"{name}={version(name)}" for name in _LIBRARIES)
+    libraries = " ".join(f"{name}={version(name)}" for name in ("numpy", "polars", "scipy"))
     return f"code={numbers_digest()} {libraries}"
 
 
@@ -235,8 +220,7 @@ def run_trials(
 ) -> list[Frames]:
     """Run every trial that the store lacks.
 
-    ``show_forecast`` is called with a forecast from one trial, timed in this process, before the others
-    start. An exception there, or Ctrl-C at any time, loses at most the trials in progress.
+    Before that, one trial is timed in this process and ``show_forecast`` is called; an exception there starts nothing.
     """
     reporter = reporter or Reporter()
     waiting = [job for job in jobs if store.fault(job.key) is not None]

@@ -1,4 +1,4 @@
-"""Findings of the positive controls, one line each: what passes where, and what is not available."""
+"""Findings of the positive controls: what passes where, and what is not available."""
 
 from __future__ import annotations
 
@@ -28,10 +28,7 @@ _STIMULUS_CONTROLS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One line: whether a control passes (None: not available), and whether it should.
-
-    ``number`` is the number behind the detail in short form: a count, or a median; empty if there is none.
-    """
+    """Whether a control passes (None: not available), and whether it should; ``number`` is a count or median."""
 
     control: str
     dataset: str
@@ -77,12 +74,8 @@ def _row_finding(
     """A finding of one row; without a result, its reason takes the place of the detail."""
     code = str(row["reason"])
     if code != Reason.OK.value:
-        return Finding(control, dataset, what, None, _explained(code), code)
+        return Finding(control, dataset, what, None, Reason(code).explanation, code)
     return Finding(control, dataset, what, bool(row["gate_pass"]), detail, code, **more)
-
-
-def _explained(code: str) -> str:
-    return next((reason.explanation for reason in Reason if reason.value == code), code)
 
 
 def _implant(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # noqa: ARG001
@@ -95,11 +88,10 @@ def _implant(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # n
 def _reliability(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # noqa: ARG001
     for row in table.iter_rows(named=True):
         median, what = row["median_reliability"], f"{words(row['mode'])}, {words(row['kind'])}"
-        share = (
-            f"{row['n_reliable']} of {row['n_valid']} rows reach {number(row['min_reliability'])}"
-        )
-        alone = "; the only valid mode, slow drift can inflate it"
-        detail = f"median {number(median)}; {share}{alone if row['split_half_alone'] else ''}"
+        share = f"{row['n_reliable']} of {row['n_valid']} rows"
+        detail = f"median {number(median)}; {share} reach {number(row['min_reliability'])}"
+        if row["split_half_alone"]:
+            detail += "; the only valid mode, slow drift can inflate it"
         short = "" if median is None else f"median {median:.3f}"
         control = "brain–brain reliability"
         yield _row_finding(control, row["dataset"], what, row, detail, number=short)
@@ -116,15 +108,13 @@ def _brain_as_model(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding
     for key, done, n_pass, reason in _passing(table, "comparison"):
         share = f"{n_pass} of {done.height}"
         passes = bool(done.height) and n_pass / done.height > gates.summary_majority
-        yield _row_finding(
-            "brain as model",
-            key[0],
-            words(key[1]),
-            {"gate_pass": passes, "reason": reason},
+        row = {"gate_pass": passes, "reason": reason}
+        detail = (
             f"{share} summaries; {done['n_pass'].sum()} of {done['n_rows'].sum()} unit rows; mean delta "
-            f"{_number(done['mean_delta'].mean())}; median p {_number(done['p_value'].median())}",
-            number=share,
+            f"{_number(done['mean_delta'].mean())}; median p {_number(done['p_value'].median())}"
         )
+        place = ("brain as model", key[0], words(key[1]))
+        yield _row_finding(*place, row, detail, number=share)
 
 
 def _order(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # noqa: ARG001
@@ -156,12 +146,5 @@ def _stimulus(control: str, table: Table, frame: pl.DataFrame) -> Iterator[Findi
         what = ", ".join(words(str(row[key])) for key in table.key if key != "dataset")
         passes = {"pass": True, "no": False}.get(row["gate"])
         share = "" if passes is None else f"{row['n_passing']} of {row['n_computed']}"
-        yield Finding(
-            control,
-            row["dataset"],
-            what or "acoustic envelope",
-            passes,
-            row["interpretation"],
-            row["reason"],
-            number=share,
-        )
+        place = (control, row["dataset"], what or "acoustic envelope")
+        yield Finding(*place, passes, row["interpretation"], row["reason"], number=share)

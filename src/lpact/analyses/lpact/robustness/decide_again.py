@@ -1,11 +1,9 @@
 """The decision of a run, made again with altered tables or thresholds, and compared with the run's own.
 
-Everything that counts integrated claims goes through `lpact.analyses.lpact.gates`: no gate is written twice. Only what
-can have changed is decided again. A change touches some gates and not others; a claim that fails a gate which the
-change does not touch is not integrated before or after it, so its layer is skipped. So is a layer without any number
-at some level. If a gate profile corrects over the claims of a study, the correction covers all of them, with the
-p-values that the decision stores. A layer or claim is not tested further once a p-value is above the false discovery
-rate: how far above it is changes no other claim (Benjamini & Hochberg 1995 consider p-values up to the rate only).
+Gates are those of `lpact.analyses.lpact.gates`. Only what can have changed is decided again: a claim that fails a gate
+which the change does not touch is not integrated before or after it, so its layer is skipped, as is a layer without any
+number at some level. Corrections cover all claims of the study, with the stored p-values. A claim is not tested further
+once a p-value is above the false discovery rate: how far above changes no other claim (Benjamini & Hochberg 1995).
 """
 
 from __future__ import annotations
@@ -20,15 +18,8 @@ from lpact.analyses.lpact.analysis import LPact
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates import NEEDED
 from lpact.analyses.lpact.gates.decision import decide_gathered, gather, read_all
+from lpact.analyses.lpact.tables import levels
 from lpact.analyses.lpact.tables.decisions import DECISIONS
-from lpact.analyses.lpact.tables.levels import (
-    CONTROL_DELTAS,
-    DISSOCIATIONS,
-    NORMALIZED_SCORES,
-    PROFILE_DELTAS,
-    SPECIFICITY,
-    STRIPPING_DELTAS,
-)
 from lpact.codes import FinalLabel, Reason
 from lpact.stats import benjamini_hochberg
 from lpact.tables import Table
@@ -42,18 +33,23 @@ GATES = tuple(LPact.claims.gates.values())
 """Columns of the gates in the decision table."""
 LAYER_KEY = ("dataset", "model", "layer")
 DECIDED: tuple[Table, ...] = (
-    CONTROL_DELTAS,
-    PROFILE_DELTAS,
-    STRIPPING_DELTAS,
-    SPECIFICITY,
-    DISSOCIATIONS,
-    NORMALIZED_SCORES,
+    levels.CONTROL_DELTAS,
+    levels.PROFILE_DELTAS,
+    levels.STRIPPING_DELTAS,
+    levels.SPECIFICITY,
+    levels.DISSOCIATIONS,
+    levels.NORMALIZED_SCORES,
     DECISIONS,
 )
 """Tables of a decision that are read: rows of all levels with their labels, and the claims."""
-_NOT_IN_GATES = (STRIPPING_DELTAS, DISSOCIATIONS)
+_NOT_IN_GATES = (levels.STRIPPING_DELTAS, levels.DISSOCIATIONS)
 """Tables whose rows are labelled by the decision, and that no gate reads."""
-_LEVELS = (CONTROL_DELTAS, PROFILE_DELTAS, SPECIFICITY, NORMALIZED_SCORES)
+_LEVELS = (
+    levels.CONTROL_DELTAS,
+    levels.PROFILE_DELTAS,
+    levels.SPECIFICITY,
+    levels.NORMALIZED_SCORES,
+)
 
 
 @dataclass
@@ -132,10 +128,10 @@ class Decider(DecidedRun):
             tables,
             gates=gates,
             primary_metric=self.primary_metric,
-            stripped=tables[SPECIFICITY.name],
+            stripped=tables[levels.SPECIFICITY.name],
             stop_above=gates.fdr,
         )
-        present = tables[CONTROL_DELTAS.name].select(LAYER_KEY).unique().rows()
+        present = tables[levels.CONTROL_DELTAS.name].select(LAYER_KEY).unique().rows()
         return self._claims.counts(layers.rows(), present, found.integrated(), gates.fdr)
 
     def _open(self, touched: frozenset[str], dataset: str | None) -> tuple[pl.DataFrame, Tables]:
@@ -153,18 +149,11 @@ class Decider(DecidedRun):
                 measured = self.tables[table.name].filter(pl.col("reason") == Reason.OK.value)
                 layers = layers.join(measured, on=LAYER_KEY, how="semi", maintain_order="left")
             read = {t.name: self.tables[t.name] for t in NEEDED if t not in _NOT_IN_GATES}
-            self._opened[touched, dataset] = layers, _of_layers(read, layers)
+            for name, whole in read.items():
+                if set(LAYER_KEY) <= set(whole.columns):
+                    read[name] = whole.join(layers, LAYER_KEY, how="semi", maintain_order="left")
+            self._opened[touched, dataset] = layers, read
         return self._opened[touched, dataset]
-
-
-def _of_layers(tables: Tables, layers: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Rows of some layers; tables without layers stay whole."""
-    return {
-        name: table.join(layers, on=LAYER_KEY, how="semi", maintain_order="left")
-        if set(LAYER_KEY) <= set(table.columns)
-        else table
-        for name, table in tables.items()
-    }
 
 
 class StudyClaims:
@@ -193,8 +182,7 @@ class StudyClaims:
     ) -> Counts:
         """Counts after a change that may touch ``layers``; those ``present`` still have rows, the others make no claim.
 
-        ``decided`` are claims decided again, as `Gathered.integrated` returns them; other claims of ``present`` layers
-        fail. ``fdr`` is the rate of the correction over all claims with a p-value.
+        ``decided`` are claims decided again (`Gathered.integrated`); other claims of ``present`` layers fail.
         """
         passed, p, uncovered = self._passed.copy(), self._p.copy(), self._uncovered.copy()
         here = np.ones(len(passed), dtype=bool)

@@ -7,7 +7,7 @@ from typing import Annotated, cast
 import numpy as np
 from pydantic import Field
 
-from lpact.analyses.lpact.levels.strip import (
+from lpact.analyses.lpact.levels.stripping_methods import (
     DegenerateStrip,
     StripInputs,
     StrippingMethod,
