@@ -229,9 +229,9 @@ def test_the_reason_of_a_verdict_is_supported_by_it(label: str) -> None:
         "smallest_p",
     )
     row = dict.fromkeys((*numbers, "fraction_of_between"), 0.2) | {"n_subjects": 4}
-    for model in ("gpt2", "net"):
-        named = row | {"model": model, "measure": "linear"}
-        assert flagged(sentence(named, label), run(("linear", model, label))) == []  # fmt: skip
+    for model, fair in (("gpt2", True), ("net", False)):
+        named = row | {"model": model, "measure": "linear", "equivalent": True, "comparable": fair}
+        assert flagged(sentence(named, label), run(("linear", model, label))) == []
 
 
 @pytest.mark.parametrize("label", list(FinalLabel), ids=str)

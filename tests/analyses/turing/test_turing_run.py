@@ -40,6 +40,7 @@ SMALL: dict[str, Any] = {
         "regions": ["all", "frontal"],
         "n_halves": 2,
         "n_folds": 3,
+        "gap_events": 3,
         "growth_draws": 2,
         "instances": {"both": ["sixth_brain", "half_brain"]},
     },
@@ -135,7 +136,7 @@ def test_the_paper_s_tests_carry_their_false_alarms(run: lpact.Run) -> None:
 def test_pairs_and_scores_are_those_of_the_public_functions() -> None:
     z, subjects, models = arrays()
     run = compare(subjects, models, gap_events=2, split_by="rows")
-    linear = measures.LinearPredictivity(alphas=tuple(10.0**i for i in range(-1, 7)))
+    linear = measures.LinearPredictivity(alphas=tuple(10.0**i for i in range(-1, 7)), gap=2)
     folds = list(splits.contiguous(len(z), 3, gap=2))
     names = list(subjects)
     by_target: dict[str, list[np.ndarray]] = {name: [] for name in names}
@@ -210,7 +211,9 @@ def test_brains_that_share_nothing_do_not_agree(measure: str) -> None:
     assert run.claims()["label"].to_list() == ["no_agreement"]
     assert run.table("turing/pairs")["chance"].min() > 0.05
     signal = rng.standard_normal((60, 6))
-    shared = {who: own + (signal @ rng.standard_normal((6, 20)))[:, None] for who, own in brains.items()}
+    shared = {
+        who: own + (signal @ rng.standard_normal((6, 20)))[:, None] for who, own in brains.items()
+    }
     run = compare(shared, models, measure, **(options if measure == "rsa" else {}))
     assert run.claims()["label"].to_list() == ["below"]
 

@@ -12,6 +12,7 @@ import numpy as np
 from lpact.analyses.turing.config import ALL, TuringSection, options_of
 from lpact.ceilings import consistencies, split_half
 from lpact.config import StudyConfig
+from lpact.errors import SplitError
 from lpact.features.models import FULL
 from lpact.inputs.prepare import Placed, compute_settings
 from lpact.inputs.responses import event_ids, stack_recordings
@@ -195,8 +196,14 @@ def folds_of(
         split = contiguous(n, options.n_folds, gap=options.gap_events)
     nearest = split.check().nearest
     n_train = min(len(train) for train, _ in split)
-    for n_blocks in (N_INNER,) * choice + (getattr(measure, "n_blocks", N_INNER),):
-        contiguous(n_train, n_blocks, gap=split.gap).check()
+    if isinstance(measure, LinearPredictivity):
+        contiguous(n_train, measure.n_blocks, gap=split.gap).check()
+    if choice and n_train // N_INNER <= 2 * split.gap:  # blocks have a gap on both sides
+        raise SplitError(
+            f"{n_train} training stimuli are too few to choose a layer with gaps of {split.gap}",
+            where="option 'turing.gap_events'",
+            remedy="lower turing.gap_events, or list one layer per model",
+        )
     return Folds(split.kind, tuple(split), nearest, split.gap)
 
 

@@ -154,7 +154,9 @@ def _dataset(
             )
         except SplitError as error:
             lacks(
-                name, f"dataset '{dataset}', measure '{name}': {error.what}", Reason.TOO_FEW_EVENTS
+                name,
+                f"dataset '{dataset}', measure '{name}': {error.what}; {error.remedy}",
+                Reason.TOO_FEW_EVENTS,
             )
             continue
         if measure.behavioural:  # what is no behaviour is refused before anything is computed
