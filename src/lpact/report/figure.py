@@ -15,9 +15,8 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.report.theme import vega_config
-from lpact.report.values import whole
 from lpact.tables import Table
-from lpact.wording import counted, fixed
+from lpact.wording import counted, fixed, whole
 
 if TYPE_CHECKING:
     import altair as alt

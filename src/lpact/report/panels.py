@@ -18,7 +18,7 @@ import polars as pl
 
 from lpact.report.figure import MARK, Spec
 from lpact.report.theme import DIVERGING, RAMP, colour
-from lpact.report.values import short
+from lpact.wording import short
 
 if TYPE_CHECKING:
     from lpact.report.figure import Chart

@@ -317,7 +317,8 @@ def test_a_dataset_has_the_numbers_of_its_tables():
         "2.4, licence CC0." in text
     )
     assert (
-        "1 recording of one left out: the recording has no samples, no units or no words." in text
+        "Recording s/1/3 was not available for one: the recording has no samples, no units or no words."
+        in text
     )
     assert "do not say what was recorded" in text_of(BASE)
 
@@ -434,12 +435,12 @@ def test_what_was_unavailable_is_said_once_for_all_datasets():
         for m, p, r in (("run_to_run", False, "single_run"), ("split_half", True, "ok"))
     ]
     text = text_of(BASE, tables(lpact_ingredient_availability=rows, lpact_reliability_modes=modes))
-    assert "Nuisance feature acoustic_envelope was not available for a and b: the words or" in text
+    assert "Nuisance acoustic_envelope was not available for a and b: the words or" in text
     assert "Mechanism surprisal was not available for b: the mechanism does not vary" in text
-    assert "Reliability run to run was not available for a: the subject has no second run" in text
+    assert "Reliability run_to_run was not available for a: the subject has no second run" in text
     assert "word_rate was not available" not in text
     nothing = text_of(BASE, tables(lpact_ingredient_availability=rows[-1:]))
-    assert "Nothing that the study asked for was unavailable." in nothing
+    assert "nothing that the study asked for to be unavailable." in nothing
 
 
 def test_ceilings_name_the_mode_that_bounds():

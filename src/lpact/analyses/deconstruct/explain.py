@@ -49,7 +49,7 @@ CAVEATS = (
     "A model's own share is what it adds to these features as they are given: a restatement of them that is easier to "
     "fit, such as fewer columns, adds too.",
     "Adding features can lower a held-out score; the sub-model used for a step is a choice "
-    "(deconstruct.correction), and all choices are stored.",
+    "(deconstruct.sub_model), and all choices are stored.",
     "Cross-validated blocks share training data, so that p-values over blocks are approximate.",
 )
 
@@ -95,8 +95,8 @@ def conclusion(material: Material) -> Conclusion:
 def _warnings(material: Material, options: DeconstructSection) -> list[str]:
     """What makes the numbers optimistic, and what shuffled splits do."""
     made = []
-    if options.correction in OPTIMISTIC:
-        made.append(f"Sub-models are chosen by test scores ({options.correction}): optimistic.")
+    if options.sub_model in OPTIMISTIC:
+        made.append(f"Sub-models are chosen by test scores ({options.sub_model}): optimistic.")
     if options.layer_choice != "nested":
         made.append("Layers are chosen by test scores: optimistic.")
     if options.oasm and options.oasm_choice != "nested":
@@ -111,12 +111,10 @@ def _warnings(material: Material, options: DeconstructSection) -> list[str]:
 
 
 def result_blocks(material: Material) -> list[Block]:
-    """The ladder under the correction that decides, mean over participants; then the limits of the method."""
+    """The ladder of the sub-models that decide, mean over subjects; then the limits of the method."""
     options = options_of(material.config)
     network = summaries.deciding_network(options)
-    found = material.table(tables.LADDER.name).filter(
-        network=network, correction=options.correction
-    )
+    found = material.table(tables.LADDER.name).filter(network=network, sub_model=options.sub_model)
     by = ["dataset", "stimulus", "model", "step", "step_name"]
     r2, share = (
         summaries.mean_of_subjects(found, column, *by) for column in ("r2", "share_of_model")
@@ -128,7 +126,7 @@ def result_blocks(material: Material) -> list[Block]:
         for row in means.iter_rows(named=True)
     )  # fmt: skip
     columns = ("dataset", "stimulus", "model", "features up to this step", "R²", "of the model")
-    title = f"Ladder, contiguous splits, correction '{options.correction}'"
+    title = f"Ladder, contiguous splits, sub_model '{options.sub_model}'"
     ladder = Block(title, (), columns, rows, frozenset({"R²", "of the model"}))
     return [ladder, Block("Limits", CAVEATS)]
 
@@ -148,19 +146,19 @@ def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> 
         "the model's own (%)": row["own"],
         "layers chosen": row["layer"],
         "chosen by test scores (optimistic)": row["optimistic"],
-        "participants": row["n_subjects"],
+        "subjects": row["n_subjects"],
         "units": row["n_units"],
         "score of the model, shuffled splits": row["shuffled_r2"],
         "score of OASM, shuffled splits": row["oasm_r2"],
     }
-    untrained = rows(tables.SCORES.name, family=UNTRAINED, correction=NONE, **claim)
+    untrained = rows(tables.SCORES.name, family=UNTRAINED, sub_model=NONE, **claim)
     if untrained.height:
         alone = untrained.filter(pl.col("features") == pl.col("model"))
         facts["score of the untrained model"] = alone["r2"].mean()
     gates: tuple[Gate, ...] = ()
     if row["label"] != UNKNOWN:
         nothing, simple = summaries.gains(
-            rows(tables.TESTS.name, **claim), {}, options.correction, config.seed
+            rows(tables.TESTS.name, **claim), {}, options.sub_model, config.seed
         )
         words = simple_words(config, str(claim["dataset"]))
         gates = (
@@ -200,15 +198,15 @@ def _gate(
     blocks = Distribution(
         "Held-out blocks", "gain in R²", tuple(gain.of_blocks.tolist()), kind="held-out block",
         bound=0.0, compared_with=against, gives="sign-flip p-value", p_value=gain.p_blocks,
-        note="Mean over units and participants within each block.",
+        note="Mean over units and subjects within each block.",
     )  # fmt: skip
     subjects = Distribution(
-        "Participants", "gain in R²", tuple(gain.of_subjects.tolist()), gain.subjects,
-        kind="participant", bound=0.0, compared_with=against, gives="one-sample t-test",
-        p_value=gain.p_subjects, note="Mean over units and blocks of each participant.",
+        "Subjects", "gain in R²", tuple(gain.of_subjects.tolist()), gain.subjects,
+        kind="subject", bound=0.0, compared_with=against, gives="one-sample t-test",
+        p_value=gain.p_subjects, note="Mean over units and blocks of each subject.",
     )  # fmt: skip
     several = len(gain.subjects) >= summaries.FEWEST_SUBJECTS
-    few = "" if several else f"; not decisive with {counted(len(gain.subjects), 'participant')}"
+    few = "" if several else f"; not decisive with {counted(len(gain.subjects), 'subject')}"
     criteria = (
         Criterion(
             "p_over_blocks", f"Mean gain in R² {gain.of_blocks.mean():.3g} over {against} in held-out blocks; "
@@ -217,8 +215,8 @@ def _gate(
             distributions=(blocks,),
         ),
         Criterion(
-            "p_over_participants", f"Mean gain in R² {gain.of_subjects.mean():.3g} over {against} in "
-            f"participants; p-value of a t-test{few}.",
+            "p_over_subjects", f"Mean gain in R² {gain.of_subjects.mean():.3g} over {against} in "
+            f"subjects; p-value of a t-test{few}.",
             gain.p_subjects, "<=", alpha, gain.p_subjects <= alpha, len(gain.subjects), against,
             decisive=several, distributions=(subjects,),
         ),
@@ -244,7 +242,7 @@ def _what_would_change(row: Mapping[str, Any], options: DeconstructSection) -> t
 
 
 def methods_parts(study: StudyConfig) -> list[MethodsPart]:
-    """Splits, feature spaces, banded ridge, corrections and tests."""
+    """Splits, feature spaces, banded ridge, choices of sub-models and tests."""
     options = options_of(study)
     oasm = options.oasm_sigmas
     pooled = options.selection_score == "pooled"
@@ -259,7 +257,7 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
         "best_of_network": "The sub-model with the best mean test score over units represents a step, which is "
         "optimistic.",
         "best_of_unit": "For each unit, the sub-model with the best test score represents a step, which is optimistic.",
-    }[options.correction]
+    }[options.sub_model]
     events = {d.name: events_of(study, d.name) for d in study.datasets}
     ladders = [
         f"{name}: {'; '.join(in_words(list(step)) for step in ladder_of(options, kind))}; then the model."
@@ -303,12 +301,12 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
         (
             "Tests",
             "Gains of the model were tested by flipping signs of held-out blocks and, from "
-            f"{summaries.FEWEST_SUBJECTS} participants on, also by a t-test over participants, at {options.alpha:g}.",
+            f"{summaries.FEWEST_SUBJECTS} subjects on, also by a t-test over subjects, at {options.alpha:g}.",
             "Units were tested by one-sided paired t-tests of squared errors over events and over blocks, and by "
             f"{counted(options.permutations, 'random sign flip')} of blocks, corrected within recording and network"
             f"{cite('benjamini1995')}.",
             "Ω, the share of the model's score that simple features account for, is 1 − (R² of both − R² of simple "
-            "features) / R² of the model, limited to 0–100 %, from means over participants.",
+            "features) / R² of the model, limited to 0–100 %, from means over subjects.",
         ),
     ]
     return [MethodsPart(title, tuple(said)) for title, *said in parts]

@@ -40,7 +40,7 @@ CODE = tuple(
     for name in ("config", "spaces", "rows", "fits", "jobs", "tables")
 )
 UNRELATED = (
-    "name", "controls", "mechanisms", "deconstruct.alpha", "deconstruct.correction",
+    "name", "controls", "mechanisms", "deconstruct.alpha", "deconstruct.sub_model",
     "deconstruct.scored_models", "deconstruct.untrained", "deconstruct.oasm", "deconstruct.shuffled",
 )  # fmt: skip
 """Parts of the configuration that no task depends on: they choose tasks, or judge results."""
@@ -372,64 +372,64 @@ class _Report:
 
     @cached_property
     def choices(self) -> dict[tuple[str, int, str], IntArray]:
-        """The subset that stands for every pool, by correction, step and name."""
+        """The subset that stands for every pool, by choice of the sub-model, step and name."""
         return {
-            (correction, *place): self.fitted.choice(pool, correction)
-            for correction in fits.CORRECTIONS
+            (sub_model, *place): self.fitted.choice(pool, sub_model)
+            for sub_model in fits.SUB_MODELS
             for place, pool in self.pools.items()
         }
 
-    def _place(self, correction: str) -> Row:
+    def _place(self, sub_model: str) -> Row:
         job = self.job
         return {
             "family": job.family,
             "model": job.model,
             "draw": job.draw,
-            "correction": correction,
-            "optimistic": self.optimistic or correction in fits.OPTIMISTIC,
+            "sub_model": sub_model,
+            "optimistic": self.optimistic or sub_model in fits.OPTIMISTIC,
         }
 
     def scores(self) -> list[Row]:
-        """Scores of all subsets as they are, and of every pool under every correction."""
+        """Scores of all subsets as they are, and of every pool under every choice of the sub-model."""
         found: dict[tuple[str, int, str], FloatArray] = {
             (fits.NONE, -1, "+".join(self.names[e] for e in own)): self.fitted.scores[i]
             for i, own in enumerate(self.subsets)
         }
-        for (correction, step, name), choice in self.choices.items():
-            if correction == fits.NONE:
-                found.pop((correction, -1, name), None)
-            found[correction, step, name] = self.fitted.chosen_scores(choice)
+        for (sub_model, step, name), choice in self.choices.items():
+            if sub_model == fits.NONE:
+                found.pop((sub_model, -1, name), None)
+            found[sub_model, step, name] = self.fitted.chosen_scores(choice)
         return [
             {
                 **key,
-                **self._place(correction),
+                **self._place(sub_model),
                 "features": name,
                 "step": step,
                 **self.opened.summary(scores, units),
                 "scores": scores[units],
                 "chosen": self.chosen,
             }
-            for (correction, step, name), scores in found.items()
+            for (sub_model, step, name), scores in found.items()
             for key, units in self.opened.each()
         ]
 
     def tests(self) -> list[Row]:
-        """The model against simple features under every correction, and against the training mean."""
+        """The model against simple features under every choice of the sub-model, and against the training mean."""
         rows, config = self.opened.rows, self.opened.workspace.config
         alone = np.full(self.fitted.sums[0].shape, self.subsets.index((len(self.names) - 1,)))
         pairs: dict[tuple[str, str], tuple[IntArray | None, IntArray]] = {
             (BEYOND_NOTHING, fits.NONE): (None, alone)
         }
-        for own in fits.CORRECTIONS:
+        for own in fits.SUB_MODELS:
             simple, both = (self.choices[own, -1, pool] for pool in (SIMPLE, BOTH))
             pairs[BEYOND_SIMPLE, own] = simple, both
         rng = keyed_rng(config.seed, "deconstruct signs", self.job.place.dataset, self.job.split)
         n_blocks = len(rows.block_names)
         signs = random_signs(rng, (self.opened.options.permutations, n_blocks))
         made: list[Row] = []
-        for (comparison, correction), found in fits.compare(self.fitted, pairs, signs).items():
+        for (comparison, sub_model), found in fits.compare(self.fitted, pairs, signs).items():
             for i, (key, units) in enumerate(self.opened.each()):
-                row = {**key, **self._place(correction), "comparison": comparison}
+                row = {**key, **self._place(sub_model), "comparison": comparison}
                 for test, p in found.p.items():
                     row[f"p_{test}"] = p[units]
                     row[f"q_{test}"] = fits.q_values(p[units], rows.regions[units])

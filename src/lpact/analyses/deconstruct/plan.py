@@ -10,7 +10,7 @@ import numpy as np
 from lpact.analyses.base import Audit, Keys, Stage, StageWork
 from lpact.analyses.deconstruct import tables
 from lpact.analyses.deconstruct.config import models_of, options_of
-from lpact.analyses.deconstruct.fits import CORRECTIONS
+from lpact.analyses.deconstruct.fits import SUB_MODELS
 from lpact.analyses.deconstruct.jobs import (
     LADDER,
     OASM,
@@ -312,9 +312,9 @@ def stages(study: StudyConfig, audit: Audit, keys: Keys) -> list[Stage]:
 
 
 def _n_scores(n_elements: int) -> int:
-    """Rows of scores of one recording and family: plain subsets, and pools under every correction."""
+    """Rows of scores of one recording and family: plain subsets, and pools under every choice of the sub-model."""
     n_subsets = int(2**n_elements) - 1
-    return n_subsets + (len(CORRECTIONS) - 1) * n_elements + len(CORRECTIONS) * 2
+    return n_subsets + (len(SUB_MODELS) - 1) * n_elements + len(SUB_MODELS) * 2
 
 
 def _families(study: StudyConfig, plan: PlacePlan) -> list[tuple[str, int, int]]:
@@ -346,7 +346,7 @@ def _sizes(study: StudyConfig, plans: Sequence[PlacePlan]) -> dict[str, int]:
         sizes[tables.SIGMAS.name] += n * n_splits * len(options.oasm_sigmas) * options.oasm
         for _, n_elements, times in _families(study, plan):
             sizes[tables.SCORES.name] += n * times * _n_scores(n_elements)
-            sizes[tables.TESTS.name] += n * times * (len(CORRECTIONS) + 1)
+            sizes[tables.TESTS.name] += n * times * (len(SUB_MODELS) + 1)
     return sizes
 
 

@@ -1,4 +1,4 @@
-"""From scores of units to tables per network and participant, and to verdicts; from tables alone."""
+"""From scores of units to tables per network and subject, and to verdicts; from tables alone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Tables = Mapping[str, pl.DataFrame]
 Row = dict[str, Any]
 
 FEWEST_SUBJECTS = 3
-"""Participants from which on a gain must also hold over participants."""
+"""Subjects from which on a gain must also hold over subjects."""
 
 
 class Means(NamedTuple):
@@ -101,7 +101,7 @@ def ladder(frames: Tables) -> pl.DataFrame:
             own = means(row["scores"], members)
             model = means(alone[recording, row["model"]], members).r2
             share = 100.0 * own.r2 / model if model > 0.0 else np.nan
-            names = (*RECORDING_KEY, "stimulus", "model", "correction", "step", "optimistic")
+            names = (*RECORDING_KEY, "stimulus", "model", "sub_model", "step", "optimistic")
             made.append(
                 {
                     **{name: row[name] for name in names},
@@ -129,17 +129,17 @@ def omega(model: float, simple: float, both: float) -> float:
 
 
 def accounted_for(frames: Tables) -> pl.DataFrame:
-    """Ω of every recording, network, model and correction."""
+    """Ω of every recording, network, model and choice of the sub-model."""
     found, of_network = _ladder_scores(frames), networks(frames)
     wanted = found.filter(
         pl.col("features").is_in([SIMPLE, BOTH]) | (pl.col("features") == pl.col("model"))
     )
     scores: dict[tuple[Any, ...], dict[str, Row]] = {}
     for recording, row in _rows(wanted):
-        place = (recording, row["model"], row["correction"])
+        place = (recording, row["model"], row["sub_model"])
         scores.setdefault(place, {})[row["features"]] = row
     made = []
-    for (recording, model, correction), own in scores.items():
+    for (recording, model, sub_model), own in scores.items():
         if BOTH not in own:
             continue
         alone = scores[recording, model, NONE][model]
@@ -154,14 +154,14 @@ def accounted_for(frames: Tables) -> pl.DataFrame:
                     "stimulus": alone["stimulus"],
                     "network": network,
                     "model": model,
-                    "correction": correction,
+                    "sub_model": sub_model,
                     "n_units": int(members.sum()),
                     "model_r2": number(of_model),
                     "simple_r2": number(simple),
                     "both_r2": number(both),
                     "accounted_for": share,
                     "own": None if share is None else 100.0 - share,
-                    "optimistic": own[BOTH]["optimistic"] or correction in OPTIMISTIC,
+                    "optimistic": own[BOTH]["optimistic"] or sub_model in OPTIMISTIC,
                     "reason": _reason(share),
                 }
             )
@@ -169,10 +169,10 @@ def accounted_for(frames: Tables) -> pl.DataFrame:
 
 
 def counts(frames: Tables, alpha: float) -> pl.DataFrame:
-    """Units of every network that gain, before and after correction."""
+    """Units of every network that gain, before and after the multiple-testing correction."""
     of_network, made = networks(frames), []
     for recording, row in _rows(frames[tables.TESTS.name]):
-        names = (*RECORDING_KEY, "stimulus", "split", "family", "model", "draw", "correction")
+        names = (*RECORDING_KEY, "stimulus", "split", "family", "model", "draw", "sub_model")
         for test in TESTS:
             p, q = (_numbers(row[f"{kind}_{test}"]) for kind in "pq")
             for network, members in of_network[recording].items():
@@ -194,7 +194,7 @@ def _numbers(values: Iterable[float | None]) -> FloatArray:
 
 
 def split_contrast(frames: Tables) -> pl.DataFrame:
-    """Layer scores under both splits, mean over participants, and how they agree."""
+    """Layer scores under both splits, mean over subjects, and how they agree."""
     layers, scores = frames[tables.LAYERS.name].filter(context=FULL), frames[tables.SCORES.name]
     by, made = ["dataset", "stimulus", "model"], []
     for place, own in layers.group_by(by, maintain_order=True):
@@ -208,7 +208,7 @@ def split_contrast(frames: Tables) -> pl.DataFrame:
         if found[SHUFFLED].size == found[CONTIGUOUS].size:
             r = correlated(found[SHUFFLED], found[CONTIGUOUS])
         row: Row = dict(zip(by, place, strict=True))
-        oasm = scores.filter(family=OASM, features="OASM", correction=NONE, **row)
+        oasm = scores.filter(family=OASM, features="OASM", sub_model=NONE, **row)
         for kind, values in found.items():
             best = float(np.nanmax(values)) if np.isfinite(values).any() else np.nan
             row[f"{kind}_r2"] = number(best)
@@ -221,7 +221,7 @@ def split_contrast(frames: Tables) -> pl.DataFrame:
 
 
 class Gain(NamedTuple):
-    """Gains in R² of a comparison: of every participant, and of every block over participants; and its p-value."""
+    """Gains in R² of a comparison: of every subject, and of every block over subjects; and its p-value."""
 
     subjects: tuple[str, ...]
     of_subjects: FloatArray
@@ -231,7 +231,7 @@ class Gain(NamedTuple):
 
     @property
     def p_value(self) -> float:
-        """Over blocks; with enough participants the larger of both p-values, so that both must hold."""
+        """Over blocks; with enough subjects the larger of both p-values, so that both must hold."""
         if len(self.subjects) < FEWEST_SUBJECTS:
             return self.p_blocks
         return float(np.fmax(self.p_blocks, self.p_subjects))
@@ -256,23 +256,23 @@ def gain_of(tests: pl.DataFrame, seed: int) -> Gain:
 
 
 def gains(
-    tests: pl.DataFrame, place: Mapping[str, Any], correction: str, seed: int
+    tests: pl.DataFrame, place: Mapping[str, Any], sub_model: str, seed: int
 ) -> tuple[Gain, Gain]:
     """Gains of a claim: the model beyond nothing, and beyond simple features."""
     own = tests.filter(family=LADDER, split=CONTIGUOUS, **place)
     nothing = own.filter(comparison=BEYOND_NOTHING)
-    simple = own.filter(comparison=BEYOND_SIMPLE, correction=correction)
+    simple = own.filter(comparison=BEYOND_SIMPLE, sub_model=sub_model)
     return gain_of(nothing, seed), gain_of(simple, seed)
 
 
 def mean_of_subjects(found: pl.DataFrame, column: str, *by: str) -> pl.DataFrame:
-    """Mean over participants of the mean over their rows; sums are always in the order of the rows."""
+    """Mean over subjects of the mean over their rows; sums are always in the order of the rows."""
     within = found.group_by(*by, "subject", maintain_order=True).agg(pl.col(column).mean())
     return within.group_by(*by, maintain_order=True).agg(pl.col(column).mean())
 
 
 def over_subjects(found: pl.DataFrame, column: str) -> float | None:
-    """Mean over participants of the mean over their recordings."""
+    """Mean over subjects of the mean over their recordings."""
     value = mean_of_subjects(found.with_columns(all=pl.lit(0)), column, "all")[column].mean()
     return None if value is None else float(value)  # type: ignore[arg-type]
 
@@ -288,17 +288,17 @@ def claims(
     by = ["dataset", "stimulus", "model"]
     for values in layers.select(by).unique(maintain_order=True).iter_rows():
         place = dict(zip(by, values, strict=True))
-        own = accounted.filter(network=network, correction=options.correction, **place)
+        own = accounted.filter(network=network, sub_model=options.sub_model, **place)
         row: Row = {
             **place,
-            "correction": options.correction,
+            "sub_model": options.sub_model,
             "optimistic": bool(own["optimistic"].any()),
         }
         row |= {name: over_subjects(own, name) for name in ("model_r2", "simple_r2", "both_r2")}
-        alone = scores.filter(correction=NONE, features=place["model"], **place)
+        alone = scores.filter(sub_model=NONE, features=place["model"], **place)
         chosen = alone.filter(family=LADDER, split=CONTIGUOUS)["chosen"].explode().drop_nulls()
         counted = sorted(chosen.unique().to_list(), key=lambda c: (-(chosen == c).sum(), c))
-        oasm = scores.filter(correction=NONE, features="OASM", **place)
+        oasm = scores.filter(sub_model=NONE, features="OASM", **place)
         row |= {
             "layer": ", ".join(counted[:3]),
             "n_subjects": own["subject"].n_unique(),
@@ -324,7 +324,7 @@ def _verdict(
     if row["model_r2"] is None:
         said = "Simple features or scores are missing; the table deconstruct/unavailable says why."
         return {**found, "reason": said}
-    nothing, simple = gains(tests, place, options.correction, seed)
+    nothing, simple = gains(tests, place, options.sub_model, seed)
     least = 0.5 ** len(nothing.of_blocks)
     if least > options.alpha:
         n = len(nothing.of_blocks)

@@ -12,8 +12,9 @@ from lpact.analyses.explanation import Block
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.tables import audit as audit_tables
 from lpact.codes import Reason
-from lpact.tables import Table
-from lpact.wording import counted, fixed
+from lpact.store import empty
+from lpact.tables import RECORDING_KEY, Table
+from lpact.wording import counted, fixed, listed
 
 LINKS = {
     "B": ("has_brain", "brain data"),
@@ -128,7 +129,7 @@ def _controls(audit: Audit) -> Block:
         (
             r["control"],
             f"{r['dataset']}/{r['model']}/{r['layer']}",
-            _explained(r["reason"], r["detail"]),
+            explained(r["reason"], r["detail"]),
         )
         for r in rows
         if not r["available"]
@@ -149,7 +150,7 @@ def _ingredients(audit: Audit) -> Block:
         names = ", ".join(dict.fromkeys(r["name"] for r in pending))
         lines.append(f"from a language model whose features a run extracts first: {names}")
     places = (
-        (f"{r['kind']} {r['name']}", r["dataset"], _explained(r["reason"], r["detail"]))
+        (f"{r['kind']} {r['name']}", r["dataset"], explained(r["reason"], r["detail"]))
         for r in missing
     )
     return _with_impossible("Nuisance features and mechanisms", lines, "ingredient", places)
@@ -231,13 +232,8 @@ def _with_impossible(
     names: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for (name, why), found in places.items():
         names.setdefault((tuple(found), why), []).append(name)
-    rows = tuple((", ".join(own), _places(where), why) for (where, why), own in names.items())
+    rows = tuple((", ".join(own), listed(where, 3), why) for (where, why), own in names.items())
     return Block(title, tuple(lines), (f"impossible {what}", "where", "why"), rows)
-
-
-def _places(places: Sequence[str], most: int = 3) -> str:
-    listed = ", ".join(places[:most])
-    return listed if len(places) <= most else f"{listed} and {len(places) - most} more"
 
 
 # --- The outline of a study without data -----------------------------------------------------------
@@ -333,41 +329,50 @@ def result_blocks(material: Material) -> list[Block]:
 
 # --- What was not available -------------------------------------------------------------------------
 
+_MISSING: tuple[tuple[Table, str, pl.Expr], ...] = (
+    (audit_tables.EVIDENCE_FEASIBILITY, "confirmatory role", ~pl.col("confirmatory")),
+    (audit_tables.CONTROL_AVAILABILITY, "control {control}", ~pl.col("available")),
+    (audit_tables.INGREDIENT_AVAILABILITY, "{kind} {name}", ~pl.col("available")),
+    (audit_tables.RELIABILITY_MODES, "reliability {mode}", ~pl.col("possible")),
+    (audit_tables.MODEL_INVENTORY, "model {model}", ~pl.col("included")),
+    (
+        audit_tables.MEDIA_SUMMARY,
+        "stimulus media {media}",
+        pl.col("n_stimuli_present") < pl.col("n_stimuli"),
+    ),
+    (audit_tables.UNIT_INVENTORY, "recording {subject}/{session}/{run}", ~pl.col("used")),
+)
+"""Tables of the audit: what their rows are about, and which of them are missing."""
+
+
+def missing(tables: Mapping[str, pl.DataFrame]) -> Iterator[tuple[str, Row]]:
+    """Rows of the audit about what a study asked for and did not get, with its name."""
+    for table, what, absent in _MISSING:
+        if table.name in tables:
+            for row in tables[table.name].filter(absent).iter_rows(named=True):
+                yield what.format(**row), row
+
 
 def unavailable(tables: Mapping[str, pl.DataFrame]) -> list[tuple[str, str, str]]:
     """Everything that the source audit could not find or had to leave out: what, where and why."""
-
-    def rows(table: Table) -> Iterator[Row]:
-        return tables[table.name].iter_rows(named=True) if table.name in tables else iter(())
-
-    def missing(table: Table, flag: str) -> Iterator[Row]:
-        return (row for row in rows(table) if not row[flag])
-
-    found = [
-        ("confirmatory role", row["dataset"], _explained(row["role_reason"], row["role_detail"]))
-        for row in missing(audit_tables.EVIDENCE_FEASIBILITY, "confirmatory")
-    ]
-    keys = ("dataset", "control", "model", "reason", "detail")
-    layers: dict[tuple[str, ...], list[str]] = {}
-    for row in missing(audit_tables.CONTROL_AVAILABILITY, "available"):
-        layers.setdefault(tuple(row[key] for key in keys), []).append(str(row["layer"]))
-    for (dataset, control, model, reason, detail), own in sorted(layers.items()):
-        where = f"{dataset}, {model}, {'layer' if len(own) == 1 else 'layers'} {', '.join(own)}"
-        found.append((f"control {control}", where, _explained(reason, detail)))
-    found += [
-        (f"{row['kind']} {row['name']}", row["dataset"], _explained(row["reason"], row["detail"]))
-        for row in missing(audit_tables.INGREDIENT_AVAILABILITY, "available")
-    ]
-    found += [
-        (f"reliability {row['mode'].replace('_', ' ')}", row["dataset"], _explained(row["reason"]))
-        for row in missing(audit_tables.RELIABILITY_MODES, "possible")
-    ]
-    for row in rows(audit_tables.FINDINGS):
-        place = " ".join(str(row[key]) for key in ("dataset", "subject", "session", "run"))
-        why = f"{_explained(row['reason'])} Found: {row['found']}. Expected: {row['expected']}."
+    layers: dict[tuple[str, str, str], list[str]] = {}
+    for what, row in missing(tables):
+        where = ", ".join(row[name] for name in ("dataset", "model") if name in row)
+        reason = row.get("role_reason") or row["reason"]
+        why = explained(reason, row.get("role_detail") or row.get("detail", ""))
+        layers.setdefault((what, where, why), []).append(str(row.get("layer", "")))
+    found = []
+    for (what, where, why), own in layers.items():
+        named = f", {'layer' if len(own) == 1 else 'layers'} {', '.join(own)}" if own[0] else ""
+        found.append((what, where + named, why))
+    findings = tables.get(audit_tables.FINDINGS.name, empty(audit_tables.FINDINGS))
+    for row in findings.iter_rows(named=True):
+        place = " ".join(str(row[key]) for key in RECORDING_KEY)
+        why = f"{explained(row['reason'])} Found: {row['found']}. Expected: {row['expected']}."
         found.append((f"{row['severity']}: {row['field']}", place, why))
     return found
 
 
-def _explained(reason: str, detail: str = "") -> str:
+def explained(reason: str, detail: str = "") -> str:
+    """The detail, or what the reason means."""
     return detail or _EXPLANATIONS.get(reason, reason)

@@ -1,4 +1,4 @@
-"""Bars and dots of participants: shares of a score, the ladder, corrections, and untrained copies."""
+"""Bars and dots of subjects: shares of a score, the ladder, choices of the sub-model, and untrained copies."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from lpact.analyses.base import Material
 from lpact.analyses.deconstruct import tables
 from lpact.analyses.deconstruct.config import NOTHING, options_of
 from lpact.analyses.deconstruct.figures import common
-from lpact.analyses.deconstruct.figures.common import ALONE, MORE, PARTICIPANT, PLACE, WITH, WITHOUT
-from lpact.analyses.deconstruct.fits import CORRECTIONS, NONE, OPTIMISTIC, VALIDATION
+from lpact.analyses.deconstruct.figures.common import ALONE, MORE, PLACE, SUBJECT, WITH, WITHOUT
+from lpact.analyses.deconstruct.fits import NONE, OPTIMISTIC, SUB_MODELS, VALIDATION
 from lpact.analyses.deconstruct.jobs import BOTH, SIMPLE, UNTRAINED
 from lpact.analyses.deconstruct.summaries import deciding_network
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure, with_marks
 from lpact.report.panels import BOX, BROKEN, Look
-from lpact.report.values import spoken
-from lpact.wording import counted, fixed
+from lpact.wording import counted, fixed, spoken
 
 
 @figure(
@@ -50,11 +49,9 @@ def accounted_for(material: Material) -> Drawing | str:
     dots = common.of_subjects(shares, *PLACE, value="accounted_for")
     dots = dots.join(claims.select(*PLACE, "lane"), on=PLACE, maintain_order="left")
     text = "{dataset}, {model}: {accounted_for:1} % accounted for by simple features"
-    simple = with_marks(
-        known, f"{text}, from means over {{n_subjects:participant}}", "accounted_for"
-    )
+    simple = with_marks(known, f"{text}, from means over {{n_subjects:subject}}", "accounted_for")
     own = with_marks(known, "{dataset}, {model}: {own:1} % the model's own", "own")
-    text = "{dataset}, {model}, participant {subject}: {value:1} % accounted for"
+    text = "{dataset}, {model}, subject {subject}: {value:1} % accounted for"
     dots = with_marks(dots, text, "value")
     x = panels.axis("accounted_for", "share of the model's score (%)", (0, 100), fmt="d")
     y = panels.lanes("lane", claims["lane"], shown=False)
@@ -71,14 +68,14 @@ def accounted_for(material: Material) -> Drawing | str:
     key = panels.key(
         ("accounted for by simple features", Look(BOX, "nuisance", "nuisance", 180)),
         ("the model's own", Look(BOX, "real", "real", 180)),
-        PARTICIPANT,
+        SUBJECT,
     )
     lost = claims.height - known.height
     caption = {
         "Ω = 1 − (R² of both − R² of simple features) / R² of the model, in percent between 0 and 100, of each "
-        f"participant and on average, under contiguous splits. {common.scores_are(material)} Sub-models were chosen by "
-        f"'{options.correction}'.": True,
-        "That is a choice by test scores, which is optimistic.": options.correction in OPTIMISTIC,
+        f"subject and on average, under contiguous splits. {common.scores_are(material)} Sub-models were chosen by "
+        f"'{options.sub_model}'.": True,
+        "That is a choice by test scores, which is optimistic.": options.sub_model in OPTIMISTIC,
         "Pale bars: no evidence that the model predicts anything.": NOTHING in claims["label"],
         f"{counted(lost, 'claim has', 'claims have')} no share. {common.missing(material)}": lost,
     }
@@ -122,11 +119,11 @@ def ladder(material: Material) -> Drawing | str:
     line = ("the model alone", Look(BROKEN, None, "real", 120))
     caption = [
         "Each step adds feature spaces to those above it; the last one adds the model. Bars are means over "
-        f"participants, under contiguous splits. {common.scores_are(material)}",
-        f"A step is represented by the sub-model that '{options.correction}' chose among those with its features.",
+        f"subjects, under contiguous splits. {common.scores_are(material)}",
+        f"A step is represented by the sub-model that '{options.sub_model}' chose among those with its features.",
         common.missing(material),
     ]
-    key = common.key_of(steps["kind"], line, PARTICIPANT)
+    key = common.key_of(steps["kind"], line, SUBJECT)
     return panels.stacked(key, panels.grid(made, 2)), caption, " ".join(said)
 
 
@@ -134,33 +131,33 @@ _POOLS = {"simple_r2": "simple", "both_r2": "+ model"}
 _HOW = {NONE: "all features", VALIDATION: "by validation score"}
 
 
-@figure("corrected_scores", "Scores under every choice of the sub-model", tables.ACCOUNTED)
-def corrected_scores(material: Material) -> Drawing | str:
-    """Simple features against these with the model, per participant and correction."""
+@figure("sub_models", "Scores under every choice of the sub-model", tables.ACCOUNTED)
+def sub_models(material: Material) -> Drawing | str:
+    """Simple features against these with the model, per subject and choice of the sub-model."""
     options = options_of(material.config)
     rows = material.table(tables.ACCOUNTED.name).filter(network=deciding_network(options))
-    rows = rows.unpivot(list(_POOLS), index=[*PLACE, "subject", "correction"], variable_name="pool")
+    rows = rows.unpivot(list(_POOLS), index=[*PLACE, "subject", "sub_model"], variable_name="pool")
     rows = rows.with_columns(pl.col("pool").replace_strict(_POOLS))
-    subjects = common.of_subjects(rows, *PLACE, "correction", "pool", value="value")
+    subjects = common.of_subjects(rows, *PLACE, "sub_model", "pool", value="value")
     if subjects.is_empty():
         return common.no_ladder(material)
     blocks, said = [], []
     for name, own in common.by_claim(subjects):
         ends = panels.domain(1.04 * own["value"])
         drawn = [
-            _pairs(own.filter(correction=correction),
+            _pairs(own.filter(sub_model=sub_model),
                    panels.axis("value", None if i else "R²", ends, labels=not i),
-                   correction == options.correction)
-            for i, correction in enumerate(CORRECTIONS)
+                   sub_model == options.sub_model)
+            for i, sub_model in enumerate(SUB_MODELS)
         ]  # fmt: skip
         blocks.append(panels.beside(*drawn, title=panels.title(name, limit=600), spacing=24))
-        deciding = own.filter(correction=options.correction)
+        deciding = own.filter(sub_model=options.sub_model)
         simple, both = (common.mean_of(deciding, pool=pool) for pool in _POOLS.values())
         means = f"R² {fixed(simple)} of simple features, {fixed(both)} with the model"
-        said.append(f"{name}, {options.correction}: {means}.")
-    key = panels.key(PARTICIPANT, ("mean", Look(panels.LINE, None, "real", 160)))
+        said.append(f"{name}, {options.sub_model}: {means}.")
+    key = panels.key(SUBJECT, ("mean", Look(panels.LINE, None, "real", 160)))
     caption = [
-        "Lines join the scores of a participant: simple features, and these with the model, under contiguous splits. "
+        "Lines join the scores of a subject: simple features, and these with the model, under contiguous splits. "
         "Each panel chooses the sub-model that represents them in another way: all features; for each unit the one "
         "with the best validation score; the one with the best mean test score over units; for each unit the one "
         "with the best test score. Choices by test score are optimistic.",
@@ -171,14 +168,14 @@ def corrected_scores(material: Material) -> Drawing | str:
 
 
 def _pairs(subjects: pl.DataFrame, y: Spec, decides: bool) -> alt.LayerChart:
-    """Two dots of every participant, joined by a line, with the means."""
-    correction = subjects["correction"][0]
+    """Two dots of every subject, joined by a line, with the means."""
+    sub_model = subjects["sub_model"][0]
     x = panels.lanes("pool", _POOLS.values(), labelPadding=4)
-    text = "{dataset}, {model}, {correction}, {pool}"
-    means, dots = common.marked(subjects, text, "dataset", "model", "correction", "pool")
+    text = "{dataset}, {model}, {sub_model}, {pool}"
+    means, dots = common.marked(subjects, text, "dataset", "model", "sub_model", "pool")
     line = {"color": "muted", "opacity": 0.5}
-    how = _HOW.get(correction, "by test score, optimistic")
-    words = spoken(correction) + (" (decides)" if decides else "")
+    how = _HOW.get(sub_model, "by test score, optimistic")
+    words = spoken(sub_model) + (" (decides)" if decides else "")
     return panels.overlay(
         panels.reference(0, "y"),
         panels.layer(dots.drop("mark"), "line", line, x=x, y=y, detail="subject"),
@@ -195,7 +192,7 @@ def untrained(material: Material) -> Drawing | str:
     """All combinations of the first step's feature spaces and the untrained model."""
     if not options_of(material.config).untrained:
         return "untrained copies are not compared (deconstruct.untrained is false)"
-    rows = material.table(tables.SCORES.name).filter(family=UNTRAINED, correction=NONE)
+    rows = material.table(tables.SCORES.name).filter(family=UNTRAINED, sub_model=NONE)
     features, model = pl.col("features"), pl.col("model")
     kind = pl.when(features.str.ends_with("+" + model)).then(pl.lit(WITH))
     rows = rows.filter(~features.is_in([SIMPLE, BOTH])).with_columns(
@@ -216,11 +213,11 @@ def untrained(material: Material) -> Drawing | str:
     n_draws = counted(rows["draw"].n_unique(), "draw")
     caption = [
         "Every combination of the feature spaces of the first step and the untrained model, with all its features, "
-        f"under contiguous splits: mean over random initialisations (up to {n_draws}) and participants. "
+        f"under contiguous splits: mean over random initialisations (up to {n_draws}) and subjects. "
         f"{common.scores_are(material)}",
         common.missing(material, UNTRAINED),
     ]
-    key = common.key_of(subjects["kind"], PARTICIPANT)
+    key = common.key_of(subjects["kind"], SUBJECT)
     return panels.stacked(key, panels.grid(made, 2)), caption, " ".join(said)
 
 

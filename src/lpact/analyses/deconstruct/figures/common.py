@@ -1,4 +1,4 @@
-"""What figures share: means over participants, names of claims, and panels of bars and of curves."""
+"""What figures share: means over subjects, names of claims, and panels of bars and of curves."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from lpact.analyses.deconstruct.summaries import deciding_network
 from lpact.report import panels
 from lpact.report.figure import Spec, with_marks
 from lpact.report.panels import BOX, BROKEN, LINE, Look
-from lpact.report.values import short
 from lpact.tables import Table
-from lpact.wording import listed
+from lpact.wording import listed, short
 
 PLACE = ["dataset", "stimulus", "model"]
 """What a claim is about."""
@@ -35,7 +34,7 @@ KINDS = {
     WITH: Look(BOX, "real", "real", 180),
 }
 """Kinds of bars."""
-PARTICIPANT = ("one participant", Look("circle", "ink", "ink", 14, 0.6))
+SUBJECT = ("one subject", Look("circle", "ink", "ink", 14, 0.6))
 SPACES, MODELS = "spaces", "models"
 """What sources may not offer, besides untrained copies."""
 
@@ -44,31 +43,31 @@ SPACES, MODELS = "spaces", "models"
 
 
 def decided(material: Material, table: Table) -> pl.DataFrame:
-    """Rows of the correction that verdicts rest on, and of their network where the table has several."""
+    """Rows of the choice of sub-models that verdicts rest on, and of their network where the table has several."""
     options = options_of(material.config)
-    rows = material.table(table.name).filter(correction=options.correction)
+    rows = material.table(table.name).filter(sub_model=options.sub_model)
     return rows.filter(network=deciding_network(options)) if "network" in rows.columns else rows
 
 
 def of_subjects(rows: pl.DataFrame, *by: str, value: str = "r2") -> pl.DataFrame:
-    """Mean over recordings and draws, as ``value``, of every participant who has one."""
+    """Mean over recordings and draws, as ``value``, of every subject who has one."""
     found = rows.group_by([*by, "subject"], maintain_order=True)
     return found.agg(pl.col(value).mean().alias("value")).drop_nulls("value")
 
 
 def marked(subjects: pl.DataFrame, text: str, *by: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Means over participants, and the participants, as marks."""
+    """Means over subjects, and the subjects, as marks."""
     means = subjects.group_by(by, maintain_order=True).agg(
         pl.col("value").mean(), n=pl.len().cast(pl.Int64)
     )
     return (
-        with_marks(means, f"{text}: mean R² {{value}} of {{n:participant}}", "value"),
-        with_marks(subjects, f"{text}, participant {{subject}}: R² {{value}}", "value"),
+        with_marks(means, f"{text}: mean R² {{value}} of {{n:subject}}", "value"),
+        with_marks(subjects, f"{text}, subject {{subject}}: R² {{value}}", "value"),
     )
 
 
 def mean_of(subjects: pl.DataFrame, **equals: Any) -> float | None:
-    """Mean over participants of some rows."""
+    """Mean over subjects of some rows."""
     value = subjects.filter(**equals)["value"].mean()
     return None if value is None else float(value)  # type: ignore[arg-type]
 
@@ -128,7 +127,7 @@ def key_of(kinds: Iterable[str], *more: tuple[str, Look]) -> alt.LayerChart:
 def dotted_bars(
     subjects: pl.DataFrame, name: str, x_title: str = "R²", *layers: alt.Chart, reach: Any = ()
 ) -> alt.LayerChart:
-    """A bar from zero to the mean per ``lane``, in the look of its ``kind``, with participants' dots.
+    """A bar from zero to the mean per ``lane``, in the look of its ``kind``, with subjects' dots.
 
     The axis also reaches the numbers of ``reach``.
     """
@@ -159,7 +158,7 @@ def dotted_bars(
 def curves(
     subjects: pl.DataFrame, x: Spec, looks: Mapping[str, Look], name: str, reach: pl.Series
 ) -> alt.LayerChart:
-    """A line through means over participants per name in ``line``, with participants' dots, from 0 to ``reach``."""
+    """A line through means over subjects per name in ``line``, with subjects' dots, from 0 to ``reach``."""
     at, y = x["field"], panels.axis("value", "R²", panels.domain(reach))
     names = [own for own in ("dataset", "model", "context", "line") if own in subjects.columns]
     text = ", ".join(f"{{{own}}}" for own in names) + f", {x['axis']['title']} {{{at}}}"

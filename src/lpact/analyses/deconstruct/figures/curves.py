@@ -10,7 +10,7 @@ from lpact.analyses.base import Material
 from lpact.analyses.deconstruct import summaries, tables
 from lpact.analyses.deconstruct.config import options_of
 from lpact.analyses.deconstruct.figures import common
-from lpact.analyses.deconstruct.figures.common import ALONE, PARTICIPANT, PLACE, WITH, WITHOUT
+from lpact.analyses.deconstruct.figures.common import ALONE, PLACE, SUBJECT, WITH, WITHOUT
 from lpact.analyses.deconstruct.fits import NONE
 from lpact.analyses.deconstruct.jobs import OASM, UNTRAINED
 from lpact.analyses.deconstruct.rows import ALL_UNITS, CONTIGUOUS, SHUFFLED
@@ -57,9 +57,9 @@ def layers_by_split(material: Material) -> Drawing | str:
         made.append(common.curves(own, x, SPLITS, f"{name}, {agree}", own["value"]))
         best = ", ".join(f"{fixed(found[f'{split}_r2'])} {split}" for split in SPLITS)
         said.append(f"{name}: R² of the best layer {best}; {agree}.")
-    key = panels.key(*((f"{split} splits", look) for split, look in SPLITS.items()), PARTICIPANT)
+    key = panels.key(*((f"{split} splits", look) for split, look in SPLITS.items()), SUBJECT)
     caption = [
-        f"Each layer alone, mean over participants. {common.scores_are(material)} Shuffled splits test events whose "
+        f"Each layer alone, mean over subjects. {common.scores_are(material)} Shuffled splits test events whose "
         "neighbours are in the training set, and so reward autocorrelation; contiguous splits do not.",
         "r is the correlation of both curves over layers; it needs three layers.",
         common.missing(material, common.MODELS),
@@ -81,8 +81,8 @@ def oasm(material: Material) -> Drawing | str:
     model = pl.col("model")
     parts = []
     for kind, features, by in ((ALONE, model, NONE), (WITHOUT, pl.lit("OASM"), NONE),
-                               (WITH, "OASM+" + model, options.correction)):  # fmt: skip
-        own = scores.filter(pl.col("features") == features, correction=by)
+                               (WITH, "OASM+" + model, options.sub_model)):  # fmt: skip
+        own = scores.filter(pl.col("features") == features, sub_model=by)
         parts.append(own.with_columns(kind=pl.lit(kind), lane="features"))
     subjects = common.of_subjects(pl.concat(parts), *PLACE, "features", "lane", "kind")
     blocks, said = [], []
@@ -104,13 +104,13 @@ def oasm(material: Material) -> Drawing | str:
     caption = {
         "OASM knows nothing but which events are neighbours: an identity matrix, smoothed within stories (or, for "
         "words, sentences) by a Gaussian of width σ.": True,
-        f"Bars are means over participants. {common.scores_are(material)}": True,
-        f"OASM with the model is represented by the sub-model that '{options.correction}' chose.": subjects.height,
+        f"Bars are means over subjects. {common.scores_are(material)}": True,
+        f"OASM with the model is represented by the sub-model that '{options.sub_model}' chose.": subjects.height,
         f"There are no bars: {NO_SHUFFLED}.": not options.shuffled,
         common.missing(material, common.MODELS): True,
     }
     summary = " ".join(said) or "R² of OASM under contiguous splits alone."
-    return panels.stacked(panels.key(*key, PARTICIPANT), *bars_key, *blocks), caption, summary
+    return panels.stacked(panels.key(*key, SUBJECT), *bars_key, *blocks), caption, summary
 
 
 @figure("networks", "Scores of layers in every network", tables.LAYERS, tables.UNITS)
@@ -141,12 +141,12 @@ def networks(material: Material) -> Drawing | str:
     left_out = order[len(shown) :]
     caption = {
         "Each layer alone under contiguous splits: R² is the mean over the units of a network, of which those below 0 "
-        "count as 0, over random initialisations of untrained models, and over participants.": True,
+        "count as 0, over random initialisations of untrained models, and over subjects.": True,
         f"For lack of colours these networks are left out: {listed(left_out)}.": left_out,
         "Untrained copies are not compared (deconstruct.untrained is false).": not options.untrained,
         common.missing(material, common.MODELS, UNTRAINED): True,
     }
-    chart = panels.stacked(panels.key(*named, PARTICIPANT), panels.grid(made, 2))
+    chart = panels.stacked(panels.key(*named, SUBJECT), panels.grid(made, 2))
     return chart, caption, " ".join(said)
 
 

@@ -72,20 +72,20 @@ def unit_histogram(material: Material) -> Drawing | str:
         gain, after = (int(counts[column].sum()) for column in ("n_gaining", "n_after_fdr"))
         notes = [
             f"{n_above:,} of {n:,} above the diagonal, {n_outside:,} outside",
-            f"p ≤ {options.alpha:g}: {gain:,}; after correction: {after:,}",
+            f"p ≤ {options.alpha:g}: {gain:,}; after the multiple-testing correction: {after:,}",
         ]
         title = panels.panel_title(name, 240, subtitle=notes, subtitleFontSize=10)
         made.append(_histogram(squares, ends, classes, title))
-        gains = f"{after:,} significantly after correction"
+        gains = f"{after:,} significantly after the multiple-testing correction"
         said.append(f"{name}: adding the model raises R² in {n_above:,} of {n:,} units, {gains}.")
     key = panels.key(("units", classes, [f"{bound:g}" for bound in classes.bounds]))
     caption = [
         f"Unclipped out-of-sample R² of {common.units_of(material)}, under contiguous splits: simple "
-        f"features (x) against these with the model (y); '{options.correction}' chose the sub-models. Dashed: y = x; "
+        f"features (x) against these with the model (y); '{options.sub_model}' chose the sub-models. Dashed: y = x; "
         "lines: x = 0 and y = 0.",
         f"Axes cover the quantiles from {100 * ROBUST[0]:g} to {100 * ROBUST[1]:g} % of both scores. Above each panel "
         "is how many units lie outside, and how many gain in the test that flips signs of blocks, before and after "
-        "correction for false discoveries within participant and network.",
+        "multiple-testing correction within subject and network.",
         common.missing(material),
     ]
     return panels.stacked(key, panels.grid(made, 3)), caption, " ".join(said)
@@ -166,7 +166,7 @@ def deconstructed_units(material: Material) -> Drawing | str:
     left_out, lost = len(found) - n_kept, units.height - placed.height
     caption = {
         "Unclipped out-of-sample R² of every unit under contiguous splits, of simple features and of these with the "
-        f"model; sub-models were chosen by '{options_of(material.config).correction}'. High values lie on top. Where a "
+        f"model; sub-models were chosen by '{options_of(material.config).sub_model}'. High values lie on top. Where a "
         "view has too many units, evenly spaced ones of their order by R² are drawn.": True,
         **dict.fromkeys(maps.notes_on(frames), True),
         "Dashes: R² is undefined.": placed["both"].null_count(),

@@ -15,8 +15,7 @@ from lpact.analyses.lpact.gates.criteria import words
 from lpact.report import panels
 from lpact.report.figure import MARK, Drawing, Spec, figure, mark
 from lpact.report.panels import CROSS, DASH, Look
-from lpact.report.values import short
-from lpact.wording import counted
+from lpact.wording import counted, short
 
 _LEFT, _WIDTH, _ROW = 236, 960, 20
 _WIDEST, _NARROWEST, _ROOM = 176, 26, 84

@@ -11,16 +11,16 @@ import polars as pl
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures import common
-from lpact.analyses.lpact.figures.common import LAYER, MODES, SUBJECT_RUN, marked
+from lpact.analyses.lpact.figures.common import LAYER, SUBJECT_RUN, marked
 from lpact.analyses.lpact.gates.rows import mean_over_subject_runs
+from lpact.analyses.lpact.methods.levels import MODES
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, NORMALIZED_SCORES
 from lpact.codes import Reason
 from lpact.report import panels
 from lpact.report.figure import Caption, Drawing, Spec, figure
 from lpact.report.panels import BROKEN, LINE, TICK, Look
-from lpact.report.values import short
 from lpact.tables import RECORDING_KEY
-from lpact.wording import counted, fixed
+from lpact.wording import counted, fixed, short
 
 MOST_LAYERS = 60
 """Layers that are drawn, those with the best verdicts."""

@@ -10,7 +10,9 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.analysis import LPact
+from lpact.analyses.lpact.explain.material import METRICS
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
+from lpact.analyses.lpact.methods.levels import MODES
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS
 from lpact.codes import FinalLabel
@@ -46,15 +48,6 @@ MISSING_BOX = ("not computed", Look(BOX, "missing", "missing", 160))
 LABEL_RANK: dict[str, int] = {label.value: rank for rank, label in enumerate(FinalLabel)}
 """Verdicts from the strongest."""
 
-MODES: dict[str, str] = {
-    "subject_to_subject": "subject to subject",
-    "session_to_session": "session to session",
-    "run_to_run": "run to run",
-    "split_half": "split half",
-}
-"""Reliability modes in words, from the strictest."""
-
-METRICS: dict[str, str] = {"pearson": "Pearson r", "spearman": "Spearman ρ", "r2": "R²"}
 LAYER = ["dataset", "model", "layer"]
 SUBJECT_RUN = ["subject", "session", "run"]
 REAL, NUISANCE = "real", "nuisance"

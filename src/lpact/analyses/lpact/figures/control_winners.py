@@ -21,8 +21,7 @@ from lpact.report import panels
 from lpact.report.figure import Caption, Drawing, Spec, figure
 from lpact.report.panels import Classes
 from lpact.report.theme import DIVERGING
-from lpact.report.values import short
-from lpact.wording import counted
+from lpact.wording import counted, short
 
 NOT_COMPUTED = "not computed"
 LEVEL1, LEVEL2 = "level 1", "level 2"

@@ -23,8 +23,7 @@ from lpact.codes import FinalLabel
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
 from lpact.report.panels import CROSS, DASH, Look, wedge
-from lpact.report.values import short
-from lpact.wording import counted, fixed
+from lpact.wording import counted, fixed, short
 
 MOST_ROWS = 150
 """Layers that are drawn; of larger studies those with the best verdicts."""

@@ -12,16 +12,16 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import common
-from lpact.analyses.lpact.figures.common import LAYER, MODES, SUBJECT_RUN, marked, primary_deltas
+from lpact.analyses.lpact.figures.common import LAYER, SUBJECT_RUN, marked, primary_deltas
+from lpact.analyses.lpact.methods.levels import MODES
 from lpact.analyses.lpact.robustness.uncertainty import DRAWS, bootstrap_mean
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, CONTROL_NULLS, NORMALIZED_PREDICTIVE
 from lpact.codes import Reason
 from lpact.report import panels
 from lpact.report.figure import Caption, Drawing, Spec, figure
 from lpact.report.panels import BROKEN, LINE, Look
-from lpact.report.values import short, span
 from lpact.tables import RECORDING_KEY
-from lpact.wording import counted, fixed
+from lpact.wording import counted, fixed, short, span
 
 REAL, NUISANCE, BOTH = "real features", "nuisance", "nuisance plus model"
 BEST, COUNTED = "strongest counted control", "other counted control"

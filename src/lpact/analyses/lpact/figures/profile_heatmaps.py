@@ -30,8 +30,7 @@ from lpact.report import panels
 from lpact.report.figure import Drawing, figure
 from lpact.report.panels import Classes
 from lpact.report.theme import RAMP
-from lpact.report.values import short
-from lpact.wording import counted, fixed
+from lpact.wording import counted, fixed, short
 
 MAX_PANELS = 6
 MAX_UNITS = 40

@@ -13,8 +13,8 @@ from lpact.analyses.lpact.tables.calibration import RATES, TRUTH_RATES
 from lpact.report import panels
 from lpact.report.figure import Drawing, Figure, Missing, figure, finished
 from lpact.report.panels import BROKEN, Look
-from lpact.report.values import span
 from lpact.stats import wilson_interval
+from lpact.wording import span
 
 FALSE_PASSES = "false_passes", "False passes: how often a gate passes in error"
 POWER = "power", "Power: how often a gate passes where it should"

@@ -30,8 +30,7 @@ from lpact.analyses.lpact.gates.rows import mean_over_subject_runs
 from lpact.analyses.lpact.tables.levels import PROFILE_DELTAS, PROFILE_SCORES, RELATIONAL_SUMMARY
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
-from lpact.report.values import short, signed, span
-from lpact.wording import counted
+from lpact.wording import counted, fixed, short, span
 
 MAX_ROWS = 40
 _AT = "{at}: {alignment} alignment, {profile} profile similarity: "
@@ -158,7 +157,9 @@ def advantage_cells(
     cells = cells.with_columns(
         pl.col("why").fill_null("not_computed"),
         summary=pl.concat_str(SUMMARY, separator="\n"),
-        shown=pl.Series([signed(value, 2) for value in cells["advantage"]], dtype=pl.String),
+        shown=pl.Series(
+            [fixed(value, 2, sign=True) for value in cells["advantage"]], dtype=pl.String
+        ),
         counts=pl.when("counted")
         .then(pl.lit(""))
         .otherwise(pl.lit(", not counted by point rules")),
@@ -212,6 +213,6 @@ def _summary(layers: pl.DataFrame) -> str:
     top = common.top(known, "typical")
     return (
         f"In {ahead.height} of {counted(known.height, 'layer')} the real pattern is above every rival in every "
-        f"summary. Furthest ahead: {layer_name(top)}, median advantage {signed(top['typical'])} over the nearest "
-        f"rival (above it in {top['n_ahead']} of {counted(top['n_summaries'], 'summary')})."
+        f"summary. Furthest ahead: {layer_name(top)}, median advantage {fixed(top['typical'], sign=True)} over the "
+        f"nearest rival (above it in {top['n_ahead']} of {counted(top['n_summaries'], 'summary')})."
     )

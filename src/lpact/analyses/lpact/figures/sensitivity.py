@@ -19,7 +19,7 @@ from lpact.analyses.lpact.tables.robustness import (
 )
 from lpact.report import panels
 from lpact.report.figure import Caption, Drawing, figure
-from lpact.report.values import span
+from lpact.wording import span
 
 CLAIMS_WIDTH = 400
 _STEP, _SHIFT = 20, 4.5

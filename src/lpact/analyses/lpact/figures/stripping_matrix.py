@@ -31,8 +31,7 @@ from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import SPECIFICITY, STRIPPING_DELTAS
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure
-from lpact.report.values import short, signed
-from lpact.wording import counted
+from lpact.wording import counted, fixed, short
 
 MAX_PANELS = 9
 _CELL = (40, 27)
@@ -91,7 +90,9 @@ def make(material: Material) -> Drawing | str:
     matching = pl.when("matching").then(pl.lit("matching")).otherwise(pl.lit("other target"))
     drawn = mechanism_lanes(drawn, "stripped", "target", order).with_columns(
         kind=matching,
-        shown=pl.Series([signed(value, decimals) for value in drawn["drop"]], dtype=pl.String),
+        shown=pl.Series(
+            [fixed(value, decimals, sign=True) for value in drawn["drop"]], dtype=pl.String
+        ),
     )
     cells = classes.paint(marked(drawn, _tooltip, "drop"), "drop")
     gates = _passed(material, cells)
@@ -171,7 +172,7 @@ def _tooltip(row: dict[str, Any]) -> str:
     if row["drop"] is None:
         return f"{what}: not computed ({row['why']})"
     n = f"{counted(row['n_methods'], 'method')}, {counted(row['n_subject_runs'], 'subject-run')}"
-    return f"{what} ({row['kind']}): drop {signed(row['drop'], 4)} (median over {n})"
+    return f"{what} ({row['kind']}): drop {fixed(row['drop'], 4, sign=True)} (median over {n})"
 
 
 def _passed(material: Material, cells: pl.DataFrame) -> pl.DataFrame:
@@ -199,5 +200,5 @@ def _summary(cells: pl.DataFrame, gates: pl.DataFrame) -> str:
     if known.is_empty():
         return text
     best = common.top(known, "drop", then=[*LAYER, "stripped"])
-    largest = f"{signed(best['drop'])}, of {best['stripped']} in {layer_name(best)}"
+    largest = f"{fixed(best['drop'], sign=True)}, of {best['stripped']} in {layer_name(best)}"
     return f"The largest matching drop is {largest}. {text}"

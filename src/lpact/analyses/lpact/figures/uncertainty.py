@@ -19,8 +19,7 @@ from lpact.analyses.lpact.tables.robustness import (
 from lpact.report import panels
 from lpact.report.figure import Caption, Drawing, Spec, figure
 from lpact.report.panels import LINE, Look
-from lpact.report.values import short, span
-from lpact.wording import counted
+from lpact.wording import counted, short, span
 
 FEWEST = 5
 """Units that an interval needs: bootstrap intervals over fewer cover far less than 95 %."""

@@ -17,9 +17,8 @@ from lpact.report.figure import Drawing, Spec, figure
 from lpact.report.layout import Layout, layout_of
 from lpact.report.maps import FORMS, PLACE_MM, PLACED, Form, notes_on, unit_map
 from lpact.report.panels import DASH, Classes, Look
-from lpact.report.values import short
 from lpact.tables import CONTEXT_KEY, RECORDING_KEY
-from lpact.wording import counted, fixed
+from lpact.wording import counted, fixed, short
 
 MOST_VIEWS = 96
 MOST_MARKS, FEWEST_MARKS = 5000, 60
