@@ -168,20 +168,11 @@ def test_shares_are_those_of_claims_and_subjects(run: Material):
     assert all(word in words for reason in claims["reason"] for word in reason.split())
 
 
-def test_a_model_that_predicts_nothing_has_a_pale_bar(run: Material):
-    claims = run.table(tables.CLAIMS.name)
-    for label, n_pale in (("predicts_nothing", 4), ("adds_to_simple_features", 0)):
-        own = changed(run, claims=claims.with_columns(label=pl.lit(label)))
-        pale = [m for m in drawn(own, "accounted_for") if m.element.get("opacity") == "0.3"]
-        assert len(pale) == n_pale
-        assert ("Pale bars" in figure(own, "accounted_for").caption) == (n_pale > 0)
-
-
 def test_the_ladder_has_every_step_and_the_model_alone(run: Material):
     found = drawn(run, "ladder")
     rows = run.table(tables.LADDER.name).filter(network="all", sub_model="validation")
     by = ["model", "step_name"]
-    agree(read(found, r"passages, (\w+), ([\w+]+): mean R² [\d.]+ of 2 parti"), mean(rows, by))
+    agree(read(found, r"passages, (\w+), ([\w+]+): mean R² [\d.]+ of 2 subj"), mean(rows, by))
     agree(read(found, r"passages, (\w+), ([\w+]+), subject (\d+): R²"), each(rows, by))
     alone = run.table(tables.ACCOUNTED.name).filter(network="all", sub_model="validation")
     rules = read(found, r"passages, (\w+), the model alone: mean R²")
@@ -316,7 +307,7 @@ def test_the_histogram_counts_every_unit(run: Material, model: str):
         comparison="model_beyond_simple",
     )  # fmt: skip
     gains = counts.select("n_gaining", "n_after_fdr").sum().row(0)
-    assert f"p ≤ 0.05: {gains[0]}; after the multiple-testing correction: {gains[1]}" in shown(
+    assert f"p ≤ 0.05: {gains[0]}; corrected for multiple tests: {gains[1]}" in shown(
         run, "unit_histogram"
     )
 

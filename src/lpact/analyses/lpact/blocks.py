@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
@@ -46,8 +46,7 @@ def audit_blocks(audit: Audit, *, full: bool = False) -> list[Block]:
         _chain(audit),
         _roles(audit),
         _findings(audit, full=full),
-        _controls(audit),
-        _ingredients(audit),
+        _possible(audit),
         _correlations(audit),
         _reliability(audit),
         _media(audit),
@@ -120,40 +119,34 @@ def _findings(audit: Audit, *, full: bool) -> Block:
     return Block(f"Findings: {len(grouped) or 'none'}", tuple(lines))
 
 
-def _controls(audit: Audit) -> Block:
-    """Severe controls that are possible everywhere, and those that are not."""
-    rows = _rows(audit, audit_tables.CONTROL_AVAILABILITY)
-    impossible = {r["control"] for r in rows if not r["available"]}
-    possible = dict.fromkeys(r["control"] for r in rows if r["control"] not in impossible)
-    missing = (
-        (
-            r["control"],
-            f"{r['dataset']}/{r['model']}/{r['layer']}",
-            explained(r["reason"], r["detail"]),
-        )
-        for r in rows
-        if not r["available"]
-    )
-    line = f"possible everywhere: {', '.join(possible) or 'none'}"
-    return _with_impossible("Severe controls", [line], "control", missing)
-
-
-def _ingredients(audit: Audit) -> Block:
-    """Nuisance features and mechanisms that a dataset cannot offer."""
-    rows = _rows(audit, audit_tables.INGREDIENT_AVAILABILITY)
-    pending = [r for r in rows if r["reason"] == Reason.FEATURES_NOT_EXTRACTED]
-    missing = [r for r in rows if not r["available"] and r not in pending]
-    lines = []
-    if not missing and not pending:
-        lines.append(f"all {len({(r['kind'], r['name']) for r in rows})} available")
+def _possible(audit: Audit) -> Block:
+    """How much of what the study asks for is possible, and what is not; equal places and reasons share a row."""
+    controls = audit.tables[audit_tables.CONTROL_AVAILABILITY.name]
+    controls = controls.group_by("control").agg(pl.col("available").all())
+    others = audit.tables[audit_tables.INGREDIENT_AVAILABILITY.name]
+    others = others.group_by("kind", "name").agg(pl.col("available").all())
+    places: dict[tuple[str, str], list[str]] = {}
+    pending: dict[str, None] = {}
+    for what, row in missing(audit.tables):
+        if row.get("reason") == Reason.FEATURES_NOT_EXTRACTED:
+            pending[row.get("name", what)] = None
+        elif "role_reason" not in row and "media" not in row:  # blocks of their own
+            where = "/".join(str(row[key]) for key in ("dataset", "model", "layer") if key in row)
+            why = explained(row["reason"], row.get("detail", ""))
+            places.setdefault((what, why), []).append(where)
+    names: dict[tuple[str, str], list[str]] = {}
+    for (what, why), found in places.items():
+        names.setdefault((listed(found, 3), why), []).append(what)
+    lines = [
+        f"{controls['available'].sum()} of {controls.height} severe controls, {others['available'].sum()} of "
+        f"{others.height} nuisance features and mechanisms"
+    ]
     if pending:
-        names = ", ".join(dict.fromkeys(r["name"] for r in pending))
-        lines.append(f"from a language model whose features a run extracts first: {names}")
-    places = (
-        (f"{r['kind']} {r['name']}", r["dataset"], explained(r["reason"], r["detail"]))
-        for r in missing
-    )
-    return _with_impossible("Nuisance features and mechanisms", lines, "ingredient", places)
+        lines.append(
+            f"from a language model whose features a run extracts first: {', '.join(pending)}"
+        )
+    rows = tuple((", ".join(own), where, why) for (where, why), own in names.items())
+    return Block("Possible", tuple(lines), ("not possible", "where", "why") if rows else (), rows)
 
 
 def _correlations(audit: Audit) -> Block:
@@ -222,20 +215,6 @@ def _media(audit: Audit) -> Block:
     return Block("Missing stimulus media", tuple(lines))
 
 
-def _with_impossible(
-    title: str, lines: Sequence[str], what: str, missing: Iterable[tuple[str, str, str]]
-) -> Block:
-    """A block whose table has names with the same reason and places in one row."""
-    places: dict[tuple[str, str], list[str]] = {}
-    for name, place, why in missing:
-        places.setdefault((name, why), []).append(place)
-    names: dict[tuple[tuple[str, ...], str], list[str]] = {}
-    for (name, why), found in places.items():
-        names.setdefault((tuple(found), why), []).append(name)
-    rows = tuple((", ".join(own), listed(where, 3), why) for (where, why), own in names.items())
-    return Block(title, tuple(lines), (f"impossible {what}", "where", "why"), rows)
-
-
 # --- The outline of a study without data -----------------------------------------------------------
 
 
@@ -255,38 +234,8 @@ def outline_blocks(config: LPactConfig) -> list[Block]:
     return [
         Block("Levels", levels),
         Block("Gates", gates),
-        _context_rows(config),
         _claims(config),
     ]
-
-
-def _context_rows(config: LPactConfig) -> Block:
-    """Rows of a context in which everything is possible, without units and for each unit."""
-    from lpact.analyses.lpact.levels.audit import ContextOffer, RecordingSummary
-    from lpact.analyses.lpact.plan_sizes import context_rows
-    from lpact.datasets.base import RecordingId
-    from lpact.run.plan import control_draws
-
-    anyone = RecordingId("", "", "", "")
-    offer = ContextOffer(
-        anyone, "", 0, 0, control_draws(config), {}, config.stripping.methods, (), ()
-    )
-    none, one = (
-        context_rows(
-            config,
-            RecordingSummary(anyone, units, 0, 1, config.readout.folds, config.mechanisms.include),
-            offer,
-        )
-        for units in ((), ("unit",))
-    )
-    rows = tuple(
-        (name, f"{none[name]:,}", f"+ {n - none[name]:,}" if n > none[name] else "")
-        for name, n in sorted(one.items())
-        if n
-    )
-    columns = ("table", "rows", "per brain unit")
-    title = "Rows of one context (subject-run, model and layer), at most"
-    return Block(title, (), columns, rows, frozenset(columns[1:]))
 
 
 def _claims(config: LPactConfig) -> Block:

@@ -27,8 +27,7 @@ from lpact.wording import counted
 ROBUST = (0.005, 0.995)
 """Quantiles of the scores that a histogram covers."""
 MOST_BINS, FEWEST_BINS = 40, 8
-MOST_VIEWS, MOST_MARKS, FEWEST_MARKS = 64, 6000, 60
-"""Views that are drawn; units of all of them, and of each at least."""
+MOST_VIEWS, MOST_MARKS = 64, 6000
 
 
 def scores_of_units(material: Material) -> pl.DataFrame:
@@ -64,20 +63,18 @@ def unit_histogram(material: Material) -> Drawing | str:
     tests = tests.filter(family=LADDER, split=CONTIGUOUS, comparison=BEYOND_SIMPLE, test=SIGNS)
     found = [(name, own, *_squares(own)) for name, own in common.by_claim(units)]
     classes = _classes(max(max(squares["n"], default=1) for *_, squares, _ in found))
-    made, said = [], []
+    made = []
     for name, own, squares, ends in found:
-        n_outside, n = own.height - int(squares["n"].sum()), own.height
-        n_above = own.filter(pl.col("both") > pl.col("simple")).height
+        n, n_above = own.height, own.filter(pl.col("both") > pl.col("simple")).height
         counts = tests.join(own, on=PLACE, how="semi")
         gain, after = (int(counts[column].sum()) for column in ("n_gaining", "n_after_fdr"))
         notes = [
-            f"{n_above:,} of {n:,} above the diagonal, {n_outside:,} outside",
-            f"p ≤ {options.alpha:g}: {gain:,}; after the multiple-testing correction: {after:,}",
+            f"{n_above:,} of {n:,} above the diagonal, {n - int(squares['n'].sum()):,} outside",
+            f"p ≤ {options.alpha:g}: {gain:,}; corrected for multiple tests: {after:,}",
         ]
         title = panels.panel_title(name, 240, subtitle=notes, subtitleFontSize=10)
-        made.append(_histogram(squares, ends, classes, title))
-        gains = f"{after:,} significantly after the multiple-testing correction"
-        said.append(f"{name}: adding the model raises R² in {n_above:,} of {n:,} units, {gains}.")
+        words = f"{name}: adding the model raises R² in {n_above:,} of {n:,} units, significantly in {after:,}."
+        made.append((_histogram(squares, ends, classes, title), words))
     key = panels.key(("units", classes, [f"{bound:g}" for bound in classes.bounds]))
     caption = [
         f"Unclipped out-of-sample R² of {common.units_of(material)}, under contiguous splits: simple "
@@ -88,7 +85,7 @@ def unit_histogram(material: Material) -> Drawing | str:
         "multiple-testing correction within subject and network.",
         common.missing(material),
     ]
-    return panels.stacked(key, panels.grid(made, 3)), caption, " ".join(said)
+    return common.drawing(key, made, caption, 3)
 
 
 def _squares(units: pl.DataFrame) -> tuple[pl.DataFrame, tuple[float, float]]:
@@ -150,10 +147,9 @@ def deconstructed_units(material: Material) -> Drawing | str:
     alone = pl.when(pl.col("coordinate_frame").is_in(native)).then("subject")
     placed = placed.with_columns(alone=alone.otherwise(pl.lit("")))
     found = list(common.by_claim(placed, *PLACE, "coordinate_frame", "alone"))
-    forms = [maps.FORMS[layout_of(own["coordinate_frame"][0])] for _, own in found]
-    views = np.cumsum([2 * form.n_views for form in forms])
-    n_kept = max(1, int((views <= MOST_VIEWS).sum()))
-    most = max(FEWEST_MARKS, MOST_MARKS // int(views[n_kept - 1]))
+    shown = [own["coordinate_frame"][0] for _, own in found for _ in range(2)]
+    n_maps, most = maps.room(shown, MOST_VIEWS, MOST_MARKS)
+    n_kept = max(1, n_maps // 2)
     step = float(f"{max(placed['both'].quantile(0.95) or 0.0, 0.001) / 5:.1g}")
     classes = Classes(RAMP, tuple(round(k * step, 12) for k in range(6)))
     made = [_pair(name, own, classes, most) for name, own in found[:n_kept]]

@@ -74,7 +74,8 @@ class Panel:
 def panels_of(material: Material) -> list[Panel | str]:
     """One panel for the best layer of every dataset, or why it cannot be drawn."""
     rows, _ = unit_similarities(material)
-    layers = common.best_layers(material, rows, min(MAX_PANELS, rows["dataset"].n_unique()))
+    n = min(MAX_PANELS, rows["dataset"].n_unique())
+    layers, _ = common.shown(material, rows, n, PROFILE_SCORES)
     return [
         _panel_of(material, layer, rows.filter(common.of_layer(layer)))
         for layer in layers.iter_rows(named=True)

@@ -135,7 +135,7 @@ def unavailable(tables: Tables) -> list[str]:
             datasets.setdefault((what, row["reason"]), {})[row["dataset"]] = None
     said: dict[tuple[str, str], list[str]] = {}
     for (what, reason), found in datasets.items():
-        said.setdefault((names(found), reason), []).append(what)
+        said.setdefault((names(sorted(found)), reason), []).append(what)
     sentences = []
     for (where, reason), own in said.items():
         verb = "was" if len(own) == 1 else "were"
