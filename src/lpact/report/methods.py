@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from lpact.analyses.base import Analysis, Material
 from lpact.analyses.explanation import MethodsPart
@@ -19,6 +20,7 @@ from lpact.config import (
     PreprocessConfig,
     StudyConfig,
 )
+from lpact.registry import Registry
 from lpact.report.latex import latex_prose
 from lpact.report.references import (
     CONTIGUOUS,
@@ -362,12 +364,11 @@ def cite(*keys: str) -> str:
     return f" {OPEN}{','.join(sorted(set(keys)))}{CLOSE}" if keys else ""
 
 
-def meaning(name: str, words: Mapping[str, str]) -> str:
-    """What a name stands for, with the name; a plug-in's is the name alone."""
-    known = words.get(name)
-    if known is None or known == name:
+def meaning(name: str, registry: Registry[Any]) -> str:
+    """A plug-in's name, and what it is; one that is not installed is its name alone."""
+    if name not in registry.names():
         return one_line(name)
-    return f"{known} ({one_line(name)})"
+    return f"{name} ({registry.get(name).summary})"
 
 
 def options(values: Mapping[str, object]) -> str:

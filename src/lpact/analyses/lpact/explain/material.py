@@ -58,6 +58,13 @@ _CENTRES: dict[str, Callable[[Sequence[float]], Any]] = {
 }
 METRICS = {"pearson": "Pearson r", "spearman": "Spearman ρ", "r2": "R²"}
 """Metrics on an axis."""
+MODES = {
+    "subject_to_subject": "subject to subject",
+    "session_to_session": "session to session",
+    "run_to_run": "run to run",
+    "split_half": "split half",
+}
+"""Reliability modes, from strict to lenient."""
 
 
 class Material:

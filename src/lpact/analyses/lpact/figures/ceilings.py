@@ -9,10 +9,10 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.config import LPactConfig
+from lpact.analyses.lpact.explain.material import MODES
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import LANE, LAYER, SUBJECT_RUN, marked
 from lpact.analyses.lpact.gates.rows import mean_over_subject_runs
-from lpact.analyses.lpact.methods.levels import MODES
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, NORMALIZED_SCORES
 from lpact.codes import Reason
 from lpact.report import panels

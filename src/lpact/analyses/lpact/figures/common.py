@@ -10,9 +10,8 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.analysis import LPact
-from lpact.analyses.lpact.explain.material import METRICS
+from lpact.analyses.lpact.explain.material import METRICS, MODES
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.analyses.lpact.methods.levels import MODES
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS
 from lpact.codes import FinalLabel

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.base import Material
+from lpact.analyses.lpact.explain.material import MODES
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import LAYER, SUBJECT_RUN, marked, primary_deltas
-from lpact.analyses.lpact.methods.levels import MODES
 from lpact.analyses.lpact.robustness.uncertainty import DRAWS, bootstrap_mean
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, CONTROL_NULLS, NORMALIZED_PREDICTIVE
 from lpact.codes import Reason

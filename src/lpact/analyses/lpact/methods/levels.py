@@ -8,9 +8,15 @@ from typing import Any
 import polars as pl
 
 from lpact.analyses.lpact.config import LPactConfig
+from lpact.analyses.lpact.explain.material import MODES
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
+from lpact.analyses.lpact.levels.strip import STRIPPINGS
 from lpact.analyses.lpact.tables.audit import AUDIO_SOURCES, CONTROL_AVAILABILITY, RELIABILITY_MODES
 from lpact.analyses.lpact.tables.decisions import STUDY_OUTCOME
 from lpact.analyses.lpact.tables.levels import NORMALIZED_SCORES
+from lpact.controls.base import CONTROLS
+from lpact.features.mechanisms import MECHANISMS
+from lpact.measures import MEASURES
 from lpact.report.methods import cite, grouped, meaning
 from lpact.report.references import CONTROLS as CONTROL_KEYS
 from lpact.report.references import WORD_LISTS, mechanism_keys, parser_keys
@@ -34,58 +40,6 @@ MEASURE_KEYS: Mapping[str, tuple[str, ...]] = {
     "cka_rbf": ("kornblith2019",),
     "cka_rbf_debiased": ("kornblith2019", "song2007"),
 }
-CONTROLS: Mapping[str, str] = {
-    "random_matched_dim": "Gaussian features of the same size, mean and variance",
-    "random_matched_autocorr": "features with the phases of their spectra randomised within each story",
-    "circular_shift": "features rotated in time within the run",
-    "token_order_shuffle": "feature rows shuffled within each sentence",
-    "within_story_block_shuffle": "blocks of feature rows permuted within each story",
-    "layer_label_permutation": "features of another layer of the same model",
-    "sentence_reset_fresh": "features re-extracted with the context cut at the start of the sentence",
-    "reversed_context_fresh": "features re-extracted with the preceding words in reverse order",
-    "token_order_shuffle_fresh": "features re-extracted with the preceding words in random order",
-    "untrained_model_fresh": "features of the same architecture with random weights",
-    "static_embedding": "the model's own input embedding, without context",
-}
-MEASURES: Mapping[str, str] = {
-    "linear": "held-out correlation of the readout",
-    "rsa": "representational similarity analysis",
-    "cka": "linear centred kernel alignment",
-    "cka_debiased": "debiased linear centred kernel alignment",
-    "cka_rbf": "centred kernel alignment with Gaussian kernels",
-    "cka_rbf_debiased": "debiased centred kernel alignment with Gaussian kernels",
-    "event_response": "correlation of response magnitudes over events",
-    "mutual_knn": "share of nearest neighbours in common",
-    "pearson": "absolute correlation with the leading principal component",
-}
-PROFILES: Mapping[str, str] = {
-    "pearson": "Pearson correlation",
-    "spearman": "rank correlation",
-    "cosine": "cosine",
-}
-MECHANISMS: Mapping[str, str] = {
-    "surprisal": "surprisal",
-    "semantic_transition": "semantic distance to the preceding words",
-    "dependency_integration": "cost of integrating dependencies",
-    "syntactic_boundary": "number of phrases that close",
-    "discourse_boundary": "strength of a discourse boundary",
-    "context_update": "change of the model's state",
-}
-STRIPPINGS: Mapping[str, str] = {
-    "feature_zeroing": "columns most correlated with the mechanism set to their training mean",
-    "feature_residualization": "the mechanism regressed out of every column",
-    "mechanism_projection_removal": "the mechanism's direction projected out of feature space",
-    "layer_ablation": "the previous layer in the layer's place",
-    "context_reset": "sentence-reset features at events that engage the mechanism",
-    "reversed_context": "reversed-context features at events that engage the mechanism",
-}
-MODES: Mapping[str, str] = {
-    "subject_to_subject": "subject to subject",
-    "session_to_session": "session to session",
-    "run_to_run": "run to run",
-    "split_half": "split half",
-}
-"""Reliability modes, from strict to lenient."""
 
 
 def nuisance(config: LPactConfig, tables: Tables) -> list[str]:
@@ -203,11 +157,8 @@ def relational(config: LPactConfig) -> list[str]:
 def stripping(config: LPactConfig) -> list[str]:
     """Level 3."""
     chosen, source = config.stripping, config.mechanisms
-    words = dict(MECHANISMS)
-    if source.options.get("context_update", {}).get("of") == "prediction":
-        words["context_update"] = "change of the model's prediction"
     mechanisms = [
-        meaning(m, words) + cite(*mechanism_keys(m, source.options)) for m in source.include
+        meaning(m, MECHANISMS) + cite(*mechanism_keys(m, source.options)) for m in source.include
     ]
     methods = [meaning(m, STRIPPINGS) for m in chosen.methods]
     language = (
@@ -221,7 +172,7 @@ def stripping(config: LPactConfig) -> list[str]:
         else "parses in the words table"
     )
     return [
-        f"Candidate mechanisms, one number per event each, were {enumerated(mechanisms)}. Where the dataset did not "
+        f"Candidate mechanisms, one number per event each, were {'; '.join(mechanisms)}. Where the dataset did not "
         f"bring them, they came from {language} and from {parser}.",
         "In every outer fold, a mechanism's target units were those with the largest partial correlation with it "
         f"given the other mechanisms ({percent(chosen.target_fraction)} of units), on training rows alone"
