@@ -34,7 +34,7 @@ from lpact.analyses.explanation import (
 )
 from lpact.config import StudyConfig
 from lpact.report.methods import cite
-from lpact.wording import counted, fixed
+from lpact.wording import counted, enumerated, fixed, number
 
 CODES = {ADDS: "A", ACCOUNTED_FOR: "S", NOTHING: "N", UNKNOWN: "U"}
 MEANINGS = {
@@ -54,18 +54,12 @@ CAVEATS = (
 )
 
 
-def in_words(spaces: list[str]) -> str:
-    """Feature spaces as a list in a sentence."""
-    names = [described(space) for space in spaces]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def simple_words(study: StudyConfig, dataset: str) -> str:
     """The simple features of a dataset, in words."""
     options = options_of(study)
     steps = ladder_of(options, events_of(study, dataset))
     steps = steps[: options.simple_steps or len(steps)]
-    return in_words([space for step in steps for space in step])
+    return enumerated(described(space) for step in steps for space in step)
 
 
 def conclusion(material: Material) -> Conclusion:
@@ -225,91 +219,89 @@ def _gate(
 
 
 def _what_would_change(row: Mapping[str, Any], options: DeconstructSection) -> tuple[str, ...]:
-    if row["label"] == UNKNOWN:
-        return ("The sources would have to offer every feature space of the ladder.",)
-    if row["label"] == NOTHING:
-        return (
-            f"The model would have to predict held-out blocks: p ≤ {options.alpha:g}, now {row['p_predicts']:.3g}.",
-        )
-    if row["label"] == ACCOUNTED_FOR:
-        return (
-            f"The model would have to add to simple features: p ≤ {options.alpha:g}, now {row['p_own']:.3g}.",
-        )
-    return (f"Nearest to failing: the gain over simple features, p = {row['p_own']:.3g}.",)
+    now = f"p ≤ {options.alpha:g}, now"
+    return {
+        UNKNOWN: ("The sources would have to offer every feature space of the ladder.",),
+        NOTHING: (
+            f"The model would have to predict held-out blocks: {now} {number(row['p_predicts'])}.",
+        ),
+        ACCOUNTED_FOR: (
+            f"The model would have to add to simple features: {now} {number(row['p_own'])}.",
+        ),
+        ADDS: (f"Nearest to failing: the gain over simple features, p = {number(row['p_own'])}.",),
+    }[row["label"]]
 
 
 # --- Methods ----------------------------------------------------------------------------------------
 
 
+_CHOSEN = {
+    "nested": "the validation score within each outer fold",
+    "best_on_test": "the test score, which is optimistic",
+}
+_SUB_MODELS = {
+    "none": "Each step has all of its features.",
+    "validation": "For each unit and outer fold, the sub-model with the best validation score represents a step.",
+    "best_of_network": "The sub-model with the best mean test score over units represents a step, which is optimistic.",
+    "best_of_unit": "For each unit, the sub-model with the best test score represents a step, which is optimistic.",
+}
+_GROUPS = {
+    "auto": "sentences (of words) or stories",
+    "story": "stories",
+    "sentence": "sentences",
+}
+
+
 def methods_parts(study: StudyConfig) -> list[MethodsPart]:
     """Splits, feature spaces, banded ridge, choices of sub-models and tests."""
     options = options_of(study)
-    oasm = options.oasm_sigmas
-    pooled = options.selection_score == "pooled"
-    score = "of all validation rows together" if pooled else "averaged over folds"
-    by = {
-        "nested": "the validation score within each outer fold",
-        "best_on_test": "the test score, which is optimistic",
-    }
-    how = {
-        "none": "Each step has all of its features.",
-        "validation": "For each unit and outer fold, the sub-model with the best validation score represents a step.",
-        "best_of_network": "The sub-model with the best mean test score over units represents a step, which is "
-        "optimistic.",
-        "best_of_unit": "For each unit, the sub-model with the best test score represents a step, which is optimistic.",
-    }[options.sub_model]
-    events = {d.name: events_of(study, d.name) for d in study.datasets}
+    sigmas, alphas = options.oasm_sigmas, options.alphas
+    score = "of all validation rows together"
+    if options.selection_score != "pooled":
+        score = "averaged over folds"
+    steps = {own.name: ladder_of(options, events_of(study, own.name)) for own in study.datasets}
     ladders = [
-        f"{name}: {'; '.join(in_words(list(step)) for step in ladder_of(options, kind))}; then the model."
-        for name, kind in events.items()
+        f"{name}: {'; '.join(enumerated(map(described, step)) for step in own)}; then the model."
+        for name, own in steps.items()
     ]
-    widths = counted(len(oasm), "width")
-    widths += (
-        f" from {min(oasm):g} to {max(oasm):g} events"
-        if len(oasm) > 1
-        else f" ({oasm[0]:g} events)"
+    shuffled = "Shuffled splits of the same sizes were a diagnostic." if options.shuffled else ""
+    oasm = (
+        "Orthogonal autocorrelated sequences were identity matrices, smoothed within groups by Gaussians of "
+        f"{counted(len(sigmas), 'width')} from {min(sigmas):g} to {max(sigmas):g} events; the width was chosen by "
+        f"{_CHOSEN[options.oasm_choice]}."
     )
-    parts = [
-        (
-            "Splits",
+    parts = {
+        "Splits": (
             _folds(study, options),
-            "All other folds served as validation folds in turn."
-            + (" Shuffled splits of the same sizes were a diagnostic." if options.shuffled else ""),
+            "All other folds served as validation folds in turn.",
+            shuffled,
             "Responses were taken at the reference lag. Scores are out-of-sample R², 1 − MSE / MSE of the training "
             f"mean, from predictions pooled over outer folds{cite('hawinkel2024')}; units below 0 count as 0 in means.",
         ),
-        (
-            "Feature spaces",
-            "Steps from simple to complex: " + " ".join(ladders),
-            f"Layers were chosen by {by[options.layer_choice]}."
-            + (
-                " Orthogonal autocorrelated sequences were identity matrices, smoothed within groups by Gaussians of "
-                f"{widths}; the width was chosen by {by[options.oasm_choice]}."
-                if options.oasm
-                else ""
-            ),
+        "Feature spaces": (
+            f"Steps from simple to complex: {' '.join(ladders)}",
+            f"Layers were chosen by {_CHOSEN[options.layer_choice]}.",
+            oasm if options.oasm else "",
         ),
-        (
-            "Banded ridge",
+        "Banded ridge": (
             f"Each feature space had a penalty of its own{cite('nunezelizalde2019', 'duprelatour2022')}. All ways of "
             f"dropping spaces were tried first, then up to {counted(options.draws, 'draw')} of Dirichlet weights, "
             f"until {options.patience} in a row raised the mean score by less than {options.min_gain:g}.",
-            f"Weights and penalty ({counted(len(options.alphas), 'value')} from {min(options.alphas):g} to "
-            f"{max(options.alphas):g}) were chosen for each unit by the validation R² {score}.",
-            how,
+            f"Weights and penalty ({counted(len(alphas), 'value')} from {min(alphas):g} to {max(alphas):g}) were "
+            f"chosen for each unit by the validation R² {score}.",
+            _SUB_MODELS[options.sub_model],
         ),
-        (
-            "Tests",
+        "Tests": (
             "Gains of the model were tested by flipping signs of held-out blocks and, from "
             f"{summaries.FEWEST_SUBJECTS} subjects on, also by a t-test over subjects, at {options.alpha:g}.",
             "Units were tested by one-sided paired t-tests of squared errors over events and over blocks, and by "
-            f"{counted(options.permutations, 'random sign flip')} of blocks, corrected within recording and network"
-            f"{cite('benjamini1995')}.",
+            f"{counted(options.permutations, 'random sign flip')} of blocks, corrected for multiple tests within "
+            f"recording and network{cite('benjamini1995')}.",
             "Ω, the share of the model's score that simple features account for, is 1 − (R² of both − R² of simple "
             "features) / R² of the model, limited to 0–100 %, from means over subjects.",
         ),
-    ]
-    return [MethodsPart(title, tuple(said)) for title, *said in parts]
+    }
+    return [MethodsPart(title, tuple(filter(None, said))) for title, said in parts.items()]
 
 
 def _folds(study: StudyConfig, options: DeconstructSection) -> str:
@@ -321,9 +313,6 @@ def _folds(study: StudyConfig, options: DeconstructSection) -> str:
         )
     if options.category:
         return f"Every outer fold tested one story of each category ({options.category}), for half of the categories."
-    groups = {
-        "auto": "sentences (of words) or stories",
-        "story": "stories",
-        "sentence": "sentences",
-    }[options.split_by]
-    return f"Outer folds held out whole {groups}, at most {options.n_folds} folds."
+    return (
+        f"Outer folds held out whole {_GROUPS[options.split_by]}, at most {options.n_folds} folds."
+    )

@@ -189,6 +189,11 @@ def strictest(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 # -- gate profiles in lanes --------------------------------------------------------------------------------------------
 
 
+def side(place: int, profiles: Sequence[str]) -> float:
+    """By how many pixels the marks of a gate profile are moved, so that those of all are next to each other."""
+    return 9.0 * (place - (len(profiles) - 1) / 2)
+
+
 def profile_marks(
     rows: pl.DataFrame,
     profiles: Sequence[str],
@@ -200,7 +205,7 @@ def profile_marks(
     """Symbols and intervals along "x" or "y", those of the gate profiles next to each other."""
     made = []
     for place, profile in enumerate(profiles):
-        own, shift = rows.filter(gate_profile=profile), 9.0 * (place - (len(profiles) - 1) / 2)
+        own, shift = rows.filter(gate_profile=profile), side(place, profiles)
         offset: Spec = {"yOffset" if along == "x" else "xOffset": shift}
         moved = (0.0, shift) if along == "x" else (shift, 0.0)
         both = (scale, at) if along == "x" else (at, scale)

@@ -222,11 +222,16 @@ def _panel(rows: pl.DataFrame, profiles: list[str], *, first: bool) -> alt.Layer
         panels.layer(
             rows.filter(gate_profile=profile).drop("mark"),
             "line",
-            {"color": "ink", "strokeWidth": 1.2, "strokeDash": dashes.get(profile, [])},
+            {
+                "color": "ink",
+                "strokeWidth": 1.2,
+                "strokeDash": dashes.get(profile, []),
+                "xOffset": common.side(place, profiles),
+            },
             x=x,
             y=y,
         )
-        for profile in profiles
+        for place, profile in enumerate(profiles)
     ]
     marks = common.profile_marks(rows, profiles, "y", y, x)
     heading = panels.panel_title(
