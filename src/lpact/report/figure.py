@@ -130,7 +130,7 @@ def drawable(value: Any) -> Any:
 
 
 def mark(text: str, **about: Any) -> str:
-    """What a mark stands for: the text that is shown for it, and what it can be filtered by (dataset, model …).
+    """The rows behind a mark: the text that is shown for it, and what it can be filtered by (dataset, model …).
 
     ``value`` is the number that its position shows, in full, so that the picture can be checked against the tables.
     """

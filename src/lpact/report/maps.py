@@ -21,7 +21,7 @@ PLACED = pl.all_horizontal(pl.col(PLACE_MM).is_finite()).fill_null(value=False)
 FEWEST_MARKS = 60
 """Units of a view that always fit."""
 _THINNEST = 24
-"""Pixels that a view has at least, where all units lie in one plane."""
+"""Pixels that a view has at least, where all units are in one plane."""
 
 
 class Form(NamedTuple):
@@ -39,7 +39,7 @@ FORMS = {
     Layout.SENSORS: Form(
         140, 6, 1, 1, "from above",
         "Sensor frames are seen from above, the nose on top (azimuthal equidistant); the circle is level with the "
-        "origin, so units below it lie outside.",
+        "origin, so units below it are outside.",
     ),
     Layout.BRAIN: Form(
         102, 4, 4, 2, "glass brain",

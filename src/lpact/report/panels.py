@@ -169,7 +169,7 @@ def pixels(field: str) -> Spec:
 
 
 def own(field: str) -> Spec:
-    """A channel whose values the rows bring along, such as colours or symbols."""
+    """A channel whose values are in the rows, such as colours or symbols."""
     return {"field": field, "scale": None, "legend": None}
 
 
@@ -252,7 +252,7 @@ SHARES: dict[Any, Look] = {
     "none": Look(CROSS, None, "fail", 110),
     "unknown": Look(DASH, None, "line", 90),
 }
-"""Symbols of `shares`; `PART` stands for a part in keys."""
+"""Symbols of `shares`; `PART` is a part in keys."""
 PART = Look(wedge(1 / 3), "pass", "pass", 110)
 
 

@@ -341,8 +341,8 @@ def test_nothing_to_explain():
     )
     raw, failures, _ = why(*both(**WON))
     assert raw == (
-        f"1 of 1 layer {LAYERS.format(1, '')} has a positive mean score; under the point rules none of them is "
-        "control-explained by nuisance or a severe control at level 1."
+        f"1 of 1 layer {LAYERS.format(1, '')} has a positive mean score; under the point rules none of them "
+        "fails against nuisance or a severe control at level 1."
     )
     assert failures == "No claim fails a gate under the point rules and as tests."
 

@@ -98,7 +98,7 @@ class Fit:
         return self.r2(self.sums[1])
 
     def choice(self, subsets: Sequence[int], sub_model: str) -> IntArray:
-        """Index of the subset that stands for a pool in every outer fold and unit, [F, t]."""
+        """Index of the subset that represents a pool in every outer fold and unit, [F, t]."""
         spread, errors = self.sums
         pool = np.asarray(subsets)
         if sub_model == NONE:

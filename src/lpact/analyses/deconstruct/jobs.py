@@ -345,7 +345,7 @@ class _Report:
     def pools(self) -> dict[tuple[int, str], list[int]]:
         """Subsets that may stand for a step of the ladder, and for all simple features with and without the model.
 
-        A step is stood for by the subsets that contain it and nothing more complex.
+        A step is represented by the subsets that contain it and nothing more complex.
         """
         model = len(self.names) - 1
         pools = {
@@ -361,7 +361,7 @@ class _Report:
 
     @cached_property
     def choices(self) -> dict[tuple[str, int, str], IntArray]:
-        """The subset that stands for every pool, by choice of the sub-model, step and name."""
+        """The subset that represents every pool, by choice of the sub-model, step and name."""
         return {
             (sub_model, *place): self.fitted.choice(pool, sub_model)
             for sub_model in fits.SUB_MODELS

@@ -160,8 +160,8 @@ def _supported(found: Mapping[str, Outcome], claims: Tables) -> str:
         said = "the study has too little coverage to show any alignment, or its absence"
     else:
         said = _SUPPORTS[outcome]
-    beside = found.get(PAPER, outcome)
-    other = "" if beside is outcome else f"; {beside.value} {UNDER[PAPER]}"
+    point = found.get(PAPER, outcome)
+    other = "" if point is outcome else f"; {point.value} {UNDER[PAPER]}"
     return f"{said} (outcome {outcome.value}{other})"
 
 

@@ -81,7 +81,7 @@ def unit_histogram(material: Material) -> Drawing | str:
         f"features (x) against these with the model (y); '{options.sub_model}' chose the sub-models. Dashed: y = x; "
         "lines: x = 0 and y = 0.",
         f"Axes cover the quantiles from {100 * ROBUST[0]:g} to {100 * ROBUST[1]:g} % of both scores. Above each panel "
-        "is how many units lie outside, and how many gain in the test that flips signs of blocks, before and after "
+        "is how many units are outside, and how many gain in the test that flips signs of blocks, before and after "
         "multiple-testing correction within subject and network.",
         common.missing(material),
     ]
@@ -162,8 +162,8 @@ def deconstructed_units(material: Material) -> Drawing | str:
     left_out, lost = len(found) - n_kept, units.height - placed.height
     caption = {
         "Unclipped out-of-sample R² of every unit under contiguous splits, of simple features and of these with the "
-        f"model; sub-models were chosen by '{options_of(material.config).sub_model}'. High values lie on top. Where a "
-        "view has too many units, evenly spaced ones of their order by R² are drawn.": True,
+        f"model; sub-models were chosen by '{options_of(material.config).sub_model}'. High values are drawn last. "
+        "Where a view has too many units, evenly spaced ones of their order by R² are drawn.": True,
         **dict.fromkeys(maps.notes_on(frames), True),
         "Dashes: R² is undefined.": placed["both"].null_count(),
         f"{lost:,} of {counted(units.height, 'unit')} have no coordinates.": lost,

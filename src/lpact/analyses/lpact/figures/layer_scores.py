@@ -50,9 +50,9 @@ _LINES = {
     BEST: (34, "control", 1.0, []),
 }
 """Controls over layers are lines; their points are only there to be hovered over."""
-_KNOWN = (
-    "{at}: {condition}, mean {metric} {mean}[ (95 % {low} to {high})] over {n:subject-run}[ of {of}]"
-    "[; real minus {other} {delta}][; {note}]"
+_TOOLTIP = (
+    "{at}: {condition}[ was not computed ({lost})][, mean {metric} {mean}][ (95 % {low} to {high})]"
+    "[ over {over:subject-run}][ of {of}][; real minus {other} {delta}][; {note}]"
 )
 
 
@@ -204,18 +204,18 @@ def make(material: Material) -> Drawing | str:
 
 def _with_tooltips(rows: pl.DataFrame, metric: str) -> pl.DataFrame:
     notes = {BEST: "the strongest counted control here", NOT_COUNTED: NOT_COUNTED}
-    kind = pl.col("kind")
+    kind, known = pl.col("kind"), pl.col("mean").is_not_null()
     rows = rows.with_columns(
         metric=pl.lit(metric),
-        of=pl.when(pl.col("n") < pl.col("n_all")).then("n_all"),
+        over=pl.when(known).then("n"),
+        of=pl.when(known & (pl.col("n") < pl.col("n_all"))).then("n_all"),
         other=pl.when(kind.is_in([NUISANCE, BOTH]))
         .then(pl.lit("this"))
         .otherwise(pl.lit("control")),
-        note=kind.replace_strict(notes, default=None, return_dtype=pl.String),
+        note=pl.when(known).then(kind.replace_strict(notes, default=None, return_dtype=pl.String)),
+        lost=pl.when(~known).then("reason"),
     )
-    absent = pl.col("mean").is_null()
-    lost = marked(rows.filter(absent), "{at}: {condition} was not computed ({reason})")
-    return pl.concat([marked(rows.filter(~absent), _KNOWN, "mean"), lost]).sort(*LAYER, "condition")
+    return marked(rows, _TOOLTIP, "mean")
 
 
 def _dataset(

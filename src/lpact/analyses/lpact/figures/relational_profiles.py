@@ -33,7 +33,11 @@ from lpact.report.figure import Drawing, Spec, figure
 from lpact.wording import counted, fixed, span
 
 MAX_ROWS = 40
-_AT = "{at}: {alignment} alignment, {profile} profile similarity: "
+_TOOLTIP = (
+    "{at}: {alignment} alignment, {profile} profile similarity: [real − nearest rival {advantage:+} ({nearest}]"
+    "[, not counted by point rules{loose}][; mean over units, then over {n_subject_runs:subject-run})]"
+    "[not computed ({why})]"
+)
 Summaries = list[tuple[str, str]]
 SUMMARY = ["alignment", "profile"]
 _UNIT_ROW = [*LAYER, *SUBJECT_RUN, "unit", *SUMMARY]
@@ -155,28 +159,15 @@ def advantage_cells(
     cells = shown.select(LAYER).join(pl.DataFrame(order, schema=SUMMARY, orient="row"), how="cross")
     for part in (nearest.rename({"condition": "nearest"}), reasons):
         cells = cells.join(part, on=keys, how="left", maintain_order="left")
-    cells = cells.with_columns(
-        pl.col("why").fill_null("not_computed"),
-        summary=pl.concat_str(SUMMARY, separator="\n"),
-        shown=pl.Series(
-            [fixed(value, 2, sign=True) for value in cells["advantage"]], dtype=pl.String
-        ),
-        counts=pl.when("counted")
-        .then(pl.lit(""))
-        .otherwise(pl.lit(", not counted by point rules")),
-    )
-    known = (
-        f"{_AT}real − nearest rival {{advantage:+}} ({{nearest}}{{counts}}; mean over units, then over "
-        "{n_subject_runs:subject-run})"
-    )
-    absent = f"{_AT}not computed ({{why}})"
     lost = pl.col("advantage").is_null()
-    return pl.concat(
-        [
-            marked(cells.filter(~lost), known, "advantage"),
-            marked(cells.filter(lost), absent),
-        ]
+    texts = [fixed(value, 2, sign=True) for value in cells["advantage"]]
+    cells = cells.with_columns(
+        why=pl.when(lost).then(pl.col("why").fill_null("not_computed")),
+        summary=pl.concat_str(SUMMARY, separator="\n"),
+        shown=pl.Series(texts, dtype=pl.String),
+        loose=~lost & ~pl.col("counted"),
     )
+    return marked(cells, _TOOLTIP, "advantage")
 
 
 def _block(cells: pl.DataFrame, layers: pl.DataFrame, order: Summaries, first: bool) -> list[Any]:

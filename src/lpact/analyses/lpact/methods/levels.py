@@ -66,7 +66,7 @@ def _nuisance(name: str, config: LPactConfig, tables: Tables) -> str:
 
 
 def _envelope(config: LPactConfig, tables: Tables) -> str:
-    """Where the envelope came from, dataset by dataset; what a dataset brings goes before its audio files."""
+    """Where the envelope came from, dataset by dataset; what a dataset offers comes before its audio files."""
     chosen = config.nuisance
     settings = f"{setting(chosen.envelope_rate_hz)} Hz, low-pass at {setting(chosen.envelope_lowpass_hz)} Hz"
     audited = tables.get(AUDIO_SOURCES.name)
@@ -114,10 +114,10 @@ def controls(config: LPactConfig, tables: Tables) -> list[str]:
         f"draws do not make a control stronger. For every recording {best}.",
     ]
     if available is not None:
-        aside = available.filter(~pl.col("counted"))["control"].unique().sort().to_list()
-        if aside:
+        others = available.filter(~pl.col("counted"))["control"].unique().sort().to_list()
+        if others:
             sentences.append(
-                f"{names(aside)} did not enter the best control of the point rules, but "
+                f"{names(others)} did not enter the best control of the point rules, but "
                 "entered the tests."
             )
     return sentences
