@@ -457,7 +457,7 @@ def test_what_was_unavailable_is_said_once_for_all_datasets():
     text = text_of(BASE, tables(lpact_ingredient_availability=rows, lpact_reliability_modes=modes))
     assert "Nuisance acoustic_envelope was not available for a and b: the words or" in text
     assert "Mechanism surprisal was not available for b: the mechanism does not vary" in text
-    assert "Reliability run_to_run was not available for a: the subject has no second run" in text
+    assert "Reliability run to run was not available for a: the subject has no second run" in text
     assert "word_rate was not available" not in text
     nothing = text_of(BASE, tables(lpact_ingredient_availability=rows[-1:]))
     assert "nothing that the study asked for to be unavailable." in nothing

@@ -33,6 +33,7 @@ from lpact.analyses.explanation import (
     Outcome,
 )
 from lpact.config import StudyConfig
+from lpact.math.types import FloatArray
 from lpact.report.methods import cite
 from lpact.wording import counted, enumerated, fixed, number
 
@@ -188,33 +189,30 @@ def _gate(
     against: str,
     passed: bool,
 ) -> Gate:
-    alpha = options.alpha
-    blocks = Distribution(
-        "Held-out blocks", "gain in R²", tuple(gain.of_blocks.tolist()), kind="held-out block",
-        bound=0.0, compared_with=against, gives="sign-flip p-value", p_value=gain.p_blocks,
-        note="Mean over units and subjects within each block.",
-    )  # fmt: skip
-    subjects = Distribution(
-        "Subjects", "gain in R²", tuple(gain.of_subjects.tolist()), gain.subjects,
-        kind="subject", bound=0.0, compared_with=against, gives="one-sample t-test",
-        p_value=gain.p_subjects, note="Mean over units and blocks of each subject.",
-    )  # fmt: skip
-    several = len(gain.subjects) >= summaries.FEWEST_SUBJECTS
-    few = "" if several else f"; not decisive with {counted(len(gain.subjects), 'subject')}"
+    few = len(gain.subjects) < summaries.FEWEST_SUBJECTS
+    note = f"; not decisive with {counted(len(gain.subjects), 'subject')}" if few else ""
+
+    def criterion(
+        what: str, kind: str, gains: FloatArray, labels: tuple[str, ...], p: float, test: str
+    ) -> Criterion:
+        shown = Distribution(
+            f"{kind.capitalize()}s", "gain in R²", tuple(gains.tolist()), labels, kind=kind,
+            bound=0.0, compared_with=against, gives=test, p_value=p,
+        )  # fmt: skip
+        own = note if kind == "subject" else ""
+        return Criterion(
+            f"p_over_{what}",
+            f"Mean gain in R² {number(float(gains.mean()))} over {against} in {kind}s; p-value of a {test}{own}.",
+            p, "<=", options.alpha, p <= options.alpha, len(gains), against,
+            decisive=not (few and kind == "subject"), distributions=(shown,),
+        )  # fmt: skip
+
     criteria = (
-        Criterion(
-            "p_over_blocks", f"Mean gain in R² {gain.of_blocks.mean():.3g} over {against} in held-out blocks; "
-            "p-value of sign flips.",
-            gain.p_blocks, "<=", alpha, gain.p_blocks <= alpha, len(gain.of_blocks), against,
-            distributions=(blocks,),
+        criterion("blocks", "held-out block", gain.of_blocks, (), gain.p_blocks, "sign-flip test"),
+        criterion(
+            "subjects", "subject", gain.of_subjects, gain.subjects, gain.p_subjects, "t-test"
         ),
-        Criterion(
-            "p_over_subjects", f"Mean gain in R² {gain.of_subjects.mean():.3g} over {against} in "
-            f"subjects; p-value of a t-test{few}.",
-            gain.p_subjects, "<=", alpha, gain.p_subjects <= alpha, len(gain.subjects), against,
-            decisive=several, distributions=(subjects,),
-        ),
-    )  # fmt: skip
+    )
     return Gate(name, letter, meaning, passed, criteria)
 
 

@@ -14,7 +14,7 @@ from lpact.analyses.lpact.tables import audit as audit_tables
 from lpact.codes import Reason
 from lpact.store import empty
 from lpact.tables import RECORDING_KEY, Table
-from lpact.wording import counted, fixed, listed
+from lpact.wording import counted, fixed, listed, spoken
 
 LINKS = {
     "B": ("has_brain", "brain data"),
@@ -299,7 +299,8 @@ def missing(tables: Mapping[str, pl.DataFrame]) -> Iterator[tuple[str, Row]]:
     for table, what, absent in _MISSING:
         if table.name in tables:
             for row in tables[table.name].filter(absent).iter_rows(named=True):
-                yield what.format(**row), row
+                name = what.format(**row)
+                yield spoken(name) if "mode" in row or "media" in row else name, row
 
 
 def unavailable(tables: Mapping[str, pl.DataFrame]) -> list[tuple[str, str, str]]:
