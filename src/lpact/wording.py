@@ -1,14 +1,24 @@
-"""Numbers, counts, times and sizes in words, the same on every surface."""
+"""Numbers, counts, names, times and sizes as a reader sees them, the same on every surface."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
+from typing import Any
+
+from markupsafe import Markup, escape
 
 MISSING = "–"
 MINUS = "\N{MINUS SIGN}"
+LONGEST_CELL = 160
+SHORT_NAME = 14
+ROUND_OFF = 1e-12
+"""Numbers smaller than this part of their scale are differences of equal numbers."""
 _MINUTE, _HOUR = 60.0, 3600.0
+
+
+# --- numbers and counts -----------------------------------------------------------------------------------------------
 
 
 def counted(n: int, noun: str, plural: str = "") -> str:
@@ -21,9 +31,31 @@ def counted(n: int, noun: str, plural: str = "") -> str:
     return f"{n:,} {plural}"
 
 
-def number(value: float | None, digits: int = 3) -> str:
-    """A number of a sentence, with three significant digits."""
-    return "n/a" if value is None or not isfinite(value) else f"{value:.{digits}g}"
+def whole(value: int) -> str:
+    """An integer with thousands separated."""
+    return f"{value:,}"
+
+
+def span(counts: Iterable[int | None], noun: str = "") -> str:
+    """One count, or the smallest and the largest of several: ``3 to 5``, ``401 events``, ``no events``."""
+    known = [n for n in counts if n is not None]
+    if not known:
+        return f"no {noun}s"
+    low, high = min(known), max(known)
+    last = counted(high, noun) if noun else whole(high)
+    return last if low == high else f"{whole(low)} to {last}"
+
+
+def number(value: float | None, digits: int = 3, *, scale: float = 0.0) -> str:
+    """A number with so many significant digits; 0 for round-off, relative to ``scale``; a dash if it is missing."""
+    if value is None or not isfinite(value):
+        return MISSING
+    return "0" if abs(value) < ROUND_OFF * scale else f"{value:.{digits}g}"
+
+
+def setting(value: float, unit: str = "") -> str:
+    """All digits of a number that somebody chose, and no more: ``10``, ``0.05``, ``1e-06``."""
+    return f"{value:.15g} {unit}".rstrip()
 
 
 def fixed(value: float | None, decimals: int = 3, *, sign: bool = False) -> str:
@@ -34,15 +66,73 @@ def fixed(value: float | None, decimals: int = 3, *, sign: bool = False) -> str:
     return f"{value:{plus}z.{decimals}f}".replace("-", MINUS)
 
 
-def percent(share: float) -> str:
-    """A share as a percentage with three significant digits."""
-    return f"{100 * share:.3g} %"
+def percent(share: float, digits: int = 3) -> str:
+    """A share as a percentage with so many significant digits."""
+    return f"{100 * share:.{digits}g} %"
+
+
+def cell(value: Any) -> str:
+    """A value of a table in few characters: floats to four digits, the head of a list, long text cut."""
+    if value is None or value == (None, None):
+        return MISSING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):  # trailing zeros keep a column aligned
+        return f"{value:#.4g}".removesuffix(".")
+    if isinstance(value, tuple):
+        head, n = value
+        more = f", … {whole(n)} values" if n > len(head) else ""
+        return f"[{', '.join(cell(item) for item in head)}{more}]"
+    return shortened(str(value))
+
+
+def option(value: object) -> str:
+    """The value of an option in words."""
+    if value is None:
+        return "unset"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return setting(value)
+    if isinstance(value, Mapping):
+        inner = [f"{one_line(k)}: {option(v)}" for k, v in sorted(value.items())]
+        return f"({'; '.join(inner)})"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(option(item) for item in value)}]"
+    return one_line(value) or "empty"
+
+
+# --- lists ------------------------------------------------------------------------------------------------------------
 
 
 def listed(texts: Sequence[str], most: int = 6, joint: str = ", ") -> str:
-    """The first texts, and the number of the others."""
+    """The first texts, and the number of the others: ``a, b and 3 more``."""
     more = f" and {len(texts) - most} more" if len(texts) > most else ""
     return joint.join(texts[:most]) + more
+
+
+def enumerated(texts: Iterable[str], last: str = "and") -> str:
+    """All texts in a sentence: ``a``, ``a and b``, ``a, b and c``."""
+    *first, end = list(texts) or [""]
+    return f"{', '.join(first)} {last} {end}" if first else end
+
+
+def names(items: Iterable[object], last: str = "and") -> str:
+    """Names from data in a sentence."""
+    return enumerated(map(one_line, items), last)
+
+
+def settings(values: Iterable[float], unit: str = "") -> str:
+    """Numbers that somebody chose in a sentence, with their unit once."""
+    return f"{enumerated(map(setting, values))} {unit}".rstrip()
+
+
+# --- names and texts --------------------------------------------------------------------------------------------------
+
+
+def spoken(code: str) -> str:
+    """A code as words: ``control_explained`` is ``control explained``."""
+    return code.replace("_", " ")
 
 
 def plain(text: object) -> str:
@@ -50,6 +140,34 @@ def plain(text: object) -> str:
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text)
     )
+
+
+def one_line(text: object) -> str:
+    """Text on one line without characters that cannot be printed."""
+    return " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
+
+
+def short(name: str, letters: int) -> str:
+    """A name in one line of at most so many letters; a longer one loses its middle, since ends differ most."""
+    line = " ".join(str(name).split())
+    if len(line) <= letters:
+        return line
+    tail = (letters - 1) // 2
+    return f"{line[: letters - 1 - tail]}…{line[len(line) - tail :]}"
+
+
+def shortened(text: str, most: int = LONGEST_CELL) -> str:
+    """A long text without its end."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def breakable(text: str) -> Markup:
+    """A name that may be broken after underlines, slashes and dots; a short one stays whole."""
+    parts = re.split(r"(?<=[_/.])", text) if len(text) > SHORT_NAME else [text]
+    return Markup("<wbr>").join(escape(part) for part in parts)
+
+
+# --- times and sizes --------------------------------------------------------------------------------------------------
 
 
 def duration(seconds: float) -> str:

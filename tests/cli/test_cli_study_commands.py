@@ -16,8 +16,7 @@ def test_plan_says_what_would_be_computed(lpact: Lpact, tiny_study: Path) -> Non
     assert result.exit_code == 0
     for told in (
         "Plan of tiny",
-        "possible everywhere: random_matched_dim, random_matched_autocorr, circular_shift",
-        "all 11 available",
+        "4 of 4 severe controls, 11 of 11 nuisance features and mechanisms",
         "no: single_session",
         "4 claims",
         "1 worker",

@@ -28,11 +28,12 @@ from lpact.report.explanation import (
     description,
     explanation_html,
     explanation_text,
+    needed,
+    number,
     numbers,
 )
 from lpact.report.notebook import plan_html, run_html, study_html
 from lpact.report.theme import vega_config
-from lpact.report.values import needed, number
 from lpact.study import Claim, Run
 from lpact.wording import fixed, size
 from small_study import SMALL

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from explorer_runs import rewrite
 from lpact.analyses.lpact.analysis import LPact
 from lpact.codes import FinalLabel
-from lpact.report.values import needed
+from lpact.report.explanation import needed
 from lpact.web import create_app
 from lpact.web.site import tone
 

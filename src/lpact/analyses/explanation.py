@@ -106,7 +106,7 @@ class Explanation:
     nearest to failing.
     """
     rows: tuple[tuple[str, Mapping[str, Value]], ...] = ()
-    """Tables whose rows lie behind it, each with the column values that select them."""
+    """Tables with the rows behind it, each with the column values that select them."""
 
     @property
     def id(self) -> str:

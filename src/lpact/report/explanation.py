@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from lpact.analyses.explanation import Criterion, Distribution, Explanation, Value
-from lpact.report.values import breakable, needed, number, spoken
-from lpact.wording import counted
+from lpact.wording import MISSING, breakable, counted, spoken
+from lpact.wording import number as in_digits
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -54,6 +54,29 @@ def _lines(shown: Explanation) -> Iterator[str]:
 
 def _mark(passed: bool) -> str:
     return PASS if passed else FAIL
+
+
+_NEEDED = {
+    ">": "must be above",
+    ">=": "must be at least",
+    "<": "must be below",
+    "<=": "must be at most",
+}
+
+
+def number(value: float | None, scale: float = 1.0) -> str:
+    """Four significant digits; 0 for round-off, relative to ``scale``; a dash if it is missing."""
+    return in_digits(value, 4, scale=scale)
+
+
+def needed(value: float | None, relation: str, threshold: float | None) -> str:
+    """What a number must be: ``−0.0026; must be above 0``; without a threshold, the number alone."""
+    scale = abs(threshold or 1.0)
+    found = number(value, scale)
+    parts = ["missing" if found == MISSING else found]
+    if threshold is not None:
+        parts.append(f"{_NEEDED.get(relation, f'must be {relation}')} {number(threshold, scale)}")
+    return "; ".join(parts).replace("-", "−")
 
 
 def fact(value: Value) -> str:

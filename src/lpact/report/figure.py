@@ -15,9 +15,8 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.report.theme import vega_config
-from lpact.report.values import whole
 from lpact.tables import Table
-from lpact.wording import counted, fixed
+from lpact.wording import counted, fixed, whole
 
 if TYPE_CHECKING:
     import altair as alt
@@ -131,7 +130,7 @@ def drawable(value: Any) -> Any:
 
 
 def mark(text: str, **about: Any) -> str:
-    """What a mark stands for: the text that is shown for it, and what it can be filtered by (dataset, model …).
+    """The rows behind a mark: the text that is shown for it, and what it can be filtered by (dataset, model …).
 
     ``value`` is the number that its position shows, in full, so that the picture can be checked against the tables.
     """
@@ -165,7 +164,9 @@ def with_marks(
 
 class _Filler(Formatter):
     def format_field(self, value: Any, spec: str) -> str:
-        if isinstance(value, int) and not isinstance(value, bool):
+        if isinstance(value, bool):
+            return ""
+        if isinstance(value, int):
             return counted(value, spec) if spec else whole(value)
         if value is None or isinstance(value, float):
             decimals = int(spec.strip("+") or 3)
@@ -173,10 +174,19 @@ class _Filler(Formatter):
         return str(value)
 
 
+_OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
+
+
 def filled(template: str, row: Mapping[str, Any]) -> str:
     """A template with the values of a row.
 
     ``{score}`` has three decimals, ``{score:+}`` a sign, ``{score:+4}`` four decimals and a sign, ``{n:unit}`` is
-    ``1 unit`` or ``2 units``.
+    ``1 unit`` or ``2 units``. A part in square brackets is left out where one of its values is missing, empty or false;
+    true values write nothing.
     """
-    return _Filler().vformat(template, (), row)
+
+    def part(found: re.Match[str]) -> str:
+        values = [row[name] for _, name, _, _ in Formatter().parse(found[1]) if name]
+        return "" if any(own is None or own is False or own == "" for own in values) else found[1]
+
+    return _Filler().vformat(_OPTIONAL.sub(part, template), (), row)

@@ -36,7 +36,7 @@ def report_contents(folder: Path) -> set[str]:
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Refuse a folder that is not new, empty, or an earlier report, or that lies in a locked run."""
+    """Refuse a folder that is not new, empty, or an earlier report, or that is inside a locked run."""
     refuse_locked(folder)
     if not folder.exists() and not folder.is_symlink():
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import altair as alt
@@ -18,8 +18,10 @@ Symbols = Callable[[pl.DataFrame, Spec, Spec], alt.Chart]
 PLACE_MM = ("x_mm", "y_mm", "z_mm")
 PLACED = pl.all_horizontal(pl.col(PLACE_MM).is_finite()).fill_null(value=False)
 """Units with coordinates."""
+FEWEST_MARKS = 60
+"""Units of a view that always fit."""
 _THINNEST = 24
-"""Pixels that a view has at least, where all units lie in one plane."""
+"""Pixels that a view has at least, where all units are in one plane."""
 
 
 class Form(NamedTuple):
@@ -37,7 +39,7 @@ FORMS = {
     Layout.SENSORS: Form(
         140, 6, 1, 1, "from above",
         "Sensor frames are seen from above, the nose on top (azimuthal equidistant); the circle is level with the "
-        "origin, so units below it lie outside.",
+        "origin, so units below it are outside.",
     ),
     Layout.BRAIN: Form(
         102, 4, 4, 2, "glass brain",
@@ -58,6 +60,13 @@ def notes_on(frames: Iterable[str]) -> list[str]:
     if Layout.BRAIN in kinds and not glass_brain("top"):
         notes.append("Outlines of the brain need nilearn: pip install 'lpact[fmri]' adds it.")
     return notes
+
+
+def room(frames: Sequence[str], most_views: int, most_marks: int) -> tuple[int, int]:
+    """How many maps in these coordinate frames are drawn, at least one; and the most units per view."""
+    views = np.cumsum([FORMS[layout_of(frame)].n_views for frame in frames])
+    n_maps = max(1, int((views <= most_views).sum()))
+    return n_maps, max(FEWEST_MARKS, most_marks // int(views[n_maps - 1]))
 
 
 def unit_map(sites: pl.DataFrame, symbols: Symbols, most: int, title: str) -> alt.ConcatChart:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-
-import polars as pl
+from typing import Any
 
 from lpact.analyses.base import Analysis, Material
 from lpact.analyses.explanation import MethodsPart
@@ -21,6 +20,7 @@ from lpact.config import (
     PreprocessConfig,
     StudyConfig,
 )
+from lpact.registry import Registry
 from lpact.report.latex import latex_prose
 from lpact.report.references import (
     CONTIGUOUS,
@@ -34,7 +34,16 @@ from lpact.report.references import (
     source_keys,
 )
 from lpact.store import Manifest
-from lpact.wording import counted
+from lpact.wording import (
+    counted,
+    enumerated,
+    names,
+    one_line,
+    option,
+    percent,
+    setting,
+    settings,
+)
 
 OPEN, CLOSE = "\ue000", "\ue001"
 """Around the keys of a citation, until a text is written out; no string from data keeps them."""
@@ -149,41 +158,43 @@ def _written(
 
 def overview(config: StudyConfig, analyses: Mapping[str, Analysis]) -> list[str]:
     """The study and its analyses."""
-    used = listed([f"{name} ({plain(own.summary.rstrip('.'))})" for name, own in analyses.items()])
-    return [f"The study {plain(config.name)} was analysed with {used}."]
+    used = enumerated(
+        [f"{name} ({one_line(own.summary.rstrip('.'))})" for name, own in analyses.items()]
+    )
+    return [f"The study {one_line(config.name)} was analysed with {used}."]
 
 
 def _dataset(dataset: DatasetConfig) -> str:
     keys = READERS.get(dataset.reader, ())
-    role = f"role {plain(dataset.role)}" if dataset.role else "the role that the reader gives it"
+    role = f"role {one_line(dataset.role)}" if dataset.role else "the role that the reader gives it"
     return (
-        f"{plain(dataset.name)} (reader {plain(dataset.reader)}{cite(*keys)}): {role}; a recording with more than "
-        f"{percent(dataset.max_bad_units)} unusable units was left out whole."
+        f"{one_line(dataset.name)} (reader {one_line(dataset.reader)}{cite(*keys)}): {role}; a recording with more "
+        f"than {percent(dataset.max_bad_units)} unusable units was left out whole."
     )
 
 
 def _by_dataset(config: StudyConfig, text: Callable[[DatasetConfig], str]) -> list[str]:
     """One sentence per text; datasets that share it share the sentence."""
-    texts = {plain(own.name): text(own) for own in config.datasets}
-    return [f"{listed(who)}: {said}" for said, who in grouped(texts)]
+    texts = {one_line(own.name): text(own) for own in config.datasets}
+    return [f"{enumerated(who)}: {said}" for said, who in grouped(texts)]
 
 
 def _preprocessing(steps: PreprocessConfig) -> str:
-    edges = numbers(steps.envelope_bands_hz, "Hz")
+    edges = settings(steps.envelope_bands_hz, "Hz")
     parts = {
         f"channels kept: {names(steps.channels)}": steps.channels,
         f"channels left out: {names(steps.drop_channels)}": steps.drop_channels,
         f"regions kept: {names(steps.regions)}": steps.regions,
-        f"notch filters at {numbers(steps.notch_hz, 'Hz')}": steps.notch_hz,
+        f"notch filters at {settings(steps.notch_hz, 'Hz')}": steps.notch_hz,
         f"{steps.reference} reference": steps.reference != "none",
-        f"high-pass at {number(steps.highpass_hz or 0)} Hz": steps.highpass_hz is not None,
-        f"low-pass at {number(steps.lowpass_hz or 0)} Hz": steps.lowpass_hz is not None,
+        f"high-pass at {setting(steps.highpass_hz or 0)} Hz": steps.highpass_hz is not None,
+        f"low-pass at {setting(steps.lowpass_hz or 0)} Hz": steps.lowpass_hz is not None,
         "amplitude of the analytic signal": steps.envelope == "hilbert",
         f"mean amplitude of bands with edges at {edges}, each divided by its own mean": steps.envelope
         == "high_gamma",
-        f"resampled to {number(steps.resample_hz or 0)} Hz": steps.resample_hz is not None,
+        f"resampled to {setting(steps.resample_hz or 0)} Hz": steps.resample_hz is not None,
         "a straight line taken out of each recording": steps.detrend,
-        f"periods longer than {number(steps.highpass_s or 0)} s taken out with cosines": steps.highpass_s
+        f"periods longer than {setting(steps.highpass_s or 0)} s taken out with cosines": steps.highpass_s
         is not None,
         f"confounds regressed out: {names(steps.confounds)}": steps.confounds,
         "units scaled to mean 0 and standard deviation 1": steps.zscore,
@@ -198,7 +209,7 @@ def _preprocessing(steps: PreprocessConfig) -> str:
     text += f". Samples that are not finite {lost[steps.missing]}."
     if steps.artefact_threshold is not None:
         text += (
-            f" Values beyond {number(steps.artefact_threshold)} (in units of the signal) counted as artefacts; "
+            f" Values beyond {setting(steps.artefact_threshold)} (in units of the signal) counted as artefacts; "
             f"an event with artefacts in more than {percent(steps.artefact_units)} of units was left out."
         )
     return text
@@ -206,11 +217,11 @@ def _preprocessing(steps: PreprocessConfig) -> str:
 
 def _grid(grid: GridConfig, uses: frozenset[str]) -> str:
     one = {"words": "word", "sentences": "sentence", "trs": "volume"}[grid.events]
-    lags = numbers(grid.lags_ms, "ms")
+    lags = settings(grid.lags_ms, "ms")
     text = (
         f"one event per {one}; the response is "
         + {
-            "words": f"the mean over a window of {number(grid.window_ms)} ms that begins {lags} after word onset",
+            "words": f"the mean over a window of {setting(grid.window_ms)} ms that begins {lags} after word onset",
             "sentences": f"the mean from the first word's onset to the last word's offset, {lags} later",
             "trs": f"the volume {lags} later",
         }[grid.events]
@@ -220,7 +231,7 @@ def _grid(grid: GridConfig, uses: frozenset[str]) -> str:
     text += _features_of_events(grid)
     one_lag = "measures without a readout use" if "readout" in uses else "the reference lag is"
     middle = grid.reference_lag_ms is None
-    lag = "the middle lag" if middle else f"the lag of {number(grid.reference_lag_ms or 0)} ms"
+    lag = "the middle lag" if middle else f"the lag of {setting(grid.reference_lag_ms or 0)} ms"
     text += f"; {one_lag} {lag}"
     of = (
         "means over regions"
@@ -244,11 +255,11 @@ def _features_of_events(grid: GridConfig) -> str:
     if grid.tr_features == "lanczos":
         text = (
             f"; features of words were resampled to the volumes with a Lanczos filter of "
-            f"{counted(grid.lanczos_lobes, 'lobe')} and a cut-off of {number(grid.lanczos_cutoff)} / TR"
+            f"{counted(grid.lanczos_lobes, 'lobe')} and a cut-off of {setting(grid.lanczos_cutoff)} / TR"
             f"{cite(*filter_keys(grid.model_dump()))}"
         )
         if grid.fir_ms:
-            text += f", with delays of {numbers(grid.fir_ms, 'ms')} side by side"
+            text += f", with delays of {settings(grid.fir_ms, 'ms')} side by side"
         return text
     return f"; features of an event are the {grid.pooling} over its words"
 
@@ -256,8 +267,8 @@ def _features_of_events(grid: GridConfig) -> str:
 def _model(model: LanguageModelConfig) -> str:
     noun = "layer" if len(model.layers) == 1 else "layers"
     return (
-        f"{plain(model.name)} (source {plain(model.source)}{cite(*source_keys(model.source))}): "
-        f"{noun} {numbers(model.layers)}."
+        f"{one_line(model.name)} (source {one_line(model.source)}{cite(*source_keys(model.source))}): "
+        f"{noun} {settings(model.layers)}."
     )
 
 
@@ -274,16 +285,18 @@ def readout(config: StudyConfig) -> list[str]:
         "shared": "for all units together",
     }[chosen.selection]
     counts = [
-        number(k) if k else "all features, without a principal component analysis"
+        setting(k) if k else "all features, without a principal component analysis"
         for k in chosen.pca
     ]
     if chosen.pca == (0,):
         components = "No principal component analysis was used."
     else:
-        components = f"Numbers of principal components to choose from were {listed(counts, 'or')}."
+        components = (
+            f"Numbers of principal components to choose from were {enumerated(counts, 'or')}."
+        )
     known = {"cpu": "the CPU (NumPy)", "torch": "the CPU (PyTorch)"}
-    device = known.get(chosen.device, f"{plain(chosen.device)} (PyTorch)")
-    penalties = numbers(chosen.alphas)
+    device = known.get(chosen.device, f"{one_line(chosen.device)} (PyTorch)")
+    penalties = settings(chosen.alphas)
     noun = "penalty" if len(chosen.alphas) == 1 else "penalties"
     return [
         f"Responses were predicted from features by ridge regression{cite(*READOUT)} in nested, blocked "
@@ -296,23 +309,23 @@ def readout(config: StudyConfig) -> list[str]:
         f"{METRICS[chosen.primary_metric]}, summarised over units by its median.",
         f"An outer fold needed at least {chosen.min_train_events} training and {chosen.min_test_events} test events. "
         f"Readouts were computed on {device} in {chosen.precision}, with up to "
-        f"{number(chosen.memory_gib)} GiB of working memory.",
+        f"{setting(chosen.memory_gib)} GiB of working memory.",
     ]
 
 
 def software(manifest: Manifest, seed: int) -> list[str]:
     """Versions, seed and checksums."""
     versions = [
-        f"{_PACKAGES.get(name, plain(name))} {plain(version)}{cite(*SOFTWARE.get(name, ()))}"
+        f"{_PACKAGES.get(name, one_line(name))} {one_line(version)}{cite(*SOFTWARE.get(name, ()))}"
         for name, version in sorted(
             manifest.versions.items(), key=lambda item: (item[0] != "python", item[0])
         )
     ]
     sentences = [
-        f"The analysis was made with lpact {plain(manifest.lpact_version)} (code {plain(manifest.lpact_code)})"
-        f"{cite(*PACKAGE)} on {listed(versions)}. Figures are Vega-Lite specifications{cite(*FIGURES)}.",
+        f"The analysis was made with lpact {one_line(manifest.lpact_version)} (code {one_line(manifest.lpact_code)})"
+        f"{cite(*PACKAGE)} on {enumerated(versions)}. Figures are Vega-Lite specifications{cite(*FIGURES)}.",
         f"Every random draw derives from the seed {seed} and the key of its row. The configuration has the "
-        f"SHA-256 {plain(manifest.config_digest)}; the run was made from "
+        f"SHA-256 {one_line(manifest.config_digest)}; the run was made from "
         f"{counted(len(manifest.inputs), 'source file')} and wrote {counted(len(manifest.outputs), 'table file')}; its "
         "manifest lists their checksums.",
     ]
@@ -337,7 +350,7 @@ def remaining_options(config: StudyConfig, uses: frozenset[str]) -> list[str]:
 def option_sentences(parts: Iterable[tuple[str, str, Mapping[str, object]]]) -> list[str]:
     """One sentence per plug-in that has options: what it is, its name and its options."""
     return [
-        f"{what.capitalize()} {plain(name)}: {options(given)}."
+        f"{what.capitalize()} {one_line(name)}: {options(given)}."
         for what, name, given in parts
         if given
     ]
@@ -351,76 +364,16 @@ def cite(*keys: str) -> str:
     return f" {OPEN}{','.join(sorted(set(keys)))}{CLOSE}" if keys else ""
 
 
-def plain(text: object) -> str:
-    """A string from data on one line; characters that cannot be printed go, our own marks among them."""
-    return " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
-
-
-def number(value: float) -> str:
-    """All digits of a setting, and no more: ``10``, ``0.05``, ``1e-06``."""
-    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)
-
-
-def percent(share: float) -> str:
-    """A share as a percentage, with all of its digits."""
-    return f"{number(round(100 * share, 10))} %"
-
-
-def numbers(values: Iterable[float], unit: str = "") -> str:
-    """Settings one after the other, with their unit once."""
-    text = listed([number(value) for value in values])
-    return f"{text} {unit}" if unit else text
-
-
-def listed(items: Sequence[str], last: str = "and") -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
-    if len(items) < 2:
-        return "".join(items)
-    return f"{', '.join(items[:-1])} {last} {items[-1]}"
-
-
-def names(items: Iterable[object], last: str = "and") -> str:
-    """Names from data, listed."""
-    return listed([plain(item) for item in items], last)
-
-
-def spread(values: pl.Series, noun: str) -> str:
-    """``401 events`` or ``392 to 435 events``."""
-    counts = sorted(int(value) for value in values.drop_nulls().unique())
-    if not counts:
-        return f"no {noun}s"
-    if len(counts) == 1:
-        return counted(counts[0], noun)
-    return f"{counts[0]} to {counts[-1]} {noun}s"
-
-
-def meaning(name: str, words: Mapping[str, str]) -> str:
-    """What a name stands for, with the name; a plug-in's is the name alone."""
-    known = words.get(name)
-    if known is None or known == name:
-        return plain(name)
-    return f"{known} ({plain(name)})"
-
-
-def setting(value: object) -> str:
-    """The value of an option in words."""
-    if value is None:
-        return "unset"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int | float):
-        return number(value)
-    if isinstance(value, Mapping):
-        inner = [f"{plain(k)}: {setting(v)}" for k, v in sorted(value.items())]
-        return f"({'; '.join(inner)})"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(setting(item) for item in value)}]"
-    return plain(value) or "empty"
+def meaning(name: str, registry: Registry[Any]) -> str:
+    """A plug-in's name, and what it is; one that is not installed is its name alone."""
+    if name not in registry.names():
+        return one_line(name)
+    return f"{name} ({registry.get(name).summary})"
 
 
 def options(values: Mapping[str, object]) -> str:
     """Options of a plug-in, one after the other."""
-    return ", ".join(f"{plain(k)} = {setting(v)}" for k, v in sorted(values.items()))
+    return ", ".join(f"{one_line(k)} = {option(v)}" for k, v in sorted(values.items()))
 
 
 def grouped(texts: Mapping[str, str]) -> list[tuple[str, list[str]]]:

@@ -8,9 +8,8 @@ from math import ceil, isnan
 from typing import TYPE_CHECKING, Any
 
 from lpact.analyses.explanation import Conclusion, Explanation
-from lpact.report.explanation import environment, explanation_html, read_file
-from lpact.report.values import number, spoken, whole
-from lpact.wording import counted, size
+from lpact.report.explanation import environment, explanation_html, number, read_file
+from lpact.wording import counted, size, spoken, whole
 
 if TYPE_CHECKING:
     from lpact.run.plan import Plan

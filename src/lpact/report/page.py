@@ -16,10 +16,9 @@ from markupsafe import Markup
 from lpact.analyses.base import Analysis
 from lpact.analyses.explanation import ClaimTable, Conclusion, Explanation
 from lpact.config import flat_options
-from lpact.report.explanation import environment, explanation_html, read_file
+from lpact.report.explanation import environment, explanation_html, number, read_file
 from lpact.report.figure import Figure, Missing, drawable
 from lpact.report.theme import following_page, variables
-from lpact.report.values import number
 from lpact.store import Manifest
 from lpact.tables import AFTER_THE_FACT, BEFORE_RESULTS, BEFORE_RUN, DIGEST
 from lpact.wording import size

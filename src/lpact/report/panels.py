@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import altair as alt
@@ -18,7 +18,7 @@ import polars as pl
 
 from lpact.report.figure import MARK, Spec
 from lpact.report.theme import DIVERGING, RAMP, colour
-from lpact.report.values import short
+from lpact.wording import short
 
 if TYPE_CHECKING:
     from lpact.report.figure import Chart
@@ -169,7 +169,7 @@ def pixels(field: str) -> Spec:
 
 
 def own(field: str) -> Spec:
-    """A channel whose values the rows bring along, such as colours or symbols."""
+    """A channel whose values are in the rows, such as colours or symbols."""
     return {"field": field, "scale": None, "legend": None}
 
 
@@ -198,6 +198,10 @@ class Look:
     edge: str | None = None
     size: float = 60
     opacity: float = 1
+
+    def changed(self, **properties: Any) -> Look:
+        """The same look with other properties."""
+        return replace(self, **properties)
 
     def columns(self) -> Spec:
         """The look as values of the channels of a point."""
@@ -240,6 +244,32 @@ def points(
     if any(shift):
         style |= {"xOffset": shift[0], "yOffset": shift[1]}
     return layer(rows, "point", style, x=x, y=y, **{name: own(name) for name in _LOOK}, **more)
+
+
+SHARES: dict[Any, Look] = {
+    "all": Look("circle", "pass", "pass", 110),
+    "some": Look("circle", "paper", "pass", 110),
+    "none": Look(CROSS, None, "fail", 110),
+    "unknown": Look(DASH, None, "line", 90),
+}
+"""Symbols of `shares`; `PART` is a part in keys."""
+PART = Look(wedge(1 / 3), "pass", "pass", 110)
+
+
+def shares(
+    rows: pl.DataFrame, x: Any, y: Any, shift: tuple[float, float] = (0, 0)
+) -> list[alt.Chart]:
+    """The column ``share`` as a full disc (1), a part of a disc, a cross (0), or a dash where it is null."""
+    share = pl.col("share")
+    kind = pl.when(share >= 1).then(pl.lit("all")).when(share > 0).then(pl.lit("some"))
+    none = kind.when(share <= 0).then(pl.lit("none"))
+    rows = rows.with_columns(kind=none.otherwise(pl.lit("unknown")))
+    part = rows.filter(kind="some").drop(MARK, strict=False)
+    wedges = [PART.changed(shape=wedge(own)) for own in part["share"]]
+    return [
+        points(rows, x, y, SHARES, "kind", thick=1.8, shift=shift),
+        points(part, x, y, wedges, thick=0.5, shift=shift),
+    ]
 
 
 def dots(
@@ -518,10 +548,3 @@ def grid(
 
 def _titled(title: alt.Title | str | None) -> Spec:
     return {} if title is None else {"title": title}
-
-
-def chunks(items: Sequence[Any], most: int) -> list[list[Any]]:
-    """Consecutive parts of at most ``most`` items and about equal length."""
-    n_parts = max(1, -(-len(items) // most))
-    each = -(-len(items) // n_parts)
-    return [list(items[i : i + each]) for i in range(0, len(items), each)]

@@ -90,7 +90,7 @@ def to_svg(figure: Figure) -> str:
 
 
 def _mark(found: re.Match[str]) -> str:
-    """One mark: what it stands for, as attributes and title."""
+    """One mark with its text and filters, as attributes and title."""
     given = json.loads(unescape(found["given"]))
     text = str(given.get("text", ""))
     attributes = "".join(

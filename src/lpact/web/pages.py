@@ -19,7 +19,6 @@ from lpact.analyses.base import Analysis, Material
 from lpact.analyses.explanation import ClaimTable, Value
 from lpact.errors import LPactError, RunError
 from lpact.report.explanation import explanation_html
-from lpact.report.values import cell
 from lpact.store import csv_rows
 from lpact.tables import Table
 from lpact.web.address import (
@@ -66,6 +65,7 @@ from lpact.web.site import (
     table_address,
     tables_of,
 )
+from lpact.wording import cell
 
 if TYPE_CHECKING:
     from lpact.archive.diff import Comparison

@@ -18,7 +18,6 @@ from lpact import wording
 from lpact.analyses.base import Analysis
 from lpact.analyses.explanation import ClaimTable, Value
 from lpact.errors import LPactError, RunError, did_you_mean
-from lpact.report import values
 from lpact.store import LazyTables, empty
 from lpact.tables import Column, Table, declared_tables
 from lpact.tables import find_table as declared_table
@@ -75,7 +74,7 @@ class Site:
         if found is None:
             raise NotFoundError(
                 "there is no such run here",
-                got=values.shortened(slug, 80),
+                got=wording.shortened(slug, 80),
                 expected="one of the runs that the explorer was started with",
                 remedy=did_you_mean(slug[:80], [run.slug for run in self.runs]),
             )
@@ -164,7 +163,7 @@ def find_table(run: OpenRun, name: str) -> Table:
     if table is None or not run.has(table):
         raise NotFoundError(
             f"the run '{run.slug}' has no such table",
-            got=values.shortened(name, 80),
+            got=wording.shortened(name, 80),
             expected="a table that the run wrote",
             remedy=did_you_mean(name[:80], [present.name for present in run.tables()]),
         )
@@ -181,8 +180,8 @@ def build_templates() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    shown = ("breakable", "number", "whole", "cell", "spoken", "shortened")
-    templates.filters.update({name: getattr(values, name) for name in shown})
+    shown = ("breakable", "whole", "cell", "spoken", "shortened")
+    templates.filters.update({name: getattr(wording, name) for name in shown})
     templates.filters.update(score=wording.fixed, size=wording.size)
     templates.globals.update(
         counted=wording.counted,

@@ -122,7 +122,7 @@ def read(found: list[DrawnMark], pattern: str) -> dict[Key, float | None]:
 
 
 def mean(rows: pl.DataFrame, by: list[str], value: str = "r2") -> dict[Key, float]:
-    """Mean over participants of the mean of each."""
+    """Mean over subjects of the mean of each."""
     within = rows.group_by({*by, "subject"}).agg(pl.col(value).mean())
     found = within.group_by(by).agg(pl.col(value).mean())
     return {tuple(map(str, key)): own for *key, own in found.iter_rows()}
@@ -151,39 +151,30 @@ def test_every_figure_of_the_analysis_is_made(run: Material):
         assert width_of(root) <= 1000
 
 
-def test_shares_are_those_of_claims_and_participants(run: Material):
+def test_shares_are_those_of_claims_and_subjects(run: Material):
     found, claims = drawn(run, "accounted_for"), run.table(tables.CLAIMS.name)
     shares = {(row["model"],): row["accounted_for"] for row in claims.iter_rows(named=True)}
     text = r"passages, (\w+): [\d.]+ % "
     agree(
-        read(found, text + "accounted for by simple features, from means over 2 participants"),
+        read(found, text + "accounted for by simple features, from means over 2 subjects"),
         shares,
     )
     agree(read(found, text + "the model's own"), {key: 100 - own for key, own in shares.items()})
-    accounted = run.table(tables.ACCOUNTED.name).filter(network="all", correction="validation")
-    dots = read(found, r"passages, (\w+), participant (\d+): .* accounted for")
+    accounted = run.table(tables.ACCOUNTED.name).filter(network="all", sub_model="validation")
+    dots = read(found, r"passages, (\w+), subject (\d+): .* accounted for")
     agree(dots, each(accounted, ["model"], "accounted_for"))
     assert len(found) == 2 * 2 + 4
     words = " ".join(shown(run, "accounted_for"))
     assert all(word in words for reason in claims["reason"] for word in reason.split())
 
 
-def test_a_model_that_predicts_nothing_has_a_pale_bar(run: Material):
-    claims = run.table(tables.CLAIMS.name)
-    for label, n_pale in (("predicts_nothing", 4), ("adds_to_simple_features", 0)):
-        own = changed(run, claims=claims.with_columns(label=pl.lit(label)))
-        pale = [m for m in drawn(own, "accounted_for") if m.element.get("opacity") == "0.3"]
-        assert len(pale) == n_pale
-        assert ("Pale bars" in figure(own, "accounted_for").caption) == (n_pale > 0)
-
-
 def test_the_ladder_has_every_step_and_the_model_alone(run: Material):
     found = drawn(run, "ladder")
-    rows = run.table(tables.LADDER.name).filter(network="all", correction="validation")
+    rows = run.table(tables.LADDER.name).filter(network="all", sub_model="validation")
     by = ["model", "step_name"]
-    agree(read(found, r"passages, (\w+), ([\w+]+): mean R² [\d.]+ of 2 parti"), mean(rows, by))
-    agree(read(found, r"passages, (\w+), ([\w+]+), participant (\d+): R²"), each(rows, by))
-    alone = run.table(tables.ACCOUNTED.name).filter(network="all", correction="validation")
+    agree(read(found, r"passages, (\w+), ([\w+]+): mean R² [\d.]+ of 2 subj"), mean(rows, by))
+    agree(read(found, r"passages, (\w+), ([\w+]+), subject (\d+): R²"), each(rows, by))
+    alone = run.table(tables.ACCOUNTED.name).filter(network="all", sub_model="validation")
     rules = read(found, r"passages, (\w+), the model alone: mean R²")
     agree(rules, mean(alone, ["model"], "model_r2"))
     assert {"SP+SL", "+ planted", "+ vectors"} <= set(shown(run, "ladder"))
@@ -204,7 +195,7 @@ def test_layers_under_both_splits(run: Material):
     found, rows = drawn(run, "layers_by_split"), run.table(tables.LAYERS.name)
     rows, by = rows.filter(context="full"), ["model", "split", "layer"]
     agree(read(found, r"passages, (\w+), (\w+), layer (\d+): mean R²"), mean(rows, by))
-    dots = read(found, r"passages, (\w+), (\w+), layer (\d+), participant (\d+): R²")
+    dots = read(found, r"passages, (\w+), (\w+), layer (\d+), subject (\d+): R²")
     agree(dots, each(rows, by))
     contrast = run.table(tables.SPLIT_CONTRAST.name).filter(model="planted")
     r = f"{contrast['correlation'][0]:.2f}".replace("-", "−")
@@ -222,12 +213,12 @@ def test_oasm_over_widths_and_against_models(run: Material):
     bars = read(found, r"passages, (\w+), ([\w+]+): mean R²")
     for model in ("planted", "vectors"):
         own = scores.filter(model=model)
-        for features, correction in (
+        for features, sub_model in (
             (model, "none"),
             ("OASM", "none"),
             (f"OASM+{model}", "validation"),
         ):
-            part = own.filter(features=features, correction=correction)
+            part = own.filter(features=features, sub_model=sub_model)
             assert bars.pop((model, features)) == pytest.approx(mean(part, ["model"])[model,])
     assert bars == {}
 
@@ -243,24 +234,24 @@ def test_without_shuffled_splits_oasm_has_curves_alone(run: Material):
 
 
 def test_pairs_of_every_correction(run: Material):
-    found, rows = drawn(run, "corrected_scores"), run.table(tables.ACCOUNTED.name)
+    found, rows = drawn(run, "sub_models"), run.table(tables.ACCOUNTED.name)
     rows = rows.filter(network="all")
     for pool, column in (("simple", "simple_r2"), (r"\+ model", "both_r2")):
-        text, by = rf"passages, (\w+), (\w+), {pool}", ["model", "correction"]
+        text, by = rf"passages, (\w+), (\w+), {pool}", ["model", "sub_model"]
         agree(read(found, f"{text}: mean R²"), mean(rows, by, column))
-        agree(read(found, rf"{text}, participant (\d+): R²"), each(rows, by, column))
-    words = shown(run, "corrected_scores")
+        agree(read(found, rf"{text}, subject (\d+): R²"), each(rows, by, column))
+    words = shown(run, "sub_models")
     assert words.count("by test score, optimistic") == 2 * 2
     assert words.count("validation (decides)") == 2
 
 
 def test_untrained_copies_have_every_combination_once(run: Material):
     found, rows = drawn(run, "untrained"), run.table(tables.SCORES.name)
-    rows = rows.filter(family="untrained", correction="none")
+    rows = rows.filter(family="untrained", sub_model="none")
     rows = rows.filter(~pl.col("features").is_in(["simple", "simple+model"]))
     assert rows["draw"].n_unique() == 2
     agree(read(found, r"passages, \w+, ([\w+]+): mean R²"), mean(rows, ["features"]))
-    agree(read(found, r"passages, \w+, ([\w+]+), participant (\d+)"), each(rows, ["features"]))
+    agree(read(found, r"passages, \w+, ([\w+]+), subject (\d+)"), each(rows, ["features"]))
     order = ["SP", "SL", "SP+SL", "planted", "SP+planted", "SL+planted", "SP+SL+planted"]
     assert [own for own in shown(run, "untrained") if own in order] == order
     assert "model 'vectors' offers no untrained features" in figure(run, "untrained").caption
@@ -276,7 +267,7 @@ def test_networks_are_means_over_their_units(run: Material):
     by = ["model", "context", "line", "layer"]
     text = r"passages, (\w+), (\w+), (\w+), layer (\d+)"
     agree(read(found, f"{text}: mean R²"), mean(pl.concat(made), by))
-    agree(read(found, rf"{text}, participant (\d+)"), each(pl.concat(made), by))
+    agree(read(found, rf"{text}, subject (\d+)"), each(pl.concat(made), by))
     assert "all units" in shown(run, "networks")
 
 
@@ -290,7 +281,7 @@ def test_networks_beyond_the_colours_are_named(run: Material):
 
 def unit_scores(material: Material, model: str) -> pl.DataFrame:
     rows = material.table(tables.SCORES.name)
-    rows = rows.filter(family="ladder", correction="validation", model=model)
+    rows = rows.filter(family="ladder", sub_model="validation", model=model)
     lists = {
         name: rows.filter(features=name)["scores"].explode() for name in ("simple", "simple+model")
     }
@@ -312,11 +303,13 @@ def test_the_histogram_counts_every_unit(run: Material, model: str):
         x0, x1, y0, y1 = (float(end) for end in found.groups())
         assert max(x1 - x0, y1 - y0) > 0
     counts = run.table(tables.COUNTS.name).filter(
-        network="all", family="ladder", correction="validation", model=model, test="signs",
+        network="all", family="ladder", sub_model="validation", model=model, test="signs",
         comparison="model_beyond_simple",
     )  # fmt: skip
     gains = counts.select("n_gaining", "n_after_fdr").sum().row(0)
-    assert f"p ≤ 0.05: {gains[0]}; after correction: {gains[1]}" in shown(run, "unit_histogram")
+    assert f"p ≤ 0.05: {gains[0]}; corrected for multiple tests: {gains[1]}" in shown(
+        run, "unit_histogram"
+    )
 
 
 def test_squares_hold_robust_quantiles_and_an_edge_at_zero():
@@ -343,10 +336,8 @@ def test_a_network_that_decides_is_drawn_alone(run: Material):
     found = [m for m in drawn(own, "unit_histogram") if m.model == "planted"]
     assert sum(m.value or 0 for m in found) <= 6
     assert "the units of the network language" in figure(own, "unit_histogram").caption
-    language = run.table(tables.ACCOUNTED.name).filter(network="language", correction="validation")
-    dots = read(
-        drawn(own, "accounted_for"), r"passages, (\w+), participant (\d+): .* accounted for"
-    )
+    language = run.table(tables.ACCOUNTED.name).filter(network="language", sub_model="validation")
+    dots = read(drawn(own, "accounted_for"), r"passages, (\w+), subject (\d+): .* accounted for")
     agree(dots, each(language, ["model"], "accounted_for"))
 
 
@@ -397,7 +388,7 @@ def test_what_is_missing_has_a_reason(bare: Material):
                if isinstance(made := FIGURES[name](bare), Missing)}  # fmt: skip
     lacks = "feature space 'static:planted', stimulus 'passages'"
     assert reasons.pop("accounted_for").startswith(f"no claim has a share: {lacks}")
-    for name in ("ladder", "corrected_scores", "unit_histogram", "deconstructed_units"):
+    for name in ("ladder", "sub_models", "unit_histogram", "deconstructed_units"):
         assert reasons.pop(name).startswith(f"no feature space was compared with a model: {lacks}")
     assert reasons == {
         "layers_by_split": "shuffled splits were not computed (deconstruct.shuffled is false)",

@@ -123,7 +123,7 @@ def test_the_ladder_gives_the_planted_shares(tmp_path: Path) -> None:
     assert claim["accounted_for"] == pytest.approx(80.0, abs=5.0)
     assert claim["own"] == pytest.approx(20.0, abs=5.0)
     assert claim["label"] == "adds_to_simple_features"
-    ladder = made.table("deconstruct/ladder").filter(network="language", correction="validation")
+    ladder = made.table("deconstruct/ladder").filter(network="language", sub_model="validation")
     steps = ladder.group_by("step").agg(pl.col("r2").mean()).sort("step")["r2"].to_list()
     assert steps == pytest.approx([0.1, 0.5, 0.6], abs=0.05)
 
@@ -189,9 +189,9 @@ def test_simple_features_account_for_an_untrained_gpt2(gpt2: Path, tmp_path: Pat
         states = model_features(workspace, prepared, "gpt2", layer, "untrained")
         assert measure.cross_validate(states, n_tokens, passages).value[0] >= 0.9
 
-    scores = run.table("deconstruct/scores").filter(family="untrained", correction="none", step=-1)
+    scores = run.table("deconstruct/scores").filter(family="untrained", sub_model="none", step=-1)
     steps = run.table("deconstruct/scores").filter(
-        pl.col("step") >= 0, family="untrained", correction="none"
+        pl.col("step") >= 0, family="untrained", sub_model="none"
     )
     means = dict(
         pl.concat([scores, steps]).group_by("features").agg(pl.col("r2").mean()).iter_rows()
@@ -203,8 +203,8 @@ def test_simple_features_account_for_an_untrained_gpt2(gpt2: Path, tmp_path: Pat
     gaining = run.table("deconstruct/test_counts").filter(
         family="untrained", network="all", test="events", comparison="model_beyond_simple"
     )
-    for correction in ("none", "validation"):
-        own = gaining.filter(correction=correction)
+    for sub_model in ("none", "validation"):
+        own = gaining.filter(sub_model=sub_model)
         assert own["n_units"].sum() == 600
         assert own["n_gaining"].sum() <= 0.05 * 600
         assert own["n_after_fdr"].sum() == 0

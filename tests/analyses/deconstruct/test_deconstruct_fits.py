@@ -1,4 +1,4 @@
-"""Out-of-sample R², corrections and tests of subsets of feature spaces, by loops over units, folds and scikit-learn."""
+"""Out-of-sample R², sub-models and tests of subsets of feature spaces, by loops over units, folds and scikit-learn."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from lpact.analyses.deconstruct.fits import (
     BEST_OF_NETWORK,
     BEST_OF_UNIT,
-    CORRECTIONS,
     NONE,
+    SUB_MODELS,
     VALIDATION,
     compare,
     correlated,
@@ -132,11 +132,11 @@ class Study:
         own, around = self.errors(subset, unit)
         return 1.0 - own.mean() / around.mean()
 
-    def chosen(self, pool, correction):
+    def chosen(self, pool, sub_model):
         """The subset that stands for a pool, by unit and outer fold."""
         found = {}
         units = [u for u in range(7) if u != 2]
-        if correction == BEST_OF_NETWORK:
+        if sub_model == BEST_OF_NETWORK:
             means = []
             for subset in pool:
                 recordings = [
@@ -146,12 +146,12 @@ class Study:
                 means.append(np.mean(recordings))
             best = pool[int(np.argmax(means))]
         for unit, outer in itertools.product(units, range(4)):
-            if correction == NONE:
+            if sub_model == NONE:
                 found[unit, outer] = max(pool, key=len)
-            elif correction == VALIDATION:
+            elif sub_model == VALIDATION:
                 scores = [self.best(outer, subset, unit)[0] for subset in pool]
                 found[unit, outer] = pool[int(np.argmax(scores))]
-            elif correction == BEST_OF_UNIT:
+            elif sub_model == BEST_OF_UNIT:
                 scores = [self.score(subset, unit) for subset in pool]
                 found[unit, outer] = pool[int(np.argmax(scores))]
             else:
@@ -196,16 +196,16 @@ POOLS = {
 }
 
 
-@pytest.mark.parametrize("correction", CORRECTIONS)
+@pytest.mark.parametrize("sub_model", SUB_MODELS)
 @pytest.mark.parametrize("pool", POOLS)
-def test_corrections(study, correction, pool):
+def test_sub_models(study, sub_model, pool):
     subsets = POOLS[pool]
-    got = study.fit.choice([SUBSETS.index(own) for own in subsets], correction)
+    got = study.fit.choice([SUBSETS.index(own) for own in subsets], sub_model)
     assert got.shape == (4, 7)
-    expected = study.chosen(subsets, correction)
+    expected = study.chosen(subsets, sub_model)
     for (unit, outer), subset in expected.items():
         chosen = SUBSETS[got[outer, unit]]
-        if correction == VALIDATION:  # larger subsets may drop spaces: several can be equally good
+        if sub_model == VALIDATION:  # larger subsets may drop spaces: several can be equally good
             scores = [study.best(outer, own, unit)[0] for own in (chosen, subset)]
             assert abs(scores[0] - scores[1]) < 1e-9
         else:
@@ -220,9 +220,9 @@ def test_corrections(study, correction, pool):
         np.testing.assert_allclose(scores[unit], 1.0 - own.sum() / around.sum(), atol=1e-8)
     assert np.isnan(scores[2])
     best = max(study.rows.mean(study.fit.scores[[SUBSETS.index(s) for s in subsets]]))
-    if correction == BEST_OF_NETWORK:
+    if sub_model == BEST_OF_NETWORK:
         np.testing.assert_allclose(study.rows.mean(scores), best)
-    if correction == BEST_OF_UNIT:
+    if sub_model == BEST_OF_UNIT:
         assert study.rows.mean(scores) >= best - 1e-12
 
 

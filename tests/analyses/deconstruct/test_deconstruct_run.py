@@ -97,7 +97,7 @@ def test_the_claim_explains_itself(run: lpact.Run) -> None:
     assert facts["accounted for by simple features (%)"] == row["accounted_for"]
     assert facts["score of the untrained model"] == pytest.approx(
         run.table("deconstruct/scores")
-        .filter(family="untrained", correction="none", features="planted")["r2"]
+        .filter(family="untrained", sub_model="none", features="planted")["r2"]
         .mean()
     )
     assert f"{row['accounted_for']:.0f} % of this model's score" in run.conclusion().headline
@@ -106,17 +106,17 @@ def test_the_claim_explains_itself(run: lpact.Run) -> None:
 
 def test_choices_by_test_scores_are_marked(run: lpact.Run, tmp_path: Path) -> None:
     scores = run.table("deconstruct/scores")
-    assert scores.filter("optimistic")["correction"].unique().sort().to_list() == [
+    assert scores.filter("optimistic")["sub_model"].unique().sort().to_list() == [
         "best_of_network",
         "best_of_unit",
     ]
     seed = study(
-        layer_choice="best_on_test", oasm_choice="best_on_test", correction="best_of_unit"
+        layer_choice="best_on_test", oasm_choice="best_on_test", sub_model="best_of_unit"
     ).run(tmp_path / "seed")
     assert seed.table("deconstruct/scores")["optimistic"].all()
     assert "optimistic" in " ".join(seed.conclusion().why)
-    best = seed.table("deconstruct/ladder").filter(correction="best_of_unit")
-    plain = seed.table("deconstruct/ladder").filter(correction="none")
+    best = seed.table("deconstruct/ladder").filter(sub_model="best_of_unit")
+    plain = seed.table("deconstruct/ladder").filter(sub_model="none")
     both = best.join(plain, on=["subject", "network", "step"])
     assert (both["r2"] >= both["r2_right"] - 1e-12).all()
 

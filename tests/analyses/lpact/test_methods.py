@@ -148,25 +148,45 @@ SETTINGS: list[tuple[str, object, str, dict]] = [
     ("nuisance.language", "de", "list for 'de' of wordfreq (Speer 2022)", {}),
     ("nuisance.envelope_rate_hz", 90.0, "audio files: 90 Hz", {}),
     ("nuisance.envelope_lowpass_hz", 8.0, "low-pass at 8 Hz", {}),
-    ("controls.include", ["circular_shift"], "features: features rotated in time", {}),
+    (
+        "controls.include",
+        ["circular_shift"],
+        "features: circular_shift (features rotated in time",
+        {},
+    ),
     ("controls.draws", 37, "up to 37 draws", {}),
     ("controls.best_control_rule", "mean_top_3", "mean of the three highest", {}),
     ("controls.options", {"circular_shift": {"k": 4}}, "Control circular_shift: k = 4.", {}),
-    ("relational.alignments", ["cka_rbf"], "alignment with Gaussian kernels (cka_rbf)", {}),
-    ("relational.profiles", ["cosine"], "compared by cosine.", {}),
+    (
+        "relational.alignments",
+        ["cka_rbf"],
+        "made with cka_rbf (centred kernel alignment with Gaussian kernels)",
+        {},
+    ),
+    ("relational.profiles", ["cosine"], "compared by cosine (cosine of patterns).", {}),
     ("relational.brain_patterns_from", "other_run", "came from other runs", {}),
     ("relational.min_units", 17, "fewer than 17 units", {}),
     ("relational.half_blocks", 14, "made of 14 contiguous blocks", {}),
     ("relational.permutations", 501, "501 shuffled unit orders", {}),
     ("relational.options", {"rsa": {"k": 4}}, "Measure rsa: k = 4.", {}),
-    ("mechanisms.include", ["surprisal", "own"], "(Hale 2001; Levy 2008) and own.", {}),
-    ("stripping.methods", ["layer_ablation"], "training set: the previous layer", {}),
+    ("mechanisms.include", ["surprisal", "own"], "(Hale 2001; Levy 2008); own.", {}),
+    (
+        "stripping.methods",
+        ["layer_ablation"],
+        "training set: layer_ablation (the previous layer",
+        {},
+    ),
     ("stripping.target_fraction", 0.55, "(55 % of units)", {}),
     ("stripping.mismatch_draws", 8, "8 draws for each method", {}),
     ("stripping.options", {"own": {"k": 4}}, "Stripping method own: k = 4.", {}),
     ("mechanisms.model", "net", "they came from the model net", {}),
     ("mechanisms.parser", "stanza:en", "parses by stanza:en (Qi et al. 2020)", {}),
-    ("mechanisms.options", {"context_update": {"of": "prediction"}}, "prediction (context_", {}),
+    (
+        "mechanisms.options",
+        {"context_update": {"of": "prediction"}},
+        "Mechanism context_update: of = prediction.",
+        {},
+    ),
     ("audit.required_controls", ["static_embedding"], "required controls (static_embedding)", {}),
     ("audit.min_subject_runs", 6, "at least 6 usable subject-runs", {}),
     ("audit.min_brain_units", 9, "at least 9 usable units", {}),
@@ -317,7 +337,8 @@ def test_a_dataset_has_the_numbers_of_its_tables():
         "2.4, licence CC0." in text
     )
     assert (
-        "1 recording of one left out: the recording has no samples, no units or no words." in text
+        "Recording s/1/3 was not available for one: the recording has no samples, no units or no words."
+        in text
     )
     assert "do not say what was recorded" in text_of(BASE)
 
@@ -342,9 +363,9 @@ def test_controls_have_the_draws_that_were_made():
         control("circular_shift", available=False, reason="shift_not_possible", draws=0),
     ]
     text = text_of(BASE, tables(lpact_control_availability=rows))
-    assert "(layer_label_permutation), 2 to 3 draws;" in text
-    assert "(static_embedding), 1 draw." in text
-    assert "(circular_shift), not available;" in text
+    assert "derangement of the layers), 2 to 3 draws;" in text
+    assert "own input embedding), 1 draw." in text
+    assert "autocorrelation time), not available;" in text
     assert "static_embedding did not enter the best control of the point rules" in text
     assert (
         "Control circular_shift was not available for one: the run is too short to rotate" in text
@@ -434,12 +455,12 @@ def test_what_was_unavailable_is_said_once_for_all_datasets():
         for m, p, r in (("run_to_run", False, "single_run"), ("split_half", True, "ok"))
     ]
     text = text_of(BASE, tables(lpact_ingredient_availability=rows, lpact_reliability_modes=modes))
-    assert "Nuisance feature acoustic_envelope was not available for a and b: the words or" in text
+    assert "Nuisance acoustic_envelope was not available for a and b: the words or" in text
     assert "Mechanism surprisal was not available for b: the mechanism does not vary" in text
     assert "Reliability run to run was not available for a: the subject has no second run" in text
     assert "word_rate was not available" not in text
     nothing = text_of(BASE, tables(lpact_ingredient_availability=rows[-1:]))
-    assert "Nothing that the study asked for was unavailable." in nothing
+    assert "nothing that the study asked for to be unavailable." in nothing
 
 
 def test_ceilings_name_the_mode_that_bounds():

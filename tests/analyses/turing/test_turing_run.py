@@ -115,7 +115,7 @@ def test_every_place_and_model_has_a_claim(run: lpact.Run) -> None:
     claim = run.claim("brains/all/100ms/linear/sixth_brain")
     explained = claim.explain()
     assert claim.label == explained.label
-    assert [gate.letter for gate in claim.gates] == ["A", "T", "N", "E"]
+    assert [gate.letter for gate in claim.gates] == ["A", "T", "C", "N", "E"]
     assert all(
         np.isfinite(value) for value in explained.gates[0].criteria[0].distributions[0].values
     )

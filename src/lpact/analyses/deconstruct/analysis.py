@@ -47,7 +47,7 @@ class Deconstruct(Analysis):
         "why": (
             "layers_by_split",
             "oasm",
-            "corrected_scores",
+            "sub_models",
             "unit_histogram",
             "untrained",
             "networks",
@@ -174,7 +174,7 @@ class Deconstruct(Analysis):
         return FIGURES[name](material)
 
     def methods(self, manifest: Manifest, material: Material) -> list[MethodsPart]:
-        """Splits, feature spaces, banded ridge, corrections and tests."""
+        """Splits, feature spaces, banded ridge, choices of sub-models and tests."""
         from lpact.analyses.deconstruct.explain import methods_parts
 
         return methods_parts(material.config)

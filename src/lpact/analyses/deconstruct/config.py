@@ -76,7 +76,7 @@ class DeconstructSection(Section):
     """Whether untrained copies of the models are compared with the first step of the ladder, where they are offered."""
     layer_choice: Choice = "nested"
     """How a model's layer is chosen; see `oasm_choice`."""
-    correction: Literal["validation", "best_of_network", "best_of_unit", "none"] = "validation"
+    sub_model: Literal["validation", "best_of_network", "best_of_unit", "none"] = "validation"
     """How the sub-model of a step is chosen, where adding features can hurt. `validation`: per unit and
     outer fold, by validation score. `best_of_network`, `best_of_unit`: by test score, over units or for each of them,
     as in the literature; optimistic. `none`: all features of the step and those before. All four are stored; verdicts

@@ -33,8 +33,9 @@ from lpact.analyses.explanation import (
     Outcome,
 )
 from lpact.config import StudyConfig
+from lpact.math.types import FloatArray
 from lpact.report.methods import cite
-from lpact.wording import counted, fixed
+from lpact.wording import counted, enumerated, fixed, number
 
 CODES = {ADDS: "A", ACCOUNTED_FOR: "S", NOTHING: "N", UNKNOWN: "U"}
 MEANINGS = {
@@ -49,15 +50,9 @@ CAVEATS = (
     "A model's own share is what it adds to these features as they are given: a restatement of them that is easier to "
     "fit, such as fewer columns, adds too.",
     "Adding features can lower a held-out score; the sub-model used for a step is a choice "
-    "(deconstruct.correction), and all choices are stored.",
+    "(deconstruct.sub_model), and all choices are stored.",
     "Cross-validated blocks share training data, so that p-values over blocks are approximate.",
 )
-
-
-def in_words(spaces: list[str]) -> str:
-    """Feature spaces as a list in a sentence."""
-    names = [described(space) for space in spaces]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def simple_words(study: StudyConfig, dataset: str) -> str:
@@ -65,7 +60,7 @@ def simple_words(study: StudyConfig, dataset: str) -> str:
     options = options_of(study)
     steps = ladder_of(options, events_of(study, dataset))
     steps = steps[: options.simple_steps or len(steps)]
-    return in_words([space for step in steps for space in step])
+    return enumerated(described(space) for step in steps for space in step)
 
 
 def conclusion(material: Material) -> Conclusion:
@@ -95,8 +90,8 @@ def conclusion(material: Material) -> Conclusion:
 def _warnings(material: Material, options: DeconstructSection) -> list[str]:
     """What makes the numbers optimistic, and what shuffled splits do."""
     made = []
-    if options.correction in OPTIMISTIC:
-        made.append(f"Sub-models are chosen by test scores ({options.correction}): optimistic.")
+    if options.sub_model in OPTIMISTIC:
+        made.append(f"Sub-models are chosen by test scores ({options.sub_model}): optimistic.")
     if options.layer_choice != "nested":
         made.append("Layers are chosen by test scores: optimistic.")
     if options.oasm and options.oasm_choice != "nested":
@@ -111,12 +106,10 @@ def _warnings(material: Material, options: DeconstructSection) -> list[str]:
 
 
 def result_blocks(material: Material) -> list[Block]:
-    """The ladder under the correction that decides, mean over participants; then the limits of the method."""
+    """The ladder of the sub-models that decide, mean over subjects; then the limits of the method."""
     options = options_of(material.config)
     network = summaries.deciding_network(options)
-    found = material.table(tables.LADDER.name).filter(
-        network=network, correction=options.correction
-    )
+    found = material.table(tables.LADDER.name).filter(network=network, sub_model=options.sub_model)
     by = ["dataset", "stimulus", "model", "step", "step_name"]
     r2, share = (
         summaries.mean_of_subjects(found, column, *by) for column in ("r2", "share_of_model")
@@ -128,7 +121,7 @@ def result_blocks(material: Material) -> list[Block]:
         for row in means.iter_rows(named=True)
     )  # fmt: skip
     columns = ("dataset", "stimulus", "model", "features up to this step", "R²", "of the model")
-    title = f"Ladder, contiguous splits, correction '{options.correction}'"
+    title = f"Ladder, contiguous splits, sub_model '{options.sub_model}'"
     ladder = Block(title, (), columns, rows, frozenset({"R²", "of the model"}))
     return [ladder, Block("Limits", CAVEATS)]
 
@@ -148,19 +141,19 @@ def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> 
         "the model's own (%)": row["own"],
         "layers chosen": row["layer"],
         "chosen by test scores (optimistic)": row["optimistic"],
-        "participants": row["n_subjects"],
+        "subjects": row["n_subjects"],
         "units": row["n_units"],
         "score of the model, shuffled splits": row["shuffled_r2"],
         "score of OASM, shuffled splits": row["oasm_r2"],
     }
-    untrained = rows(tables.SCORES.name, family=UNTRAINED, correction=NONE, **claim)
+    untrained = rows(tables.SCORES.name, family=UNTRAINED, sub_model=NONE, **claim)
     if untrained.height:
         alone = untrained.filter(pl.col("features") == pl.col("model"))
         facts["score of the untrained model"] = alone["r2"].mean()
     gates: tuple[Gate, ...] = ()
     if row["label"] != UNKNOWN:
         nothing, simple = summaries.gains(
-            rows(tables.TESTS.name, **claim), {}, options.correction, config.seed
+            rows(tables.TESTS.name, **claim), {}, options.sub_model, config.seed
         )
         words = simple_words(config, str(claim["dataset"]))
         gates = (
@@ -196,122 +189,117 @@ def _gate(
     against: str,
     passed: bool,
 ) -> Gate:
-    alpha = options.alpha
-    blocks = Distribution(
-        "Held-out blocks", "gain in R²", tuple(gain.of_blocks.tolist()), kind="held-out block",
-        bound=0.0, compared_with=against, gives="sign-flip p-value", p_value=gain.p_blocks,
-        note="Mean over units and participants within each block.",
-    )  # fmt: skip
-    subjects = Distribution(
-        "Participants", "gain in R²", tuple(gain.of_subjects.tolist()), gain.subjects,
-        kind="participant", bound=0.0, compared_with=against, gives="one-sample t-test",
-        p_value=gain.p_subjects, note="Mean over units and blocks of each participant.",
-    )  # fmt: skip
-    several = len(gain.subjects) >= summaries.FEWEST_SUBJECTS
-    few = "" if several else f"; not decisive with {counted(len(gain.subjects), 'participant')}"
+    few = len(gain.subjects) < summaries.FEWEST_SUBJECTS
+    note = f"; not decisive with {counted(len(gain.subjects), 'subject')}" if few else ""
+
+    def criterion(
+        what: str, kind: str, gains: FloatArray, labels: tuple[str, ...], p: float, test: str
+    ) -> Criterion:
+        shown = Distribution(
+            f"{kind.capitalize()}s", "gain in R²", tuple(gains.tolist()), labels, kind=kind,
+            bound=0.0, compared_with=against, gives=test, p_value=p,
+        )  # fmt: skip
+        own = note if kind == "subject" else ""
+        return Criterion(
+            f"p_over_{what}",
+            f"Mean gain in R² {number(float(gains.mean()))} over {against} in {kind}s; p-value of a {test}{own}.",
+            p, "<=", options.alpha, p <= options.alpha, len(gains), against,
+            decisive=not (few and kind == "subject"), distributions=(shown,),
+        )  # fmt: skip
+
     criteria = (
-        Criterion(
-            "p_over_blocks", f"Mean gain in R² {gain.of_blocks.mean():.3g} over {against} in held-out blocks; "
-            "p-value of sign flips.",
-            gain.p_blocks, "<=", alpha, gain.p_blocks <= alpha, len(gain.of_blocks), against,
-            distributions=(blocks,),
+        criterion("blocks", "held-out block", gain.of_blocks, (), gain.p_blocks, "sign-flip test"),
+        criterion(
+            "subjects", "subject", gain.of_subjects, gain.subjects, gain.p_subjects, "t-test"
         ),
-        Criterion(
-            "p_over_participants", f"Mean gain in R² {gain.of_subjects.mean():.3g} over {against} in "
-            f"participants; p-value of a t-test{few}.",
-            gain.p_subjects, "<=", alpha, gain.p_subjects <= alpha, len(gain.subjects), against,
-            decisive=several, distributions=(subjects,),
-        ),
-    )  # fmt: skip
+    )
     return Gate(name, letter, meaning, passed, criteria)
 
 
 def _what_would_change(row: Mapping[str, Any], options: DeconstructSection) -> tuple[str, ...]:
-    if row["label"] == UNKNOWN:
-        return ("The sources would have to offer every feature space of the ladder.",)
-    if row["label"] == NOTHING:
-        return (
-            f"The model would have to predict held-out blocks: p ≤ {options.alpha:g}, now {row['p_predicts']:.3g}.",
-        )
-    if row["label"] == ACCOUNTED_FOR:
-        return (
-            f"The model would have to add to simple features: p ≤ {options.alpha:g}, now {row['p_own']:.3g}.",
-        )
-    return (f"Nearest to failing: the gain over simple features, p = {row['p_own']:.3g}.",)
+    now = f"p ≤ {options.alpha:g}, now"
+    return {
+        UNKNOWN: ("The sources would have to offer every feature space of the ladder.",),
+        NOTHING: (
+            f"The model would have to predict held-out blocks: {now} {number(row['p_predicts'])}.",
+        ),
+        ACCOUNTED_FOR: (
+            f"The model would have to add to simple features: {now} {number(row['p_own'])}.",
+        ),
+        ADDS: (f"Nearest to failing: the gain over simple features, p = {number(row['p_own'])}.",),
+    }[row["label"]]
 
 
 # --- Methods ----------------------------------------------------------------------------------------
 
 
+_CHOSEN = {
+    "nested": "the validation score within each outer fold",
+    "best_on_test": "the test score, which is optimistic",
+}
+_SUB_MODELS = {
+    "none": "Each step has all of its features.",
+    "validation": "For each unit and outer fold, the sub-model with the best validation score represents a step.",
+    "best_of_network": "The sub-model with the best mean test score over units represents a step, which is optimistic.",
+    "best_of_unit": "For each unit, the sub-model with the best test score represents a step, which is optimistic.",
+}
+_GROUPS = {
+    "auto": "sentences (of words) or stories",
+    "story": "stories",
+    "sentence": "sentences",
+}
+
+
 def methods_parts(study: StudyConfig) -> list[MethodsPart]:
-    """Splits, feature spaces, banded ridge, corrections and tests."""
+    """Splits, feature spaces, banded ridge, choices of sub-models and tests."""
     options = options_of(study)
-    oasm = options.oasm_sigmas
-    pooled = options.selection_score == "pooled"
-    score = "of all validation rows together" if pooled else "averaged over folds"
-    by = {
-        "nested": "the validation score within each outer fold",
-        "best_on_test": "the test score, which is optimistic",
-    }
-    how = {
-        "none": "Each step has all of its features.",
-        "validation": "For each unit and outer fold, the sub-model with the best validation score represents a step.",
-        "best_of_network": "The sub-model with the best mean test score over units represents a step, which is "
-        "optimistic.",
-        "best_of_unit": "For each unit, the sub-model with the best test score represents a step, which is optimistic.",
-    }[options.correction]
-    events = {d.name: events_of(study, d.name) for d in study.datasets}
+    sigmas, alphas = options.oasm_sigmas, options.alphas
+    score = "of all validation rows together"
+    if options.selection_score != "pooled":
+        score = "averaged over folds"
+    steps = {own.name: ladder_of(options, events_of(study, own.name)) for own in study.datasets}
     ladders = [
-        f"{name}: {'; '.join(in_words(list(step)) for step in ladder_of(options, kind))}; then the model."
-        for name, kind in events.items()
+        f"{name}: {'; '.join(enumerated(map(described, step)) for step in own)}; then the model."
+        for name, own in steps.items()
     ]
-    widths = counted(len(oasm), "width")
-    widths += (
-        f" from {min(oasm):g} to {max(oasm):g} events"
-        if len(oasm) > 1
-        else f" ({oasm[0]:g} events)"
+    shuffled = "Shuffled splits of the same sizes were a diagnostic." if options.shuffled else ""
+    oasm = (
+        "Orthogonal autocorrelated sequences were identity matrices, smoothed within groups by Gaussians of "
+        f"{counted(len(sigmas), 'width')} from {min(sigmas):g} to {max(sigmas):g} events; the width was chosen by "
+        f"{_CHOSEN[options.oasm_choice]}."
     )
-    parts = [
-        (
-            "Splits",
+    parts = {
+        "Splits": (
             _folds(study, options),
-            "All other folds served as validation folds in turn."
-            + (" Shuffled splits of the same sizes were a diagnostic." if options.shuffled else ""),
+            "All other folds served as validation folds in turn.",
+            shuffled,
             "Responses were taken at the reference lag. Scores are out-of-sample R², 1 − MSE / MSE of the training "
             f"mean, from predictions pooled over outer folds{cite('hawinkel2024')}; units below 0 count as 0 in means.",
         ),
-        (
-            "Feature spaces",
-            "Steps from simple to complex: " + " ".join(ladders),
-            f"Layers were chosen by {by[options.layer_choice]}."
-            + (
-                " Orthogonal autocorrelated sequences were identity matrices, smoothed within groups by Gaussians of "
-                f"{widths}; the width was chosen by {by[options.oasm_choice]}."
-                if options.oasm
-                else ""
-            ),
+        "Feature spaces": (
+            f"Steps from simple to complex: {' '.join(ladders)}",
+            f"Layers were chosen by {_CHOSEN[options.layer_choice]}.",
+            oasm if options.oasm else "",
         ),
-        (
-            "Banded ridge",
+        "Banded ridge": (
             f"Each feature space had a penalty of its own{cite('nunezelizalde2019', 'duprelatour2022')}. All ways of "
             f"dropping spaces were tried first, then up to {counted(options.draws, 'draw')} of Dirichlet weights, "
             f"until {options.patience} in a row raised the mean score by less than {options.min_gain:g}.",
-            f"Weights and penalty ({counted(len(options.alphas), 'value')} from {min(options.alphas):g} to "
-            f"{max(options.alphas):g}) were chosen for each unit by the validation R² {score}.",
-            how,
+            f"Weights and penalty ({counted(len(alphas), 'value')} from {min(alphas):g} to {max(alphas):g}) were "
+            f"chosen for each unit by the validation R² {score}.",
+            _SUB_MODELS[options.sub_model],
         ),
-        (
-            "Tests",
+        "Tests": (
             "Gains of the model were tested by flipping signs of held-out blocks and, from "
-            f"{summaries.FEWEST_SUBJECTS} participants on, also by a t-test over participants, at {options.alpha:g}.",
+            f"{summaries.FEWEST_SUBJECTS} subjects on, also by a t-test over subjects, at {options.alpha:g}.",
             "Units were tested by one-sided paired t-tests of squared errors over events and over blocks, and by "
-            f"{counted(options.permutations, 'random sign flip')} of blocks, corrected within recording and network"
-            f"{cite('benjamini1995')}.",
+            f"{counted(options.permutations, 'random sign flip')} of blocks, corrected for multiple tests within "
+            f"recording and network{cite('benjamini1995')}.",
             "Ω, the share of the model's score that simple features account for, is 1 − (R² of both − R² of simple "
-            "features) / R² of the model, limited to 0–100 %, from means over participants.",
+            "features) / R² of the model, limited to 0–100 %, from means over subjects.",
         ),
-    ]
-    return [MethodsPart(title, tuple(said)) for title, *said in parts]
+    }
+    return [MethodsPart(title, tuple(filter(None, said))) for title, said in parts.items()]
 
 
 def _folds(study: StudyConfig, options: DeconstructSection) -> str:
@@ -323,9 +311,6 @@ def _folds(study: StudyConfig, options: DeconstructSection) -> str:
         )
     if options.category:
         return f"Every outer fold tested one story of each category ({options.category}), for half of the categories."
-    groups = {
-        "auto": "sentences (of words) or stories",
-        "story": "stories",
-        "sentence": "sentences",
-    }[options.split_by]
-    return f"Outer folds held out whole {groups}, at most {options.n_folds} folds."
+    return (
+        f"Outer folds held out whole {_GROUPS[options.split_by]}, at most {options.n_folds} folds."
+    )

@@ -1,8 +1,8 @@
 """Banded ridges on subsets of feature spaces, their squared errors, and what follows from them for every unit.
 
 Out-of-sample R² of a unit is 1 − Σ(y − ŷ)² / Σ(y − ȳ)², over the test rows of all outer folds, ȳ the mean of the rows
-that the fold trains on. Adding features can lower it. A *pool* is a set of subsets that may stand for one model; a
-correction chooses one of them: all features (``none``), the subset with the best validation score for the unit and
+that the fold trains on. Adding features can lower it. A *pool* is a set of subsets that may stand for one model; one of
+them is chosen as the *sub-model*: all features (``none``), the subset with the best validation score for the unit and
 outer fold (``validation``), or the one with the best test score, over the deciding units (``best_of_network``) or for
 the unit (``best_of_unit``).
 """
@@ -24,7 +24,7 @@ from lpact.math.ridge import BandedGrid, BandedSubsets, Compute
 from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.stats import benjamini_hochberg
 
-NONE, VALIDATION, BEST_OF_NETWORK, BEST_OF_UNIT = CORRECTIONS = (
+NONE, VALIDATION, BEST_OF_NETWORK, BEST_OF_UNIT = SUB_MODELS = (
     "none",
     "validation",
     "best_of_network",
@@ -97,17 +97,17 @@ class Fit:
         """R² of every subset and unit, [S, t]."""
         return self.r2(self.sums[1])
 
-    def choice(self, subsets: Sequence[int], correction: str) -> IntArray:
-        """Index of the subset that stands for a pool in every outer fold and unit, [F, t]."""
+    def choice(self, subsets: Sequence[int], sub_model: str) -> IntArray:
+        """Index of the subset that represents a pool in every outer fold and unit, [F, t]."""
         spread, errors = self.sums
         pool = np.asarray(subsets)
-        if correction == NONE:
+        if sub_model == NONE:
             largest = max(subsets, key=lambda i: len(self.subsets[i]))
             return np.full(spread.shape, largest)
-        if correction == VALIDATION:
+        if sub_model == VALIDATION:
             found = np.nan_to_num(self.validation[pool], nan=-np.inf)
             return np.asarray(pool[found.argmax(axis=0)])
-        if correction == BEST_OF_UNIT:
+        if sub_model == BEST_OF_UNIT:
             best = errors[pool].sum(axis=1).argmin(axis=0)
             return np.broadcast_to(pool[best], spread.shape)
         means = np.nan_to_num(self.rows.mean(self.scores[pool]), nan=-np.inf)

@@ -32,6 +32,7 @@ from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray, IntArray
 from lpact.stats import random_signs
 from lpact.store import Results, frame
+from lpact.tables import Table
 
 Row = dict[str, object]
 
@@ -40,7 +41,7 @@ CODE = tuple(
     for name in ("config", "spaces", "rows", "fits", "jobs", "tables")
 )
 UNRELATED = (
-    "name", "controls", "mechanisms", "deconstruct.alpha", "deconstruct.correction",
+    "name", "controls", "mechanisms", "deconstruct.alpha", "deconstruct.sub_model",
     "deconstruct.scored_models", "deconstruct.untrained", "deconstruct.oasm", "deconstruct.shuffled",
 )  # fmt: skip
 """Parts of the configuration that no task depends on: they choose tasks, or judge results."""
@@ -132,9 +133,19 @@ class Opened:
         compute = compute_settings(self.workspace.config.readout)
         return fits.fit(self.rows, bands, variants, subsets, grid, compute)
 
-    def alone(self, values: FloatArray) -> Fit:
-        """Fit one feature space."""
-        return self.fit(lambda _: [values], [None] * self.rows.folds.n_blocks, [(0,)])
+    def scored(self, values: FloatArray, **place: object) -> list[Row]:
+        """Rows of one feature space alone, one per recording."""
+        fitted = self.fit(lambda _: [values], [None] * self.rows.folds.n_blocks, [(0,)])
+        return [
+            {
+                **key,
+                **place,
+                **self.summary(fitted.scores[0], units),
+                "validation": self.deciding(fitted.validation[0], units, clipped=True),
+                "scores": fitted.scores[0, units],
+            }
+            for key, units in self.each()
+        ]
 
     def model(self, model: str, layer: int, context: str = FULL, draw: int = 0) -> FloatArray:
         """Features of a model on the events."""
@@ -186,19 +197,9 @@ class LayerJob(DeconstructJob):
     def run(self, workspace: Workspace, results: Results) -> Frames:  # noqa: ARG002
         """Score the layer."""
         opened = self.open(workspace)
-        fitted = opened.alone(opened.model(self.model, self.layer, self.context, self.draw))
-        place = {"model": self.model, "context": self.context}
-        place |= {"draw": self.draw, "layer": self.layer}  # type: ignore[dict-item]
-        rows = [
-            {
-                **key,
-                **place,
-                **opened.summary(fitted.scores[0], units),
-                "validation": opened.deciding(fitted.validation[0], units, clipped=True),
-                "scores": fitted.scores[0, units],
-            }
-            for key, units in opened.each()
-        ]
+        values = opened.model(self.model, self.layer, self.context, self.draw)
+        place = {"model": self.model, "context": self.context, "draw": self.draw}
+        rows = opened.scored(values, **place, layer=self.layer)
         return {tables.LAYERS.name: frame(tables.LAYERS, rows)}
 
 
@@ -212,19 +213,13 @@ class WidthsJob(DeconstructJob):
         """Score every width."""
         opened = self.open(workspace)
         chunks = chunks_of(opened.rows.prepared[0].grid, opened.events)
-        rows = []
-        for width, sigma in enumerate(opened.options.oasm_sigmas):
-            fitted = opened.alone(oasm(chunks, sigma))
-            rows += [
-                {
-                    **key,
-                    "width": width,
-                    "sigma": sigma,
-                    **opened.summary(fitted.scores[0], units),
-                    "validation": opened.deciding(fitted.validation[0], units, clipped=True),
-                }
-                for key, units in opened.each()
-            ]
+        rows = [
+            row
+            for width, sigma in enumerate(opened.options.oasm_sigmas)
+            for row in opened.scored(oasm(chunks, sigma), width=width, sigma=sigma)
+        ]
+        for row in rows:
+            del row["scores"]
         return {tables.SIGMAS.name: frame(tables.SIGMAS, rows)}
 
 
@@ -264,39 +259,38 @@ class SubsetsJob(DeconstructJob):
         """Fit, choose and test."""
         opened = self.open(workspace)
         options, n_folds = opened.options, opened.rows.folds.n_blocks
-        layers = self._chosen(
-            results, self.layers, tables.LAYERS.name, "layer", options.layer_choice, n_folds
+        layers = _chosen(
+            results, self.layers, tables.LAYERS, "layer", options.layer_choice, n_folds
         )
         sigmas: list[Any] = [None] * n_folds
         if self.widths:
-            sigmas = self._chosen(
-                results, self.widths, tables.SIGMAS.name, "sigma", options.oasm_choice, n_folds
-            )
+            how = options.oasm_choice
+            sigmas = _chosen(results, self.widths, tables.SIGMAS, "sigma", how, n_folds)
         first = opened.rows.prepared[0]
-        steady = {
-            space: space_of(space, first, workspace) for step in self.ladder for space in step
-        }
+        steady = [space_of(space, first, workspace) for step in self.ladder for space in step]
         chunks = chunks_of(first.grid, opened.events)
 
         def bands(variant: Any) -> list[FloatArray]:
             layer, sigma = variant
-            simple = [oasm(chunks, sigma)] if sigma is not None else list(steady.values())
+            simple = steady if sigma is None else [oasm(chunks, sigma)]
             return [*simple, opened.model(self.model, layer, self.context, self.draw)]
 
-        elements = self._elements()
+        elements, variants = self._elements(), list(zip(layers, sigmas, strict=True))
         subsets = nonempty_subsets(len(elements))
         of_bands = [tuple(band for e in own for band in elements[e][1]) for own in subsets]
-        fitted = opened.fit(bands, list(zip(layers, sigmas, strict=True)), of_bands)
-        optimistic = "best_on_test" in (options.layer_choice, self.widths and options.oasm_choice)
-        chosen = [
-            f"layer {layer}" + ("" if sigma is None else f", σ {sigma:g}")
-            for layer, sigma in zip(layers, sigmas, strict=True)
-        ]
-        names = [name for name, _ in elements]
-        n_simple = len(names) - 1
+        n_simple = len(elements) - 1
         if self.family == LADDER and options.simple_steps:
             n_simple = min(options.simple_steps, n_simple)
-        report = _Report(opened, self, fitted, subsets, names, n_simple, chosen, optimistic)
+        report = _Report(
+            opened,
+            self,
+            opened.fit(bands, variants, of_bands),
+            subsets,
+            [name for name, _ in elements],
+            n_simple,
+            [f"layer {i}" + ("" if sigma is None else f", σ {sigma:g}") for i, sigma in variants],
+            "best_on_test" in (options.layer_choice, self.widths and options.oasm_choice),
+        )
         return {
             tables.SCORES.name: frame(tables.SCORES, report.scores()),
             tables.TESTS.name: frame(tables.TESTS, report.tests()),
@@ -315,28 +309,23 @@ class SubsetsJob(DeconstructJob):
             start += len(step)
         return [*made, (self.model, (start,))]
 
-    def _chosen(
-        self,
-        results: Results,
-        keys: Sequence[str],
-        table: str,
-        column: str,
-        how: str,
-        n_folds: int,
-    ) -> list[Any]:
-        """Layer or width of every outer fold: by validation in that fold, or by test scores; ties go to the first."""
-        found = pl.concat([results.load(key, [table])[table] for key in keys])
-        candidates = found[column].unique(maintain_order=True).to_list()
-        scores = np.full((n_folds, len(candidates)), -np.inf)
-        for i, value in enumerate(candidates):
-            own = found.filter(pl.col(column) == value)
-            if how == "nested":
-                by_fold = own["validation"].list.to_array(n_folds).to_numpy().astype(np.float64)
-            else:
-                tested = own["r2"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
-                by_fold = np.repeat(tested[:, None], n_folds, axis=1)
-            scores[:, i] = np.nan_to_num(mean_of_finite(by_fold), nan=-np.inf)
-        return [candidates[i] for i in scores.argmax(axis=1)]
+
+def _chosen(
+    results: Results, keys: Sequence[str], table: Table, column: str, how: str, n_folds: int
+) -> list[Any]:
+    """Layer or width of every outer fold: by validation in that fold, or by test scores; ties go to the first."""
+    found = pl.concat([results.load(key, [table.name])[table.name] for key in keys])
+    candidates = found[column].unique(maintain_order=True).to_list()
+    scores = np.full((n_folds, len(candidates)), -np.inf)
+    for i, value in enumerate(candidates):
+        own = found.filter(pl.col(column) == value)
+        if how == "nested":
+            by_fold = own["validation"].list.to_array(n_folds).to_numpy().astype(np.float64)
+        else:
+            tested = own["r2"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+            by_fold = np.repeat(tested[:, None], n_folds, axis=1)
+        scores[:, i] = np.nan_to_num(mean_of_finite(by_fold), nan=-np.inf)
+    return [candidates[i] for i in scores.argmax(axis=1)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,7 +345,7 @@ class _Report:
     def pools(self) -> dict[tuple[int, str], list[int]]:
         """Subsets that may stand for a step of the ladder, and for all simple features with and without the model.
 
-        A step is stood for by the subsets that contain it and nothing more complex.
+        A step is represented by the subsets that contain it and nothing more complex.
         """
         model = len(self.names) - 1
         pools = {
@@ -372,64 +361,64 @@ class _Report:
 
     @cached_property
     def choices(self) -> dict[tuple[str, int, str], IntArray]:
-        """The subset that stands for every pool, by correction, step and name."""
+        """The subset that represents every pool, by choice of the sub-model, step and name."""
         return {
-            (correction, *place): self.fitted.choice(pool, correction)
-            for correction in fits.CORRECTIONS
+            (sub_model, *place): self.fitted.choice(pool, sub_model)
+            for sub_model in fits.SUB_MODELS
             for place, pool in self.pools.items()
         }
 
-    def _place(self, correction: str) -> Row:
+    def _place(self, sub_model: str) -> Row:
         job = self.job
         return {
             "family": job.family,
             "model": job.model,
             "draw": job.draw,
-            "correction": correction,
-            "optimistic": self.optimistic or correction in fits.OPTIMISTIC,
+            "sub_model": sub_model,
+            "optimistic": self.optimistic or sub_model in fits.OPTIMISTIC,
         }
 
     def scores(self) -> list[Row]:
-        """Scores of all subsets as they are, and of every pool under every correction."""
+        """Scores of all subsets as they are, and of every pool under every choice of the sub-model."""
         found: dict[tuple[str, int, str], FloatArray] = {
             (fits.NONE, -1, "+".join(self.names[e] for e in own)): self.fitted.scores[i]
             for i, own in enumerate(self.subsets)
         }
-        for (correction, step, name), choice in self.choices.items():
-            if correction == fits.NONE:
-                found.pop((correction, -1, name), None)
-            found[correction, step, name] = self.fitted.chosen_scores(choice)
+        for (sub_model, step, name), choice in self.choices.items():
+            if sub_model == fits.NONE:
+                found.pop((sub_model, -1, name), None)
+            found[sub_model, step, name] = self.fitted.chosen_scores(choice)
         return [
             {
                 **key,
-                **self._place(correction),
+                **self._place(sub_model),
                 "features": name,
                 "step": step,
                 **self.opened.summary(scores, units),
                 "scores": scores[units],
                 "chosen": self.chosen,
             }
-            for (correction, step, name), scores in found.items()
+            for (sub_model, step, name), scores in found.items()
             for key, units in self.opened.each()
         ]
 
     def tests(self) -> list[Row]:
-        """The model against simple features under every correction, and against the training mean."""
+        """The model against simple features under every choice of the sub-model, and against the training mean."""
         rows, config = self.opened.rows, self.opened.workspace.config
         alone = np.full(self.fitted.sums[0].shape, self.subsets.index((len(self.names) - 1,)))
         pairs: dict[tuple[str, str], tuple[IntArray | None, IntArray]] = {
             (BEYOND_NOTHING, fits.NONE): (None, alone)
         }
-        for own in fits.CORRECTIONS:
+        for own in fits.SUB_MODELS:
             simple, both = (self.choices[own, -1, pool] for pool in (SIMPLE, BOTH))
             pairs[BEYOND_SIMPLE, own] = simple, both
         rng = keyed_rng(config.seed, "deconstruct signs", self.job.place.dataset, self.job.split)
         n_blocks = len(rows.block_names)
         signs = random_signs(rng, (self.opened.options.permutations, n_blocks))
         made: list[Row] = []
-        for (comparison, correction), found in fits.compare(self.fitted, pairs, signs).items():
+        for (comparison, sub_model), found in fits.compare(self.fitted, pairs, signs).items():
             for i, (key, units) in enumerate(self.opened.each()):
-                row = {**key, **self._place(correction), "comparison": comparison}
+                row = {**key, **self._place(sub_model), "comparison": comparison}
                 for test, p in found.p.items():
                     row[f"p_{test}"] = p[units]
                     row[f"q_{test}"] = fits.q_values(p[units], rows.regions[units])

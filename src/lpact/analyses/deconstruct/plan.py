@@ -10,7 +10,7 @@ import numpy as np
 from lpact.analyses.base import Audit, Keys, Stage, StageWork
 from lpact.analyses.deconstruct import tables
 from lpact.analyses.deconstruct.config import models_of, options_of
-from lpact.analyses.deconstruct.fits import CORRECTIONS
+from lpact.analyses.deconstruct.fits import SUB_MODELS
 from lpact.analyses.deconstruct.jobs import (
     LADDER,
     OASM,
@@ -63,6 +63,21 @@ class PlacePlan:
     n_units: int
     n_folds: int
 
+    def n_layers(self, n_splits: int) -> int:
+        """Layers that are scored alone, over splits and draws."""
+        return sum(len(own) * (n_splits + self.draws.get(m, 0)) for m, own in self.layers.items())
+
+    def families(self, study: StudyConfig) -> list[tuple[str, int, int]]:
+        """Family, number of its elements, and how often it is fitted, for one model after the other."""
+        made = []
+        for model in self.layers:
+            if self.ladder:
+                made.append((LADDER, len(self.ladder) + 1, 1))
+                made.append((UNTRAINED, len(self.ladder[0]) + 1, self.draws.get(model, 0)))
+            if options_of(study).oasm:
+                made.append((OASM, 2, len(splits_of(study))))
+        return made
+
 
 def splits_of(study: StudyConfig) -> tuple[str, ...]:
     """Kinds of splits that layers are scored under."""
@@ -74,9 +89,9 @@ def audit_study(
 ) -> Audit:
     """Group recordings by their events; every row of the audit's tables is about one recording."""
     study = workspace.config
-    rows: dict[str, list[Row]] = {
-        t.name: [] for t in (tables.SPLITS, tables.UNITS, tables.UNAVAILABLE)
-    }
+    splits: list[Row] = []
+    units: list[Row] = []
+    unavailable: list[Row] = []
     plans: list[PlacePlan] = []
     for entry in study.datasets:
         same: dict[tuple[object, ...], list[tuple[RecordingId, int]]] = {}
@@ -85,14 +100,14 @@ def audit_study(
             try:
                 inspection = workspace.inspection(entry.name, recording)
                 if (prepared := inspection.prepared) is None:
-                    rows[tables.UNAVAILABLE.name].append(_excluded(entry.name, inspection))
+                    unavailable.append(_excluded(entry.name, inspection))
                 else:
                     key = same_rows(prepared)
                     same.setdefault(key, []).append((recording, len(prepared.grid.units.ids)))
                     missing = _missing(workspace, prepared)
-                    rows[tables.SPLITS.name] += _split_rows(study, prepared)
-                    rows[tables.UNITS.name] += _unit_rows(prepared)
-                    rows[tables.UNAVAILABLE.name] += missing
+                    splits += _split_rows(study, prepared)
+                    units += _unit_rows(prepared)
+                    unavailable += missing
                     if key not in found:
                         _check_features(workspace, prepared, missing)
                         found[key] = _plan(workspace, prepared, missing)
@@ -105,18 +120,20 @@ def audit_study(
                 place = Place(entry.name, tuple(recording for recording, _ in own))
                 n_units = sum(n for _, n in own)
                 plans.append(replace(found[key], place=place, n_units=n_units))
-    _check_network(study, [str(row["region"]) for row in rows[tables.UNITS.name]])
-    made = {
-        table.name: frame(table, rows[table.name])
-        for table in (tables.SPLITS, tables.UNITS, tables.UNAVAILABLE)
-    }
+    _check_network(study, [str(row["region"]) for row in units])
+    found_tables = (
+        (tables.SPLITS, splits),
+        (tables.UNITS, units),
+        (tables.UNAVAILABLE, unavailable),
+    )
+    made = {table.name: frame(table, rows) for table, rows in found_tables}
     claims = dict.fromkeys(
         f"{p.place.dataset}/{r.stimulus}/{model}"
         for p in plans
         for model in p.layers
         for r in p.place.recordings[:1]
     )
-    impossible = tuple(dict.fromkeys(str(row["detail"]) for row in rows[tables.UNAVAILABLE.name]))
+    impossible = tuple(dict.fromkeys(str(row["detail"]) for row in unavailable))
     sizes = {name: own.height for name, own in made.items()} | _sizes(study, plans)
     sizes[tables.CLAIMS.name] = len(claims)
     return Audit(made, tuple(claims), sizes, impossible=impossible, detail=plans)
@@ -238,18 +255,18 @@ def _split_rows(study: StudyConfig, prepared: Prepared) -> list[Row]:
 def _unit_rows(prepared: Prepared) -> list[Row]:
     units = prepared.grid.units
     places = units.coordinates_mm
+    if places is None:
+        places = np.full((len(units.ids), 3), np.nan)
     made: list[Row] = []
-    for i, (unit, region) in enumerate(zip(units.ids, units.regions, strict=True)):
-        xyz = (
-            [None] * 3 if places is None or not np.isfinite(places[i]).all() else places[i].tolist()
-        )
+    for i, (unit, region, xyz) in enumerate(zip(units.ids, units.regions, places, strict=True)):
+        mm = xyz.tolist() if np.isfinite(xyz).all() else [None] * 3
         made.append(
             {
                 **prepared.id.key(prepared.dataset),
                 "unit_index": i,
                 "unit": unit,
                 "region": region,
-                **dict(zip(("x_mm", "y_mm", "z_mm"), xyz, strict=True)),
+                **dict(zip(("x_mm", "y_mm", "z_mm"), mm, strict=True)),
                 "coordinate_frame": units.coordinate_frame,
             }
         )
@@ -312,22 +329,9 @@ def stages(study: StudyConfig, audit: Audit, keys: Keys) -> list[Stage]:
 
 
 def _n_scores(n_elements: int) -> int:
-    """Rows of scores of one recording and family: plain subsets, and pools under every correction."""
+    """Rows of scores of one recording and family: plain subsets, and pools under every choice of the sub-model."""
     n_subsets = int(2**n_elements) - 1
-    return n_subsets + (len(CORRECTIONS) - 1) * n_elements + len(CORRECTIONS) * 2
-
-
-def _families(study: StudyConfig, plan: PlacePlan) -> list[tuple[str, int, int]]:
-    """Family, number of its elements, and how often it is fitted, for one model after the other."""
-    options, made = options_of(study), []
-    for model in plan.layers:
-        if plan.ladder:
-            made.append((LADDER, len(plan.ladder) + 1, 1))
-            if n_draws := plan.draws.get(model, 0):
-                made.append((UNTRAINED, len(plan.ladder[0]) + 1, n_draws))
-        if options.oasm:
-            made.append((OASM, 2, len(splits_of(study))))
-    return made
+    return n_subsets + (len(SUB_MODELS) - 1) * n_elements + len(SUB_MODELS) * 2
 
 
 def _sizes(study: StudyConfig, plans: Sequence[PlacePlan]) -> dict[str, int]:
@@ -338,15 +342,11 @@ def _sizes(study: StudyConfig, plans: Sequence[PlacePlan]) -> dict[str, int]:
     )
     for plan in plans:
         n = len(plan.place.recordings)
-        n_layers = sum(
-            len(layers) * (n_splits + plan.draws.get(model, 0))
-            for model, layers in plan.layers.items()
-        )
-        sizes[tables.LAYERS.name] += n * n_layers
+        sizes[tables.LAYERS.name] += n * plan.n_layers(n_splits)
         sizes[tables.SIGMAS.name] += n * n_splits * len(options.oasm_sigmas) * options.oasm
-        for _, n_elements, times in _families(study, plan):
+        for _, n_elements, times in plan.families(study):
             sizes[tables.SCORES.name] += n * times * _n_scores(n_elements)
-            sizes[tables.TESTS.name] += n * times * (len(CORRECTIONS) + 1)
+            sizes[tables.TESTS.name] += n * times * (len(SUB_MODELS) + 1)
     return sizes
 
 
@@ -359,19 +359,15 @@ def work(study: StudyConfig, audit: Audit) -> dict[str, StageWork]:
         validated = 4.0 * len(options.alphas) * n * (n / plan.n_folds) * plan.n_units
         one = n_pairs * (EIGH * n**3 + validated)
         n_splits = len(splits_of(study))
-        n_layers = sum(
-            len(layers) * (n_splits + plan.draws.get(model, 0))
-            for model, layers in plan.layers.items()
-        )
         n_widths = len(options.oasm_sigmas) if options.oasm else 0
-        operations[LAYERS] += one * (n_layers + n_splits * n_widths)
+        operations[LAYERS] += one * (plan.n_layers(n_splits) + n_splits * n_widths)
         longest[LAYERS] = max(longest[LAYERS], one * max(1, n_widths))
-        for family, n_elements, times in _families(study, plan):
+        for family, n_elements, times in plan.families(study):
             searched = min(options.draws, options.patience)
             spaces = sum(map(len, plan.ladder)) + 1 if family == LADDER else n_elements
             own = one * (2**spaces - 1 + (2**n_elements - 1 - n_elements) * searched)
             operations[SUBSETS] += own * times
-            longest[SUBSETS] = max(longest[SUBSETS], own)
+            longest[SUBSETS] = max(longest[SUBSETS], own if times else 0.0)
         n_sets, n_bands = n_pairs + plan.n_folds, sum(map(len, plan.ladder)) + 1
         arrays = 8.0 * n * (n_sets * n_bands * n + 8 * plan.n_units)
         peak = max(peak, int(min(arrays, study.readout.memory_gib * 2**30)))

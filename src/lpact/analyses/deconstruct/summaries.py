@@ -1,8 +1,8 @@
-"""From scores of units to tables per network and participant, and to verdicts; from tables alone."""
+"""From scores of units to tables per network and subject, and to verdicts; from tables alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from lpact.analyses.deconstruct.config import (
     UNKNOWN,
     DeconstructSection,
 )
-from lpact.analyses.deconstruct.fits import NONE, OPTIMISTIC, TESTS, correlated
+from lpact.analyses.deconstruct.fits import NONE, TESTS, correlated
 from lpact.analyses.deconstruct.jobs import (
     BEYOND_NOTHING,
     BEYOND_SIMPLE,
@@ -34,28 +34,13 @@ from lpact.math.seeding import keyed_rng
 from lpact.math.types import BoolArray, FloatArray
 from lpact.stats import one_sample_p_value, sign_flip_p_value
 from lpact.store import frame
-from lpact.tables import RECORDING_KEY
+from lpact.tables import RECORDING_KEY, Table
 
 Tables = Mapping[str, pl.DataFrame]
 Row = dict[str, Any]
 
 FEWEST_SUBJECTS = 3
-"""Participants from which on a gain must also hold over participants."""
-
-
-class Means(NamedTuple):
-    """Mean R² over the units of a network, clipped and not, and the number of units."""
-
-    r2: float
-    r2_raw: float
-    n_units: int
-
-
-def means(scores: Sequence[float | None], members: BoolArray) -> Means:
-    """Mean R² over some units."""
-    values = _numbers(scores)[members]
-    clipped = mean_of_finite(np.maximum(values, 0.0))
-    return Means(float(clipped), float(mean_of_finite(values)), int(members.sum()))
+"""Subjects from which on a gain must also hold over subjects."""
 
 
 def networks(frames: Tables) -> dict[tuple[Any, ...], dict[str, BoolArray]]:
@@ -75,9 +60,23 @@ def deciding_network(options: DeconstructSection) -> str:
     return options.network or ALL_UNITS
 
 
-def _rows(found: pl.DataFrame) -> Iterator[tuple[tuple[Any, ...], Row]]:
-    for row in found.iter_rows(named=True):
-        yield tuple(row[name] for name in RECORDING_KEY), row
+def _each(frames: Tables, rows: pl.DataFrame) -> Iterator[tuple[Row, str, BoolArray]]:
+    """Every row with every network of its recording, and the network's units."""
+    of_network = networks(frames)
+    for row in rows.iter_rows(named=True):
+        for network, members in of_network[tuple(row[name] for name in RECORDING_KEY)].items():
+            yield row, network, members
+
+
+def _mean(scores: Iterable[float | None], members: BoolArray, *, clipped: bool = True) -> float:
+    """Mean R² over some units; clipped: those below 0 count as 0."""
+    values = _numbers(scores)[members]
+    return float(mean_of_finite(np.maximum(values, 0.0) if clipped else values))
+
+
+def _row(table: Table, known: Row, **own: Any) -> Row:
+    """A row of a table: what is ``known`` of its columns, and its own."""
+    return {name: known[name] for name in table.column_names if name in known} | own
 
 
 def _reason(value: float | None) -> str:
@@ -88,32 +87,34 @@ def _ladder_scores(frames: Tables) -> pl.DataFrame:
     return frames[tables.SCORES.name].filter(family=LADDER, split=CONTIGUOUS)
 
 
+def _with_model(rows: pl.DataFrame, frames: Tables) -> pl.DataFrame:
+    """The rows with the scores of units of the model alone, ``alone``."""
+    own = pl.col("features") == pl.col("model")
+    alone = _ladder_scores(frames).filter(own, sub_model=NONE)
+    alone = alone.select(*RECORDING_KEY, "model", alone="scores")
+    return rows.join(alone, on=[*RECORDING_KEY, "model"], how="left", maintain_order="left")
+
+
 def ladder(frames: Tables) -> pl.DataFrame:
     """Score of every step, and its share of the model's."""
-    found, of_network = _ladder_scores(frames), networks(frames)
-    alone = {
-        (recording, row["model"]): row["scores"]
-        for recording, row in _rows(found.filter(pl.col("features") == pl.col("model")))
-    }
+    steps = _with_model(_ladder_scores(frames).filter(pl.col("step") >= 0), frames)
     made = []
-    for recording, row in _rows(found.filter(pl.col("step") >= 0)):
-        for network, members in of_network[recording].items():
-            own = means(row["scores"], members)
-            model = means(alone[recording, row["model"]], members).r2
-            share = 100.0 * own.r2 / model if model > 0.0 else np.nan
-            names = (*RECORDING_KEY, "stimulus", "model", "correction", "step", "optimistic")
-            made.append(
-                {
-                    **{name: row[name] for name in names},
-                    "network": network,
-                    "step_name": row["features"],
-                    "n_units": own.n_units,
-                    "r2": number(own.r2),
-                    "r2_raw": number(own.r2_raw),
-                    "share_of_model": number(share),
-                    "reason": _reason(number(share)),
-                }
+    for row, network, members in _each(frames, steps):
+        r2, model = _mean(row["scores"], members), _mean(row["alone"], members)
+        share = number(100.0 * r2 / model if model > 0.0 else np.nan)
+        made.append(
+            _row(
+                tables.LADDER,
+                row,
+                network=network,
+                step_name=row["features"],
+                n_units=int(members.sum()),
+                r2=number(r2),
+                r2_raw=number(_mean(row["scores"], members, clipped=False)),
+                share_of_model=share,
+                reason=_reason(share),
             )
+        )
     return frame(tables.LADDER, made)
 
 
@@ -129,63 +130,44 @@ def omega(model: float, simple: float, both: float) -> float:
 
 
 def accounted_for(frames: Tables) -> pl.DataFrame:
-    """Ω of every recording, network, model and correction."""
-    found, of_network = _ladder_scores(frames), networks(frames)
-    wanted = found.filter(
-        pl.col("features").is_in([SIMPLE, BOTH]) | (pl.col("features") == pl.col("model"))
-    )
-    scores: dict[tuple[Any, ...], dict[str, Row]] = {}
-    for recording, row in _rows(wanted):
-        place = (recording, row["model"], row["correction"])
-        scores.setdefault(place, {})[row["features"]] = row
+    """Ω of every recording, network, model and choice of the sub-model."""
+    found, key = _ladder_scores(frames), [*RECORDING_KEY, "model", "sub_model"]
+    simple = found.filter(features=SIMPLE).select(*key, simple="scores")
+    both = found.filter(features=BOTH).join(simple, on=key, how="left", maintain_order="left")
     made = []
-    for (recording, model, correction), own in scores.items():
-        if BOTH not in own:
-            continue
-        alone = scores[recording, model, NONE][model]
-        for network, members in of_network[recording].items():
-            of_model, simple, both = (
-                means(row["scores"], members).r2 for row in (alone, own[SIMPLE], own[BOTH])
+    for row, network, members in _each(frames, _with_model(both, frames)):
+        model, alone, together = (
+            _mean(row[name], members) for name in ("alone", "simple", "scores")
+        )
+        share = number(omega(model, alone, together))
+        made.append(
+            _row(
+                tables.ACCOUNTED,
+                row,
+                network=network,
+                n_units=int(members.sum()),
+                model_r2=number(model),
+                simple_r2=number(alone),
+                both_r2=number(together),
+                accounted_for=share,
+                own=None if share is None else 100.0 - share,
+                reason=_reason(share),
             )
-            share = number(omega(of_model, simple, both))
-            made.append(
-                {
-                    **dict(zip(RECORDING_KEY, recording, strict=True)),
-                    "stimulus": alone["stimulus"],
-                    "network": network,
-                    "model": model,
-                    "correction": correction,
-                    "n_units": int(members.sum()),
-                    "model_r2": number(of_model),
-                    "simple_r2": number(simple),
-                    "both_r2": number(both),
-                    "accounted_for": share,
-                    "own": None if share is None else 100.0 - share,
-                    "optimistic": own[BOTH]["optimistic"] or correction in OPTIMISTIC,
-                    "reason": _reason(share),
-                }
-            )
+        )
     return frame(tables.ACCOUNTED, made)
 
 
 def counts(frames: Tables, alpha: float) -> pl.DataFrame:
-    """Units of every network that gain, before and after correction."""
-    of_network, made = networks(frames), []
-    for recording, row in _rows(frames[tables.TESTS.name]):
-        names = (*RECORDING_KEY, "stimulus", "split", "family", "model", "draw", "correction")
+    """Units of every network that gain, before and after the multiple-testing correction."""
+    made = []
+    for row, network, members in _each(frames, frames[tables.TESTS.name]):
         for test in TESTS:
-            p, q = (_numbers(row[f"{kind}_{test}"]) for kind in "pq")
-            for network, members in of_network[recording].items():
-                made.append(
-                    {
-                        **{name: row[name] for name in (*names, "comparison")},
-                        "network": network,
-                        "test": test,
-                        "n_units": int(members.sum()),
-                        "n_gaining": int((p[members] <= alpha).sum()),
-                        "n_after_fdr": int((q[members] <= alpha).sum()),
-                    }
-                )
+            n = {
+                kind: int((_numbers(row[f"{kind}_{test}"])[members] <= alpha).sum())
+                for kind in "pq"
+            }
+            own = {"n_units": int(members.sum()), "n_gaining": n["p"], "n_after_fdr": n["q"]}
+            made.append(_row(tables.COUNTS, row, network=network, test=test, **own))
     return frame(tables.COUNTS, made)
 
 
@@ -194,7 +176,7 @@ def _numbers(values: Iterable[float | None]) -> FloatArray:
 
 
 def split_contrast(frames: Tables) -> pl.DataFrame:
-    """Layer scores under both splits, mean over participants, and how they agree."""
+    """Layer scores under both splits, mean over subjects, and how they agree."""
     layers, scores = frames[tables.LAYERS.name].filter(context=FULL), frames[tables.SCORES.name]
     by, made = ["dataset", "stimulus", "model"], []
     for place, own in layers.group_by(by, maintain_order=True):
@@ -208,7 +190,7 @@ def split_contrast(frames: Tables) -> pl.DataFrame:
         if found[SHUFFLED].size == found[CONTIGUOUS].size:
             r = correlated(found[SHUFFLED], found[CONTIGUOUS])
         row: Row = dict(zip(by, place, strict=True))
-        oasm = scores.filter(family=OASM, features="OASM", correction=NONE, **row)
+        oasm = scores.filter(family=OASM, features="OASM", sub_model=NONE, **row)
         for kind, values in found.items():
             best = float(np.nanmax(values)) if np.isfinite(values).any() else np.nan
             row[f"{kind}_r2"] = number(best)
@@ -221,7 +203,7 @@ def split_contrast(frames: Tables) -> pl.DataFrame:
 
 
 class Gain(NamedTuple):
-    """Gains in R² of a comparison: of every participant, and of every block over participants; and its p-value."""
+    """Gains in R² of a comparison: of every subject, and of every block over subjects; and its p-value."""
 
     subjects: tuple[str, ...]
     of_subjects: FloatArray
@@ -231,7 +213,7 @@ class Gain(NamedTuple):
 
     @property
     def p_value(self) -> float:
-        """Over blocks; with enough participants the larger of both p-values, so that both must hold."""
+        """Over blocks; with enough subjects the larger of both p-values, so that both must hold."""
         if len(self.subjects) < FEWEST_SUBJECTS:
             return self.p_blocks
         return float(np.fmax(self.p_blocks, self.p_subjects))
@@ -256,23 +238,23 @@ def gain_of(tests: pl.DataFrame, seed: int) -> Gain:
 
 
 def gains(
-    tests: pl.DataFrame, place: Mapping[str, Any], correction: str, seed: int
+    tests: pl.DataFrame, place: Mapping[str, Any], sub_model: str, seed: int
 ) -> tuple[Gain, Gain]:
     """Gains of a claim: the model beyond nothing, and beyond simple features."""
     own = tests.filter(family=LADDER, split=CONTIGUOUS, **place)
     nothing = own.filter(comparison=BEYOND_NOTHING)
-    simple = own.filter(comparison=BEYOND_SIMPLE, correction=correction)
+    simple = own.filter(comparison=BEYOND_SIMPLE, sub_model=sub_model)
     return gain_of(nothing, seed), gain_of(simple, seed)
 
 
 def mean_of_subjects(found: pl.DataFrame, column: str, *by: str) -> pl.DataFrame:
-    """Mean over participants of the mean over their rows; sums are always in the order of the rows."""
+    """Mean over subjects of the mean over their rows; sums are always in the order of the rows."""
     within = found.group_by(*by, "subject", maintain_order=True).agg(pl.col(column).mean())
     return within.group_by(*by, maintain_order=True).agg(pl.col(column).mean())
 
 
 def over_subjects(found: pl.DataFrame, column: str) -> float | None:
-    """Mean over participants of the mean over their recordings."""
+    """Mean over subjects of the mean over their recordings."""
     value = mean_of_subjects(found.with_columns(all=pl.lit(0)), column, "all")[column].mean()
     return None if value is None else float(value)  # type: ignore[arg-type]
 
@@ -288,17 +270,17 @@ def claims(
     by = ["dataset", "stimulus", "model"]
     for values in layers.select(by).unique(maintain_order=True).iter_rows():
         place = dict(zip(by, values, strict=True))
-        own = accounted.filter(network=network, correction=options.correction, **place)
+        own = accounted.filter(network=network, sub_model=options.sub_model, **place)
         row: Row = {
             **place,
-            "correction": options.correction,
+            "sub_model": options.sub_model,
             "optimistic": bool(own["optimistic"].any()),
         }
         row |= {name: over_subjects(own, name) for name in ("model_r2", "simple_r2", "both_r2")}
-        alone = scores.filter(correction=NONE, features=place["model"], **place)
+        alone = scores.filter(sub_model=NONE, features=place["model"], **place)
         chosen = alone.filter(family=LADDER, split=CONTIGUOUS)["chosen"].explode().drop_nulls()
         counted = sorted(chosen.unique().to_list(), key=lambda c: (-(chosen == c).sum(), c))
-        oasm = scores.filter(correction=NONE, features="OASM", **place)
+        oasm = scores.filter(sub_model=NONE, features="OASM", **place)
         row |= {
             "layer": ", ".join(counted[:3]),
             "n_subjects": own["subject"].n_unique(),
@@ -324,7 +306,7 @@ def _verdict(
     if row["model_r2"] is None:
         said = "Simple features or scores are missing; the table deconstruct/unavailable says why."
         return {**found, "reason": said}
-    nothing, simple = gains(tests, place, options.correction, seed)
+    nothing, simple = gains(tests, place, options.sub_model, seed)
     least = 0.5 ** len(nothing.of_blocks)
     if least > options.alpha:
         n = len(nothing.of_blocks)

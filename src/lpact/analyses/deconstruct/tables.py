@@ -12,7 +12,7 @@ _WORDS = SHARED.add(
     draw         int          Random initialisation of an untrained model; 0 otherwise.
     context      str          `full`, or `untrained`.
     features     str          Feature spaces, simple ones first, joined by `+`.
-    correction   str          How the sub-model was chosen: `none`, `validation`, or (optimistic) `best_of_network` or \
+    sub_model   str          How the sub-model was chosen: `none`, `validation`, or (optimistic) `best_of_network` or \
                               `best_of_unit`.
     network      str          Region of the units, or `all`.
     r2           float?       Out-of-sample R², mean over units; units below 0 count as 0.
@@ -88,10 +88,10 @@ SIGMAS = _WORDS.table("""
 
 SCORES = _WORDS.table("""
     deconstruct/scores
-    One row per recording, split, family, model, draw, correction and features: the score of every unit.
-    key: recording split family model draw correction features
+    One row per recording, split, family, model, draw, sub_model and features: the score of every unit.
+    key: recording split family model draw sub_model features
 
-    stimulus split family draw correction features
+    stimulus split family draw sub_model features
     step    int  Index of the ladder step, from 0; −1 for a plain subset.
     r2 r2_raw optimistic scores
     chosen  list[str]  Layer (and width of the OASM filter) used in each outer fold.
@@ -100,16 +100,16 @@ SCORES = _WORDS.table("""
 
 TESTS = _WORDS.table("""
     deconstruct/tests
-    One row per recording, split, family, model, draw, correction and comparison: does adding the model help?
-    key: recording split family model draw correction comparison
+    One row per recording, split, family, model, draw, sub_model and comparison: does adding the model help?
+    key: recording split family model draw sub_model comparison
 
-    stimulus split family draw correction comparison optimistic
+    stimulus split family draw sub_model comparison optimistic
     p_events     list[float]  One-sided paired t-test of squared errors over events, for each unit.
-    q_events     list[float]  Benjamini–Hochberg within participant and network.
+    q_events     list[float]  Benjamini–Hochberg within subject and network.
     p_blocks     list[float]  The same t-test over means of blocks.
-    q_blocks     list[float]  Benjamini–Hochberg within participant and network.
+    q_blocks     list[float]  Benjamini–Hochberg within subject and network.
     p_signs      list[float]  Random signs of the blocks' differences.
-    q_signs      list[float]  Benjamini–Hochberg within participant and network.
+    q_signs      list[float]  Benjamini–Hochberg within subject and network.
     block        list[str]    Name of every block.
     gain         list[float]  Gain in R² within each block, mean over the deciding units.
     reason
@@ -117,10 +117,10 @@ TESTS = _WORDS.table("""
 
 LADDER = _WORDS.table("""
     deconstruct/ladder
-    One row per recording, network, model, correction and step: the score, and its share of the model's.
-    key: recording network model correction step
+    One row per recording, network, model, sub_model and step: the score, and its share of the model's.
+    key: recording network model sub_model step
 
-    stimulus network correction
+    stimulus network sub_model
     step            int     Place on the ladder, from 0; the last one adds the model.
     step_name       str     Feature spaces of the step.
     n_units r2 r2_raw
@@ -130,10 +130,10 @@ LADDER = _WORDS.table("""
 
 ACCOUNTED = _WORDS.table("""
     deconstruct/accounted_for
-    One row per recording, network, model and correction: what simple features account for of the model's score.
-    key: recording network model correction
+    One row per recording, network, model and sub_model: what simple features account for of the model's score.
+    key: recording network model sub_model
 
-    stimulus network correction n_units
+    stimulus network sub_model n_units
     model_r2       float?  Score of the model alone.
     simple_r2      float?  Score of the simple features.
     both_r2        float?  Score of simple features and model together.
@@ -144,10 +144,10 @@ ACCOUNTED = _WORDS.table("""
 
 COUNTS = _WORDS.table("""
     deconstruct/test_counts
-    One row per recording, network, split, family, model, draw, correction, comparison and test: units that gain.
-    key: recording network split family model draw correction comparison test
+    One row per recording, network, split, family, model, draw, sub_model, comparison and test: units that gain.
+    key: recording network split family model draw sub_model comparison test
 
-    stimulus network split family draw correction comparison
+    stimulus network split family draw sub_model comparison
     test         str  `events`, `blocks` or `signs`.
     n_units
     n_gaining    int  Units with p ≤ alpha.
@@ -156,7 +156,7 @@ COUNTS = _WORDS.table("""
 
 SPLIT_CONTRAST = _WORDS.table("""
     deconstruct/split_contrast
-    One row per dataset, stimulus and model: layer scores under both splits, mean over participants, and how they agree.
+    One row per dataset, stimulus and model: layer scores under both splits, mean over subjects, and how they agree.
     key: dataset stimulus model
 
     dataset stimulus
@@ -175,12 +175,12 @@ CLAIMS = _WORDS.table("""
     key: dataset stimulus model
 
     dataset stimulus
-    correction
+    sub_model
     layer          str     Layers that were chosen, most frequent first.
-    n_subjects     int     Participants.
-    n_units        int     Deciding units of all participants.
+    n_subjects     int     Subjects.
+    n_units        int     Deciding units of all subjects.
     optimistic     bool    Whether a layer or sub-model was chosen by test scores.
-    model_r2       float?  Score of the model alone, mean over participants.
+    model_r2       float?  Score of the model alone, mean over subjects.
     simple_r2      float?  Score of the simple features.
     both_r2        float?  Score of simple features and model together.
     accounted_for  float?  Ω of these scores, in percent; null where the model predicts nothing.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
@@ -12,8 +12,9 @@ from lpact.analyses.explanation import Block
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.tables import audit as audit_tables
 from lpact.codes import Reason
-from lpact.tables import Table
-from lpact.wording import counted, fixed
+from lpact.store import empty
+from lpact.tables import RECORDING_KEY, Table
+from lpact.wording import counted, fixed, listed, spoken
 
 LINKS = {
     "B": ("has_brain", "brain data"),
@@ -45,8 +46,7 @@ def audit_blocks(audit: Audit, *, full: bool = False) -> list[Block]:
         _chain(audit),
         _roles(audit),
         _findings(audit, full=full),
-        _controls(audit),
-        _ingredients(audit),
+        _possible(audit),
         _correlations(audit),
         _reliability(audit),
         _media(audit),
@@ -119,40 +119,34 @@ def _findings(audit: Audit, *, full: bool) -> Block:
     return Block(f"Findings: {len(grouped) or 'none'}", tuple(lines))
 
 
-def _controls(audit: Audit) -> Block:
-    """Severe controls that are possible everywhere, and those that are not."""
-    rows = _rows(audit, audit_tables.CONTROL_AVAILABILITY)
-    impossible = {r["control"] for r in rows if not r["available"]}
-    possible = dict.fromkeys(r["control"] for r in rows if r["control"] not in impossible)
-    missing = (
-        (
-            r["control"],
-            f"{r['dataset']}/{r['model']}/{r['layer']}",
-            _explained(r["reason"], r["detail"]),
-        )
-        for r in rows
-        if not r["available"]
-    )
-    line = f"possible everywhere: {', '.join(possible) or 'none'}"
-    return _with_impossible("Severe controls", [line], "control", missing)
-
-
-def _ingredients(audit: Audit) -> Block:
-    """Nuisance features and mechanisms that a dataset cannot offer."""
-    rows = _rows(audit, audit_tables.INGREDIENT_AVAILABILITY)
-    pending = [r for r in rows if r["reason"] == Reason.FEATURES_NOT_EXTRACTED]
-    missing = [r for r in rows if not r["available"] and r not in pending]
-    lines = []
-    if not missing and not pending:
-        lines.append(f"all {len({(r['kind'], r['name']) for r in rows})} available")
+def _possible(audit: Audit) -> Block:
+    """How much of what the study asks for is possible, and what is not; equal places and reasons share a row."""
+    controls = audit.tables[audit_tables.CONTROL_AVAILABILITY.name]
+    controls = controls.group_by("control").agg(pl.col("available").all())
+    others = audit.tables[audit_tables.INGREDIENT_AVAILABILITY.name]
+    others = others.group_by("kind", "name").agg(pl.col("available").all())
+    places: dict[tuple[str, str], list[str]] = {}
+    pending: dict[str, None] = {}
+    for what, row in missing(audit.tables):
+        if row.get("reason") == Reason.FEATURES_NOT_EXTRACTED:
+            pending[row.get("name", what)] = None
+        elif "role_reason" not in row and "media" not in row:  # blocks of their own
+            where = "/".join(str(row[key]) for key in ("dataset", "model", "layer") if key in row)
+            why = explained(row["reason"], row.get("detail", ""))
+            places.setdefault((what, why), []).append(where)
+    names: dict[tuple[str, str], list[str]] = {}
+    for (what, why), found in places.items():
+        names.setdefault((listed(found, 3), why), []).append(what)
+    lines = [
+        f"{controls['available'].sum()} of {controls.height} severe controls, {others['available'].sum()} of "
+        f"{others.height} nuisance features and mechanisms"
+    ]
     if pending:
-        names = ", ".join(dict.fromkeys(r["name"] for r in pending))
-        lines.append(f"from a language model whose features a run extracts first: {names}")
-    places = (
-        (f"{r['kind']} {r['name']}", r["dataset"], _explained(r["reason"], r["detail"]))
-        for r in missing
-    )
-    return _with_impossible("Nuisance features and mechanisms", lines, "ingredient", places)
+        lines.append(
+            f"from a language model whose features a run extracts first: {', '.join(pending)}"
+        )
+    rows = tuple((", ".join(own), where, why) for (where, why), own in names.items())
+    return Block("Possible", tuple(lines), ("not possible", "where", "why") if rows else (), rows)
 
 
 def _correlations(audit: Audit) -> Block:
@@ -221,25 +215,6 @@ def _media(audit: Audit) -> Block:
     return Block("Missing stimulus media", tuple(lines))
 
 
-def _with_impossible(
-    title: str, lines: Sequence[str], what: str, missing: Iterable[tuple[str, str, str]]
-) -> Block:
-    """A block whose table has names with the same reason and places in one row."""
-    places: dict[tuple[str, str], list[str]] = {}
-    for name, place, why in missing:
-        places.setdefault((name, why), []).append(place)
-    names: dict[tuple[tuple[str, ...], str], list[str]] = {}
-    for (name, why), found in places.items():
-        names.setdefault((tuple(found), why), []).append(name)
-    rows = tuple((", ".join(own), _places(where), why) for (where, why), own in names.items())
-    return Block(title, tuple(lines), (f"impossible {what}", "where", "why"), rows)
-
-
-def _places(places: Sequence[str], most: int = 3) -> str:
-    listed = ", ".join(places[:most])
-    return listed if len(places) <= most else f"{listed} and {len(places) - most} more"
-
-
 # --- The outline of a study without data -----------------------------------------------------------
 
 
@@ -259,38 +234,8 @@ def outline_blocks(config: LPactConfig) -> list[Block]:
     return [
         Block("Levels", levels),
         Block("Gates", gates),
-        _context_rows(config),
         _claims(config),
     ]
-
-
-def _context_rows(config: LPactConfig) -> Block:
-    """Rows of a context in which everything is possible, without units and for each unit."""
-    from lpact.analyses.lpact.levels.audit import ContextOffer, RecordingSummary
-    from lpact.analyses.lpact.plan_sizes import context_rows
-    from lpact.datasets.base import RecordingId
-    from lpact.run.plan import control_draws
-
-    anyone = RecordingId("", "", "", "")
-    offer = ContextOffer(
-        anyone, "", 0, 0, control_draws(config), {}, config.stripping.methods, (), ()
-    )
-    none, one = (
-        context_rows(
-            config,
-            RecordingSummary(anyone, units, 0, 1, config.readout.folds, config.mechanisms.include),
-            offer,
-        )
-        for units in ((), ("unit",))
-    )
-    rows = tuple(
-        (name, f"{none[name]:,}", f"+ {n - none[name]:,}" if n > none[name] else "")
-        for name, n in sorted(one.items())
-        if n
-    )
-    columns = ("table", "rows", "per brain unit")
-    title = "Rows of one context (subject-run, model and layer), at most"
-    return Block(title, (), columns, rows, frozenset(columns[1:]))
 
 
 def _claims(config: LPactConfig) -> Block:
@@ -333,41 +278,51 @@ def result_blocks(material: Material) -> list[Block]:
 
 # --- What was not available -------------------------------------------------------------------------
 
+_MISSING: tuple[tuple[Table, str, pl.Expr], ...] = (
+    (audit_tables.EVIDENCE_FEASIBILITY, "confirmatory role", ~pl.col("confirmatory")),
+    (audit_tables.CONTROL_AVAILABILITY, "control {control}", ~pl.col("available")),
+    (audit_tables.INGREDIENT_AVAILABILITY, "{kind} {name}", ~pl.col("available")),
+    (audit_tables.RELIABILITY_MODES, "reliability {mode}", ~pl.col("possible")),
+    (audit_tables.MODEL_INVENTORY, "model {model}", ~pl.col("included")),
+    (
+        audit_tables.MEDIA_SUMMARY,
+        "stimulus media {media}",
+        pl.col("n_stimuli_present") < pl.col("n_stimuli"),
+    ),
+    (audit_tables.UNIT_INVENTORY, "recording {subject}/{session}/{run}", ~pl.col("used")),
+)
+"""Tables of the audit: what their rows are about, and which of them are missing."""
+
+
+def missing(tables: Mapping[str, pl.DataFrame]) -> Iterator[tuple[str, Row]]:
+    """Rows of the audit about what a study asked for and did not get, with its name."""
+    for table, what, absent in _MISSING:
+        if table.name in tables:
+            for row in tables[table.name].filter(absent).iter_rows(named=True):
+                name = what.format(**row)
+                yield spoken(name) if "mode" in row or "media" in row else name, row
+
 
 def unavailable(tables: Mapping[str, pl.DataFrame]) -> list[tuple[str, str, str]]:
     """Everything that the source audit could not find or had to leave out: what, where and why."""
-
-    def rows(table: Table) -> Iterator[Row]:
-        return tables[table.name].iter_rows(named=True) if table.name in tables else iter(())
-
-    def missing(table: Table, flag: str) -> Iterator[Row]:
-        return (row for row in rows(table) if not row[flag])
-
-    found = [
-        ("confirmatory role", row["dataset"], _explained(row["role_reason"], row["role_detail"]))
-        for row in missing(audit_tables.EVIDENCE_FEASIBILITY, "confirmatory")
-    ]
-    keys = ("dataset", "control", "model", "reason", "detail")
-    layers: dict[tuple[str, ...], list[str]] = {}
-    for row in missing(audit_tables.CONTROL_AVAILABILITY, "available"):
-        layers.setdefault(tuple(row[key] for key in keys), []).append(str(row["layer"]))
-    for (dataset, control, model, reason, detail), own in sorted(layers.items()):
-        where = f"{dataset}, {model}, {'layer' if len(own) == 1 else 'layers'} {', '.join(own)}"
-        found.append((f"control {control}", where, _explained(reason, detail)))
-    found += [
-        (f"{row['kind']} {row['name']}", row["dataset"], _explained(row["reason"], row["detail"]))
-        for row in missing(audit_tables.INGREDIENT_AVAILABILITY, "available")
-    ]
-    found += [
-        (f"reliability {row['mode'].replace('_', ' ')}", row["dataset"], _explained(row["reason"]))
-        for row in missing(audit_tables.RELIABILITY_MODES, "possible")
-    ]
-    for row in rows(audit_tables.FINDINGS):
-        place = " ".join(str(row[key]) for key in ("dataset", "subject", "session", "run"))
-        why = f"{_explained(row['reason'])} Found: {row['found']}. Expected: {row['expected']}."
+    layers: dict[tuple[str, str, str], list[str]] = {}
+    for what, row in missing(tables):
+        where = ", ".join(row[name] for name in ("dataset", "model") if name in row)
+        reason = row.get("role_reason") or row["reason"]
+        why = explained(reason, row.get("role_detail") or row.get("detail", ""))
+        layers.setdefault((what, where, why), []).append(str(row.get("layer", "")))
+    found = []
+    for (what, where, why), own in layers.items():
+        named = f", {'layer' if len(own) == 1 else 'layers'} {', '.join(own)}" if own[0] else ""
+        found.append((what, where + named, why))
+    findings = tables.get(audit_tables.FINDINGS.name, empty(audit_tables.FINDINGS))
+    for row in findings.iter_rows(named=True):
+        place = " ".join(str(row[key]) for key in RECORDING_KEY)
+        why = f"{explained(row['reason'])} Found: {row['found']}. Expected: {row['expected']}."
         found.append((f"{row['severity']}: {row['field']}", place, why))
     return found
 
 
-def _explained(reason: str, detail: str = "") -> str:
+def explained(reason: str, detail: str = "") -> str:
+    """The detail, or what the reason means."""
     return detail or _EXPLANATIONS.get(reason, reason)

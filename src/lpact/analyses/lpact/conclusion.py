@@ -23,7 +23,7 @@ from lpact.analyses.lpact.tables.assay import (
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
 from lpact.codes import FinalLabel, Gate, Outcome, Reason
-from lpact.wording import counted
+from lpact.wording import counted, listed, one_line
 
 Tables = Mapping[str, pl.DataFrame]
 
@@ -73,15 +73,6 @@ def conclusion(material: Material) -> Conclusion:
 
 def _verb(n: int, singular: str, plural: str) -> str:
     return singular if n == 1 else plural
-
-
-def _capital(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
-
-
-def _line(text: object) -> str:
-    """A name from data on one line."""
-    return " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
 
 
 def _confirmatory(decisions: pl.DataFrame, outcomes: pl.DataFrame) -> dict[str, pl.DataFrame]:
@@ -145,8 +136,8 @@ def _which(rows: pl.DataFrame) -> str:
         return f" ({counted(models, 'model')} on {counted(datasets, 'dataset')})"
     names = []
     for row in rows.iter_rows(named=True):
-        about = "" if row["mechanism"] == "none" else f", {_line(row['mechanism'])}"
-        place = f"{_line(row['dataset'])}, model {_line(row['model'])}, layer {row['layer']}"
+        about = "" if row["mechanism"] == "none" else f", {one_line(row['mechanism'])}"
+        place = f"{one_line(row['dataset'])}, model {one_line(row['model'])}, layer {row['layer']}"
         names.append(f"{place}{about}")
     return f" ({'; '.join(names)})"
 
@@ -169,8 +160,8 @@ def _supported(found: Mapping[str, Outcome], claims: Tables) -> str:
         said = "the study has too little coverage to show any alignment, or its absence"
     else:
         said = _SUPPORTS[outcome]
-    beside = found.get(PAPER, outcome)
-    other = "" if beside is outcome else f"; {beside.value} {UNDER[PAPER]}"
+    point = found.get(PAPER, outcome)
+    other = "" if point is outcome else f"; {point.value} {UNDER[PAPER]}"
     return f"{said} (outcome {outcome.value}{other})"
 
 
@@ -191,54 +182,37 @@ def why_sentences(tables: Tables, implant_snr: float | None = None) -> list[str]
 
 
 def _raw(gate_profile: str, claims: pl.DataFrame) -> str:
-    """How many layers have a positive score, and which of them nuisance or a control explains at level 1.
+    """How many layers have a positive score, and how many of them nuisance or a control explains at level 1.
 
     A score belongs to a layer: the claims about its mechanisms share it, and count once.
     """
     layers = claims.unique(_LAYER, keep="first", maintain_order=True)
     positive = layers.filter(pl.col("raw_score") > 0)
-    whole = (
-        f"{counted(layers.height, 'layer')} (of a model on a dataset, with "
-        f"{counted(claims.height, 'confirmatory claim')} about them; a score has no mechanism)"
-    )
+    n_claims = counted(claims.height, "confirmatory claim")
+    of = f"{counted(layers.height, 'layer')} (of a model on a dataset, with {n_claims})"
     if positive.is_empty():
-        return f"None of {whole} has a positive mean score."
-    lost = positive.filter(
+        return f"None of {of} has a positive mean score."
+    explained = positive.filter(
         ~(pl.col("predictive") & pl.col("severe_control_level1")),
         pl.col("first_failed_gate").is_in(_OF_LAYERS[:2]),
         ~pl.col("beaten_by").is_in(_NO_RIVAL),
     )
-    explained = lost.filter(label=FinalLabel.CONTROL_EXPLAINED.value)
-    others = lost.filter(pl.col("label") != FinalLabel.CONTROL_EXPLAINED.value)
-
-    def falls_short(n: int) -> str:
-        """What losing at level 1 means: a point rule compares means, a test that does not reject shows nothing."""
-        point = f"{_verb(n, 'scores', 'score')} no higher than"
-        test = f"{_verb(n, 'is', 'are')} not shown to exceed"
-        return f"{point if gate_profile == PAPER else test} nuisance or a severe control"
-
-    n = explained.height
-    said = (
-        f"{positive.height} of {whole} {_verb(positive.height, 'has', 'have')} a positive mean score; "
-        f"{UNDER[gate_profile]} "
+    have = _verb(positive.height, "has", "have")
+    said = f"{positive.height} of {of} {have} a positive mean score; {UNDER[gate_profile]} "
+    if explained.is_empty():
+        return f"{said}none of them fails against nuisance or a severe control at level 1."
+    n, ranked = explained.height, _ranked(explained, "beaten_by")
+    rivals = [
+        f"{'nuisance features' if name == 'nuisance' else f'the control {one_line(name)}'} ({k})"
+        for name, k in ranked[:2]
+    ]
+    # A point rule compares means; a test that does not reject shows nothing.
+    point = f"{_verb(n, 'scores', 'score')} no higher than"
+    test = f"{_verb(n, 'is', 'are')} not shown to exceed"
+    return (
+        f"{said}{n} of them {point if gate_profile == PAPER else test} nuisance or a severe control at level 1, "
+        f"{_verb(len(ranked), 'always', 'most often')} {', then '.join(rivals)}."
     )
-    if n:
-        ranked = _ranked(explained, "beaten_by")
-        most = [
-            f"{'nuisance features' if name == 'nuisance' else f'the control {_line(name)}'} ({k})"
-            for name, k in ranked[:2]
-        ]
-        said += (
-            f"{n} of them {_verb(n, 'is', 'are')} control-explained at level 1: {_verb(n, 'it', 'they')} "
-            f"{falls_short(n)}, {_verb(len(ranked), 'always', 'most often')} {', then '.join(most)}"
-        )
-    else:
-        said += "none of them is control-explained by nuisance or a severe control at level 1"
-    if others.height:
-        verdicts = ", ".join(sorted(set(others["label"])))
-        also = "also " if n else ""
-        said += f"; {others.height} with another verdict ({verdicts}) {also}{falls_short(others.height)}"
-    return f"{said}."
 
 
 def _ranked(rows: pl.DataFrame, column: str) -> list[tuple[str, int]]:
@@ -258,8 +232,11 @@ def _first_failures(claims: Tables) -> str:
     )
     if n := corrected.height:
         verb = _verb(n, "passes", "pass")
-        said.append(f"{counted(n, 'claim')} {verb} every test, but not the correction over claims")
-    return _capital("; ".join(said))
+        said.append(
+            f"{counted(n, 'claim')} {verb} every test, but not the multiple-testing correction over claims"
+        )
+    text = "; ".join(said)
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _where_first(claims: pl.DataFrame) -> str:
@@ -287,13 +264,12 @@ def _no_confirmatory(tables: Tables) -> str:
     if audited is None or audited.is_empty():
         return "No dataset can support confirmatory evidence."
     parts = [
-        f"{_line(row['dataset'])} ({_line(row['role_detail']) or _line(row['role_reason'])})"
+        f"{one_line(row['dataset'])} ({one_line(row['role_detail']) or one_line(row['role_reason'])})"
         for row in audited.filter(~pl.col("confirmatory")).sort("dataset").iter_rows(named=True)
     ]
     if not parts:
         return "No layer of a model was scored on a confirmatory dataset."
-    more = f"; and {len(parts) - MOST_NAMED} more" if len(parts) > MOST_NAMED else ""
-    return f"Not confirmatory: {'; '.join(parts[:MOST_NAMED])}{more}."
+    return f"Not confirmatory: {listed(parts, MOST_NAMED, '; ')}."
 
 
 # --- Positive controls -----------------------------------------------------------------------------

@@ -164,7 +164,7 @@ def test_thresholds_are_those_of_the_study():
 def test_of_many_layers_the_best_are_drawn():
     own = material(tables(layers=tuple(range(70))))
     made = make(own)
-    assert "For lack of space, 60 of 70 layers" in made.caption  # type: ignore[union-attr]
+    assert "Drawn are 60 of 70 layers" in made.caption  # type: ignore[union-attr]
     # None has a verdict, so the first ones are kept.
     drawn = {mark.layer for mark in marks(checked_svg(made))}
     assert drawn == {None, *map(str, range(60))}

@@ -10,8 +10,9 @@ from decision_rows import claim, decisions
 from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 
 from lpact.analyses.base import Material
-from lpact.analyses.lpact.figures.common import GATES, best_layers
+from lpact.analyses.lpact.figures.common import GATES, shown
 from lpact.analyses.lpact.figures.decision_matrix import MOST_ROWS, make, rows_of, verdict_text
+from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.report.figure import Figure, Missing
 
 if TYPE_CHECKING:
@@ -114,15 +115,16 @@ def test_large_studies_show_the_best_layers_and_say_what_is_left_out():
     ]
     of_many = material(decisions(*many))
     rows = rows_of(of_many)
-    shown = best_layers(of_many, rows, MOST_ROWS)
-    assert shown.height == 150
-    assert shown.filter(model="a").height == shown.filter(model="b").height == 75
-    assert shown.filter(layer=3).height == 2  # the better verdict, although its score is low
-    assert set(shown["layer"]) == {3, *range(176, 250)}
+    best, note = shown(of_many, rows, MOST_ROWS, DECISIONS)
+    assert best.height == 150
+    assert best.filter(model="a").height == best.filter(model="b").height == 75
+    assert best.filter(layer=3).height == 2  # the better verdict, although its score is low
+    assert set(best["layer"]) == {3, *range(176, 250)}
     made = make(material(decisions(*many)))
     assert isinstance(made, Figure)
-    assert "350 of 500 rows, those with the weakest verdicts" in made.caption
-    assert best_layers(of_many, rows.head(9), MOST_ROWS).height == 9
+    assert "Drawn are 150 of 500 layers" in note
+    assert note in made.caption
+    assert shown(of_many, rows.head(9), MOST_ROWS, DECISIONS)[0].height == 9
 
 
 def test_names_from_data_stay_text():

@@ -74,7 +74,7 @@ def test_points_stand_at_their_signal_and_rate(root):
     assert len(found) == 6
     for signal, profile, value, x, y in found:
         assert value is not None
-        beside = -3.5 if profile == "paper" else 3.5
+        beside = -4.5 if profile == "paper" else 4.5
         assert x == pytest.approx(signal / 2.2 * POWER_WIDTH + beside, abs=0.1)
         assert y == pytest.approx(POWER_HEIGHT * (1 - value), abs=0.1)
 

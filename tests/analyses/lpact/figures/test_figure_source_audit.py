@@ -126,8 +126,8 @@ def test_symbols_and_roles_are_what_the_audit_says():
     assert "primary, confirmatory" in written
     told = " ".join(own.text for own in marks(root))
     assert "coverage is missing" in told
-    assert "left out: 3 units, 20 events" in told
-    assert "left out: 1 recording" in told
+    assert "left out: 0 recordings, 3 units, 20 events" in told
+    assert "left out: 1 recording, 0 units, 0 events" in told
     assert isinstance(made, Figure)
     assert "1 dataset of 2 can carry confirmatory evidence: a." in made.summary
     assert "(1 of 2)" in made.caption

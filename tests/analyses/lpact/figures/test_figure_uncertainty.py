@@ -98,7 +98,7 @@ def test_one_unit_is_an_open_point_without_an_interval(root):
     (sure,) = [own for text, own in by_text.items() if text.startswith("b, predictive")]
     assert alone.element.get("fill") == colour("paper")
     assert sure.element.get("fill") == colour("real")
-    assert "1 unit, too few for an interval" in alone.text
+    assert "too few for an interval; n = 1 " in alone.text
     assert "95 % interval 0.1000 to 0.8000; n = 6 subject-runs" in sure.text
     lines = {own.text for own in marks(root) if own.element.tag == f"{SVG}line"}
     assert sure.text in lines
@@ -151,7 +151,7 @@ def test_the_drop_over_all_targets_is_left_to_its_table(given, made):
 def test_the_summary_counts_intervals_beside_zero(made):
     assert "Level 1, predictive: interval above zero in 1, below zero in 1 of 2" in made.summary
     assert (
-        "Level 3, stripping, any target: 1 with fewer than 5 units, without an interval"
+        "Level 3, stripping, any target: interval above zero in 0, below zero in 0 of 1 datasets (1 without"
         in made.summary
     )
     brains = (
@@ -171,7 +171,7 @@ def test_few_units_have_an_open_point_and_no_interval():
     assert not [own for own in marks(root) if own.element.tag == f"{SVG}line"]
     assert not [own for own in marks(root) if "95 % interval" in own.text]
     assert "fewer than 5 units cover far less than 95 %: 4 of 4 contrasts" in figure.caption
-    assert "above zero in" not in figure.summary
+    assert "interval above zero in 0, below zero in 0 of 2 datasets (2 without" in figure.summary
     assert "share recordings" not in figure.caption  # no brain in a model's place
 
 

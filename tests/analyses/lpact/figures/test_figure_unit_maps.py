@@ -19,7 +19,7 @@ from lpact.analyses.lpact.figures.unit_maps import (
     rows_of,
 )
 from lpact.analyses.lpact.tables.levels import BRAIN_UNIT_INDEX, CONTROL_DELTAS, UNIT_SCORES
-from lpact.report import layout
+from lpact.report import layout, maps
 from lpact.report.figure import Missing
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def test_electrodes_in_a_shared_space_keep_their_own_place():
 
 def test_of_many_units_evenly_spaced_ones_are_drawn(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(unit_maps, "MOST_MARKS", 0)
-    monkeypatch.setattr(unit_maps, "FEWEST_MARKS", 1)
+    monkeypatch.setattr(maps, "FEWEST_MARKS", 1)
     made = make(material(tables()))
     assert [own.value for own in marks(checked_svg(made))] == pytest.approx([0.275])
     assert "evenly spaced ones are drawn" in made.caption  # type: ignore[union-attr]

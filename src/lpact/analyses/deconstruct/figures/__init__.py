@@ -12,7 +12,7 @@ FIGURES: Mapping[str, MakeFigure] = {
     "ladder": bars.ladder,
     "layers_by_split": curves.layers_by_split,
     "oasm": curves.oasm,
-    "corrected_scores": bars.corrected_scores,
+    "sub_models": bars.sub_models,
     "unit_histogram": units.unit_histogram,
     "untrained": bars.untrained,
     "networks": curves.networks,

@@ -1,8 +1,8 @@
-"""What figures share: means over participants, names of claims, and panels of bars and of curves."""
+"""What figures share: means over subjects, names of claims, and panels of bars and of curves."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -14,11 +14,10 @@ from lpact.analyses.deconstruct.config import options_of
 from lpact.analyses.deconstruct.jobs import UNTRAINED
 from lpact.analyses.deconstruct.summaries import deciding_network
 from lpact.report import panels
-from lpact.report.figure import Spec, with_marks
+from lpact.report.figure import Caption, Drawing, Spec, with_marks
 from lpact.report.panels import BOX, BROKEN, LINE, Look
-from lpact.report.values import short
 from lpact.tables import Table
-from lpact.wording import listed
+from lpact.wording import fixed, listed, short
 
 PLACE = ["dataset", "stimulus", "model"]
 """What a claim is about."""
@@ -35,7 +34,7 @@ KINDS = {
     WITH: Look(BOX, "real", "real", 180),
 }
 """Kinds of bars."""
-PARTICIPANT = ("one participant", Look("circle", "ink", "ink", 14, 0.6))
+SUBJECT = ("one subject", Look("circle", "ink", "ink", 14, 0.6))
 SPACES, MODELS = "spaces", "models"
 """What sources may not offer, besides untrained copies."""
 
@@ -44,33 +43,27 @@ SPACES, MODELS = "spaces", "models"
 
 
 def decided(material: Material, table: Table) -> pl.DataFrame:
-    """Rows of the correction that verdicts rest on, and of their network where the table has several."""
+    """Rows of the choice of sub-models that verdicts rest on, and of their network where the table has several."""
     options = options_of(material.config)
-    rows = material.table(table.name).filter(correction=options.correction)
+    rows = material.table(table.name).filter(sub_model=options.sub_model)
     return rows.filter(network=deciding_network(options)) if "network" in rows.columns else rows
 
 
 def of_subjects(rows: pl.DataFrame, *by: str, value: str = "r2") -> pl.DataFrame:
-    """Mean over recordings and draws, as ``value``, of every participant who has one."""
+    """Mean over recordings and draws, as ``value``, of every subject who has one."""
     found = rows.group_by([*by, "subject"], maintain_order=True)
     return found.agg(pl.col(value).mean().alias("value")).drop_nulls("value")
 
 
 def marked(subjects: pl.DataFrame, text: str, *by: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Means over participants, and the participants, as marks."""
+    """Means over subjects, and the subjects, as marks."""
     means = subjects.group_by(by, maintain_order=True).agg(
         pl.col("value").mean(), n=pl.len().cast(pl.Int64)
     )
     return (
-        with_marks(means, f"{text}: mean R² {{value}} of {{n:participant}}", "value"),
-        with_marks(subjects, f"{text}, participant {{subject}}: R² {{value}}", "value"),
+        with_marks(means, f"{text}: mean R² {{value}} of {{n:subject}}", "value"),
+        with_marks(subjects, f"{text}, subject {{subject}}: R² {{value}}", "value"),
     )
-
-
-def mean_of(subjects: pl.DataFrame, **equals: Any) -> float | None:
-    """Mean over participants of some rows."""
-    value = subjects.filter(**equals)["value"].mean()
-    return None if value is None else float(value)  # type: ignore[arg-type]
 
 
 def by_claim(rows: pl.DataFrame, *by: str) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -116,6 +109,14 @@ def scores_are(material: Material) -> str:
     return f"Scores are out-of-sample R², mean over {where}, of which those below 0 count as 0."
 
 
+def drawing(
+    key: alt.LayerChart, made: Sequence[Panel], caption: Caption, columns: int = 2
+) -> Drawing:
+    """Panels below their key; their words together are the summary."""
+    charts, said = zip(*made, strict=True)
+    return panels.stacked(key, panels.grid(charts, columns)), caption, " ".join(filter(None, said))
+
+
 def key_of(kinds: Iterable[str], *more: tuple[str, Look]) -> alt.LayerChart:
     """A key to the kinds of bars that occur."""
     found = set(kinds)
@@ -125,46 +126,45 @@ def key_of(kinds: Iterable[str], *more: tuple[str, Look]) -> alt.LayerChart:
 # -- panels ------------------------------------------------------------------------------------------
 
 
+Panel = tuple[alt.LayerChart | alt.ConcatChart | alt.HConcatChart, str]
+"""A chart, and what it shows in words."""
+
+
 def dotted_bars(
     subjects: pl.DataFrame, name: str, x_title: str = "R²", *layers: alt.Chart, reach: Any = ()
-) -> alt.LayerChart:
-    """A bar from zero to the mean per ``lane``, in the look of its ``kind``, with participants' dots.
+) -> Panel:
+    """A bar from zero to the mean per ``lane``, in the look of its ``kind``, with subjects' dots.
 
     The axis also reaches the numbers of ``reach``.
     """
     by = ("dataset", "model", "features", "lane", "kind")
     bars, dots = marked(subjects, "{dataset}, {model}, {features}", *by)
-    looks = [KINDS[kind].columns() for kind in bars["kind"]]
-    paint = {side: [look[side] for look in looks] for side in ("fill", "stroke")}
     x = panels.axis("value", x_title, panels.domain(subjects["value"], reach))
     y = panels.lanes("lane", bars["lane"], limit=150)
-    return panels.overlay(
-        panels.layer(
-            bars.with_columns(**{side: pl.Series(own) for side, own in paint.items()}),
-            "bar",
-            {"strokeWidth": 1, "height": 14},
-            x=x,
-            x2={"datum": 0},
-            y=y,
-            **{side: panels.own(side) for side in paint},
-        ),
+    looks = pl.DataFrame([KINDS[kind].columns() for kind in bars["kind"]]).select("fill", "stroke")
+    paint = {side: panels.own(side) for side in looks.columns}
+    thin = {"strokeWidth": 1, "height": 14}
+    chart = panels.overlay(
+        panels.layer(bars.hstack(looks), "bar", thin, x=x, x2={"datum": 0}, y=y, **paint),
         *layers,
         panels.dots(dots, x, y, "ink", size=14, opacity=0.6),
         width=300,
         step=22,
         title=panels.panel_title(name, 300),
     )
+    means = (f"{fixed(value)} of {lane}" for lane, value in bars.select("lane", "value").rows())
+    return chart, f"{name}: {x_title} {', '.join(means)}."
 
 
 def curves(
     subjects: pl.DataFrame, x: Spec, looks: Mapping[str, Look], name: str, reach: pl.Series
-) -> alt.LayerChart:
-    """A line through means over participants per name in ``line``, with participants' dots, from 0 to ``reach``."""
+) -> Panel:
+    """A line through means over subjects per name in ``line``, with subjects' dots, from 0 to ``reach``."""
     at, y = x["field"], panels.axis("value", "R²", panels.domain(reach))
     names = [own for own in ("dataset", "model", "context", "line") if own in subjects.columns]
     text = ", ".join(f"{{{own}}}" for own in names) + f", {x['axis']['title']} {{{at}}}"
     means, dots = marked(subjects.sort(at, maintain_order=True), text, *names, at)
-    drawn = []
+    drawn, said = [], []
     for line, look in looks.items():
         own, role = means.filter(line=line), look.edge or "ink"
         path: Spec = {"color": role, "strokeWidth": 1.8}
@@ -174,8 +174,11 @@ def curves(
             panels.layer(own.drop("mark"), "line", path, x=x, y=y),
             panels.points(own, x, y, Look("circle", role, role, 22)),
         ]
+        if own.height:
+            said.append(f"{fixed(own['value'].max())} ({line})")  # type: ignore[arg-type]
     title = panels.panel_title(name, 360)
-    return panels.overlay(panels.reference(0, "y"), *drawn, width=360, height=160, title=title)
+    chart = panels.overlay(panels.reference(0, "y"), *drawn, width=360, height=160, title=title)
+    return chart, f"{name}: highest mean R² {', '.join(said)}."
 
 
 def curve_look(role: str, *, broken: bool = False) -> Look:

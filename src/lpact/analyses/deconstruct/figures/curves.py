@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.deconstruct import summaries, tables
 from lpact.analyses.deconstruct.config import options_of
 from lpact.analyses.deconstruct.figures import common
-from lpact.analyses.deconstruct.figures.common import ALONE, PARTICIPANT, PLACE, WITH, WITHOUT
+from lpact.analyses.deconstruct.figures.common import ALONE, PLACE, SUBJECT, WITH, WITHOUT
 from lpact.analyses.deconstruct.fits import NONE
 from lpact.analyses.deconstruct.jobs import OASM, UNTRAINED
 from lpact.analyses.deconstruct.rows import ALL_UNITS, CONTIGUOUS, SHUFFLED
@@ -19,9 +17,6 @@ from lpact.report import panels
 from lpact.report.figure import Drawing, figure
 from lpact.tables import RECORDING_KEY
 from lpact.wording import counted, fixed, listed
-
-if TYPE_CHECKING:
-    from lpact.report.figure import Chart
 
 SPLITS = {
     SHUFFLED: common.curve_look("winner", broken=True),
@@ -47,24 +42,21 @@ def layers_by_split(material: Material) -> Drawing | str:
         return NO_SHUFFLED
     if subjects.is_empty():
         return NO_LAYER
-    contrast = material.table(tables.SPLIT_CONTRAST.name)
-    made, said = [], []
+    contrast, made = material.table(tables.SPLIT_CONTRAST.name), []
     for name, own in common.by_claim(subjects):
-        found = contrast.join(own, on=PLACE, how="semi").row(0, named=True)
-        r, layers = found["correlation"], counted(found["n_layers"], "layer")
+        found = contrast.join(own, on=PLACE, how="semi")
+        r, layers = found["correlation"][0], counted(found["n_layers"][0], "layer")
         agree = f"no correlation over {layers}" if r is None else f"r = {fixed(r, 2)}"
         x = common.number_axis("layer", "layer", own["layer"])
         made.append(common.curves(own, x, SPLITS, f"{name}, {agree}", own["value"]))
-        best = ", ".join(f"{fixed(found[f'{split}_r2'])} {split}" for split in SPLITS)
-        said.append(f"{name}: R² of the best layer {best}; {agree}.")
-    key = panels.key(*((f"{split} splits", look) for split, look in SPLITS.items()), PARTICIPANT)
+    key = panels.key(*((f"{split} splits", look) for split, look in SPLITS.items()), SUBJECT)
     caption = [
-        f"Each layer alone, mean over participants. {common.scores_are(material)} Shuffled splits test events whose "
+        f"Each layer alone, mean over subjects. {common.scores_are(material)} Shuffled splits test events whose "
         "neighbours are in the training set, and so reward autocorrelation; contiguous splits do not.",
         "r is the correlation of both curves over layers; it needs three layers.",
         common.missing(material, common.MODELS),
     ]
-    return panels.stacked(key, panels.grid(made, 2)), caption, " ".join(said)
+    return common.drawing(key, made, caption)
 
 
 @figure("oasm", "How far autocorrelation alone predicts", tables.SIGMAS, tables.SCORES)
@@ -81,36 +73,34 @@ def oasm(material: Material) -> Drawing | str:
     model = pl.col("model")
     parts = []
     for kind, features, by in ((ALONE, model, NONE), (WITHOUT, pl.lit("OASM"), NONE),
-                               (WITH, "OASM+" + model, options.correction)):  # fmt: skip
-        own = scores.filter(pl.col("features") == features, correction=by)
+                               (WITH, "OASM+" + model, options.sub_model)):  # fmt: skip
+        own = scores.filter(pl.col("features") == features, sub_model=by)
         parts.append(own.with_columns(kind=pl.lit(kind), lane="features"))
     subjects = common.of_subjects(pl.concat(parts), *PLACE, "features", "lane", "kind")
-    blocks, said = [], []
+    blocks: list[common.Panel] = []
     for name, own in common.by_claim(widths, "dataset", "stimulus"):
         x = common.number_axis("sigma", "width σ of the filter (events)", own["sigma"])
         looks = {split: look for split, look in SPLITS.items() if split in own["line"]}
-        drawn: list[Chart] = [common.curves(own, x, looks, f"{name}, OASM", own["value"])]
-        bars = []
-        of_models = subjects.join(own, on=PLACE[:2], how="semi")
-        for name, models in common.by_claim(of_models):
-            title, reach = "R², shuffled splits", of_models["value"]
-            bars.append(common.dotted_bars(models, name, title, reach=reach))
-            means = (f"{fixed(common.mean_of(models, lane=lane))} of {lane}"
-                     for lane in models["lane"].unique(maintain_order=True))  # fmt: skip
-            said.append(f"{name}, shuffled splits: R² {', '.join(means)}.")
-        blocks.append(panels.grid([*drawn, *([panels.stacked(*bars)] if bars else [])], 2))
-    key = [(f"{split} splits", look) for split, look in SPLITS.items() if split in widths["line"]]
-    bars_key = [common.key_of(subjects["kind"])] if subjects.height else []
+        curve, words = common.curves(own, x, looks, f"{name}, OASM", own["value"])
+        models = subjects.join(own, on=PLACE[:2], how="semi")
+        made = [
+            common.dotted_bars(one, model, "R², shuffled splits", reach=models["value"])
+            for model, one in common.by_claim(models)
+        ]
+        bars = [panels.stacked(*(chart for chart, _ in made))] if made else []
+        said = " ".join([words, *(text for _, text in made)])
+        blocks.append((panels.grid([curve, *bars], 2), said))
+    entries = [(f"{split} splits", SPLITS[split]) for split in SPLITS if split in widths["line"]]
+    key = common.key_of(subjects["kind"], *entries, SUBJECT)
     caption = {
         "OASM knows nothing but which events are neighbours: an identity matrix, smoothed within stories (or, for "
         "words, sentences) by a Gaussian of width σ.": True,
-        f"Bars are means over participants. {common.scores_are(material)}": True,
-        f"OASM with the model is represented by the sub-model that '{options.correction}' chose.": subjects.height,
+        f"Bars are means over subjects. {common.scores_are(material)}": True,
+        f"OASM with the model is represented by the sub-model that '{options.sub_model}' chose.": subjects.height,
         f"There are no bars: {NO_SHUFFLED}.": not options.shuffled,
         common.missing(material, common.MODELS): True,
     }
-    summary = " ".join(said) or "R² of OASM under contiguous splits alone."
-    return panels.stacked(panels.key(*key, PARTICIPANT), *bars_key, *blocks), caption, summary
+    return common.drawing(key, blocks, caption, 1)
 
 
 @figure("networks", "Scores of layers in every network", tables.LAYERS, tables.UNITS)
@@ -127,27 +117,22 @@ def networks(material: Material) -> Drawing | str:
     subjects = subjects.filter(pl.col("line").is_in(list(shown)))
     # Claims without an untrained copy come last: trained and untrained are next to each other.
     lacks = ~(pl.col("context") == UNTRAINED).any().over(PLACE)
-    made, said = [], []
+    made = []
     for name, own in common.by_claim(subjects.sort(lacks, maintain_order=True)):
         x = common.number_axis("layer", "layer", own["layer"])
         for part in own.partition_by("context", maintain_order=True):
             trained = "untrained" if part["context"][0] == UNTRAINED else "trained"
             made.append(common.curves(part, x, shown, f"{name}, {trained}", own["value"]))
-            means = part.group_by("line", "layer").agg(pl.col("value").mean())
-            best = means.group_by("line").agg(pl.col("value").max()).sort(-pl.col("value"), "line")
-            words = ", ".join(f"{fixed(value)} ({line})" for line, value in best.iter_rows())
-            said.append(f"{name}, {trained}: R² of the best layer {words}.")
     named = (("all units" if line == ALL_UNITS else line, look) for line, look in shown.items())
     left_out = order[len(shown) :]
     caption = {
         "Each layer alone under contiguous splits: R² is the mean over the units of a network, of which those below 0 "
-        "count as 0, over random initialisations of untrained models, and over participants.": True,
+        "count as 0, over random initialisations of untrained models, and over subjects.": True,
         f"For lack of colours these networks are left out: {listed(left_out)}.": left_out,
         "Untrained copies are not compared (deconstruct.untrained is false).": not options.untrained,
         common.missing(material, common.MODELS, UNTRAINED): True,
     }
-    chart = panels.stacked(panels.key(*named, PARTICIPANT), panels.grid(made, 2))
-    return chart, caption, " ".join(said)
+    return common.drawing(panels.key(*named, SUBJECT), made, caption)
 
 
 def _by_network(material: Material) -> pl.DataFrame:

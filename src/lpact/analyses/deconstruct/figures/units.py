@@ -27,8 +27,7 @@ from lpact.wording import counted
 ROBUST = (0.005, 0.995)
 """Quantiles of the scores that a histogram covers."""
 MOST_BINS, FEWEST_BINS = 40, 8
-MOST_VIEWS, MOST_MARKS, FEWEST_MARKS = 64, 6000, 60
-"""Views that are drawn; units of all of them, and of each at least."""
+MOST_VIEWS, MOST_MARKS = 64, 6000
 
 
 def scores_of_units(material: Material) -> pl.DataFrame:
@@ -64,31 +63,29 @@ def unit_histogram(material: Material) -> Drawing | str:
     tests = tests.filter(family=LADDER, split=CONTIGUOUS, comparison=BEYOND_SIMPLE, test=SIGNS)
     found = [(name, own, *_squares(own)) for name, own in common.by_claim(units)]
     classes = _classes(max(max(squares["n"], default=1) for *_, squares, _ in found))
-    made, said = [], []
+    made = []
     for name, own, squares, ends in found:
-        n_outside, n = own.height - int(squares["n"].sum()), own.height
-        n_above = own.filter(pl.col("both") > pl.col("simple")).height
+        n, n_above = own.height, own.filter(pl.col("both") > pl.col("simple")).height
         counts = tests.join(own, on=PLACE, how="semi")
         gain, after = (int(counts[column].sum()) for column in ("n_gaining", "n_after_fdr"))
         notes = [
-            f"{n_above:,} of {n:,} above the diagonal, {n_outside:,} outside",
-            f"p ≤ {options.alpha:g}: {gain:,}; after correction: {after:,}",
+            f"{n_above:,} of {n:,} above the diagonal, {n - int(squares['n'].sum()):,} outside",
+            f"p ≤ {options.alpha:g}: {gain:,}; corrected for multiple tests: {after:,}",
         ]
         title = panels.panel_title(name, 240, subtitle=notes, subtitleFontSize=10)
-        made.append(_histogram(squares, ends, classes, title))
-        gains = f"{after:,} significantly after correction"
-        said.append(f"{name}: adding the model raises R² in {n_above:,} of {n:,} units, {gains}.")
+        words = f"{name}: adding the model raises R² in {n_above:,} of {n:,} units, significantly in {after:,}."
+        made.append((_histogram(squares, ends, classes, title), words))
     key = panels.key(("units", classes, [f"{bound:g}" for bound in classes.bounds]))
     caption = [
         f"Unclipped out-of-sample R² of {common.units_of(material)}, under contiguous splits: simple "
-        f"features (x) against these with the model (y); '{options.correction}' chose the sub-models. Dashed: y = x; "
+        f"features (x) against these with the model (y); '{options.sub_model}' chose the sub-models. Dashed: y = x; "
         "lines: x = 0 and y = 0.",
         f"Axes cover the quantiles from {100 * ROBUST[0]:g} to {100 * ROBUST[1]:g} % of both scores. Above each panel "
-        "is how many units lie outside, and how many gain in the test that flips signs of blocks, before and after "
-        "correction for false discoveries within participant and network.",
+        "is how many units are outside, and how many gain in the test that flips signs of blocks, before and after "
+        "multiple-testing correction within subject and network.",
         common.missing(material),
     ]
-    return panels.stacked(key, panels.grid(made, 3)), caption, " ".join(said)
+    return common.drawing(key, made, caption, 3)
 
 
 def _squares(units: pl.DataFrame) -> tuple[pl.DataFrame, tuple[float, float]]:
@@ -150,10 +147,9 @@ def deconstructed_units(material: Material) -> Drawing | str:
     alone = pl.when(pl.col("coordinate_frame").is_in(native)).then("subject")
     placed = placed.with_columns(alone=alone.otherwise(pl.lit("")))
     found = list(common.by_claim(placed, *PLACE, "coordinate_frame", "alone"))
-    forms = [maps.FORMS[layout_of(own["coordinate_frame"][0])] for _, own in found]
-    views = np.cumsum([2 * form.n_views for form in forms])
-    n_kept = max(1, int((views <= MOST_VIEWS).sum()))
-    most = max(FEWEST_MARKS, MOST_MARKS // int(views[n_kept - 1]))
+    shown = [own["coordinate_frame"][0] for _, own in found for _ in range(2)]
+    n_maps, most = maps.room(shown, MOST_VIEWS, MOST_MARKS)
+    n_kept = max(1, n_maps // 2)
     step = float(f"{max(placed['both'].quantile(0.95) or 0.0, 0.001) / 5:.1g}")
     classes = Classes(RAMP, tuple(round(k * step, 12) for k in range(6)))
     made = [_pair(name, own, classes, most) for name, own in found[:n_kept]]
@@ -166,8 +162,8 @@ def deconstructed_units(material: Material) -> Drawing | str:
     left_out, lost = len(found) - n_kept, units.height - placed.height
     caption = {
         "Unclipped out-of-sample R² of every unit under contiguous splits, of simple features and of these with the "
-        f"model; sub-models were chosen by '{options_of(material.config).correction}'. High values lie on top. Where a "
-        "view has too many units, evenly spaced ones of their order by R² are drawn.": True,
+        f"model; sub-models were chosen by '{options_of(material.config).sub_model}'. High values are drawn last. "
+        "Where a view has too many units, evenly spaced ones of their order by R² are drawn.": True,
         **dict.fromkeys(maps.notes_on(frames), True),
         "Dashes: R² is undefined.": placed["both"].null_count(),
         f"{lost:,} of {counted(units.height, 'unit')} have no coordinates.": lost,

@@ -185,9 +185,13 @@ _MAKERS: dict[Name, _Maker] = {
     Name.P_OTHER_TARGETS: _with_rival(scores.block_tests),
     Name.P_RANDOM_DIRECTIONS: _with_rival(partial(scores.block_tests, random=True)),
     Name.P_BEYOND_NUISANCE: _with_rival(partial(scores.block_tests, beside=NUISANCE)),
-    Name.MEAN_RELIABILITY: _with_rival(patterns.reliability),
-    Name.MEAN_DELTA_FRACTION: _with_rival(patterns.contrast_fraction),
-    Name.MEAN_FRACTION_OF_CEILING: _with_rival(patterns.fraction),
+    Name.MEAN_RELIABILITY: _with_rival(partial(patterns.by_subject_run, column="reliability")),
+    Name.MEAN_DELTA_FRACTION: _with_rival(
+        partial(patterns.by_subject_run, column="delta_fraction")
+    ),
+    Name.MEAN_FRACTION_OF_CEILING: _with_rival(
+        partial(patterns.by_subject_run, column="fraction_of_ceiling")
+    ),
     Name.MEDIAN_FRACTION_OF_CEILING: _with_rival(patterns.median_fraction),
     Name.P_FRACTION: patterns.bootstrapped,
     Name.P_CONTRAST: _relational(SURROGATE, SWAP, nuisance=True),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 import numpy as np
-import polars as pl
 from scipy import special
 
 from lpact.analyses.base import Rows
@@ -16,25 +15,35 @@ from lpact.analyses.explanation import Criterion, Distribution
 from lpact.analyses.explanation import Gate as GateRecord
 from lpact.analyses.lpact.explain import patterns, scores
 from lpact.analyses.lpact.explain.material import BEHIND, RANK, Material
-from lpact.analyses.lpact.gates.calibrated.tests import NUISANCE
 from lpact.analyses.lpact.gates.criteria import CriterionName as Name
 from lpact.analyses.lpact.gates.criteria import joined
-from lpact.analyses.lpact.gates.rows import means_by_control
 from lpact.analyses.lpact.gates.verdict import FALSE_DISCOVERY_RATE
 from lpact.analyses.lpact.tables.decisions import DECISIONS
-from lpact.analyses.lpact.tables.levels import CONTROL_NULLS
 from lpact.math.types import FloatArray
 from lpact.stats import MAX_EXACT
 from lpact.wording import counted, number, percent
 
-_ONLY_RECORDINGS = (
-    "No other model would change that: it takes more, longer or less noisy recordings."
-)
-_NUMBERS = {
-    Name.N_TARGETS: "The number of mechanisms with target units",
-    Name.MEAN_RELIABILITY: "Mean brain–brain reliability",
-    Name.MEAN_DELTA_FRACTION: "The mean contrast with the best control (most often {}), in units of the ceiling,",
+_WORDS = {
+    Name.MEAN_DELTA_NUISANCE: "the mean advantage over nuisance",
+    Name.MEAN_DELTA_CONTROL: "the mean advantage over the best severe control of each subject-run (most often {})",
+    Name.SMALLEST_CONTROL_DELTA: "the mean advantage over {}",
+    Name.SUMMARIES_NOT_REACHED: "the share of relational summaries in which the model is ahead of {}",
+    Name.SUMMARIES_PASSING: "the share of relational summaries that pass",
+    Name.RELIABLE_UNITS: "the share of unit rows with a reliable brain pattern",
+    Name.N_TARGETS: "the number of mechanisms with target units",
+    Name.METHODS_AGREEING: "the share of stripping methods with a selective drop",
+    Name.MEAN_RELIABILITY: "mean brain–brain reliability",
+    Name.MEAN_DELTA_FRACTION: "the mean contrast with the best control (most often {}), in units of the ceiling,",
+    Name.MEAN_FRACTION_OF_CEILING: "the mean fraction of the {} ceiling",
+    Name.MEDIAN_FRACTION_OF_CEILING: "the median fraction of the {} ceiling",
+    Name.N_SUBJECT_RUNS: "the number of subject-runs with a level-1 score",
+    Name.POSITIVE_DIRECTION: "the share of subject-runs with both contrasts above 0",
+    Name.P_BEYOND_NUISANCE: "the p-value against {}, with nuisance features in addition,",
+    Name.P_FRACTION: "the p-value that the fraction of the ceiling is above its minimum",
+    Name.P_REPLICATION: "the p-value of replication",
 }
+"""Numbers of criteria; the others are p-values against a rival."""
+_OF_RECORDINGS = (Name.MEAN_RELIABILITY, Name.RELIABLE_UNITS)
 FEWEST_FOR_TAIL = 3
 """Draws from which the tail beyond them is taken from their mean and spread."""
 
@@ -50,11 +59,12 @@ def what_would_change(
         for criterion in gate.criteria:
             if criterion.passed or not criterion.decisive:
                 continue
+            if criterion.name == Name.CONFIRMATORY:
+                sentences.append(f"The dataset would have to be confirmatory. {criterion.sentence}")
+                continue
             body = _body(material, criterion)
             before = first.setdefault(body, heading)
-            if criterion.name == Name.CONFIRMATORY:
-                sentences.append(body)
-            elif before == heading:
+            if before == heading:
                 sentences.append(joined(heading, body))
             else:
                 sentences.append(f"{heading}: the same as in the {before[:1].lower()}{before[1:]}.")
@@ -63,28 +73,82 @@ def what_would_change(
 
 
 def _body(material: Material, criterion: Criterion) -> str:
-    if criterion.name == Name.CONFIRMATORY:
-        return f"The dataset would have to be confirmatory. {criterion.sentence}"
+    """How far the number is from its threshold; for a p-value, also which score would be enough."""
     if criterion.value is None:
         return f"There would have to be a number first. {criterion.sentence}"
     name = Name(criterion.name)
-    if name in _SPECIAL:
-        return _SPECIAL[name](material, criterion)
-    if criterion.relation == "<=":
-        return _p_value(material, criterion)
-    what = _NUMBERS.get(name, name.value.replace("_", " ").capitalize())
-    more = f" {_ONLY_RECORDINGS}" if name is Name.MEAN_RELIABILITY else ""
-    return f"{_rise(what.format(criterion.compared_with or 'the best control'), criterion)}.{more}"
+    against = criterion.compared_with.replace("unit_order", "other unit orders")
+    what = _WORDS.get(name, f"the p-value{' against {}' if against else ''}").format(against)
+    value, threshold = number(criterion.value), number(criterion.threshold)
+    if criterion.relation != "<=":
+        to = "above" if criterion.relation == ">" else "at least"
+        said = f"{what} would have to rise from {value} to {to} {threshold}."
+        if name in _OF_RECORDINGS:
+            said += " That takes more, longer or less noisy recordings, not another model."
+        return said
+    said = f"{what} would have to fall from {value} to {threshold} or less"
+    tests = [d for d in criterion.distributions if d.p_value is not None]
+    if name is Name.P_FRACTION and len(patterns.unit_fractions(material)) < 2:
+        said += "; that takes at least 2 subject-runs, so no score could pass"
+    elif tests and tests[0].gives in (RANK, BEHIND):
+        said += _by_draws(material, criterion, tests[0])
+    elif tests:
+        n = len(tests[0].values)
+        if n <= MAX_EXACT and 0.5**n > (criterion.threshold or 0.0):
+            said += _no_score(counted(n, "held-out block"), 0.5**n) + ": more blocks are needed"
+    failing = [d for d in tests[1:] if (d.p_value or 0.0) > (criterion.threshold or 0.0)]
+    others = ", ".join(f"{d.compared_with} (p = {number(d.p_value)})" for d in failing[:3])
+    return f"{said}.{f' Also failing: {others}.' if failing else ''}"
 
 
-def _rise(what: str, criterion: Criterion) -> str:
-    """'… would have to rise from a to at least b', without a full stop."""
-    to = "above" if criterion.relation == ">" else "at least"
-    return f"{what} would have to rise from {number(criterion.value)} to {to} {number(criterion.threshold)}"
+def _no_score(sample: str, least: float) -> str:
+    """A test that cannot reject. Of n signs all 2ⁿ flips are equally likely; of m draws the smallest rank is 1."""
+    return (
+        f"; with {sample} the smallest possible p-value is {number(least)}, so no score could pass"
+    )
 
 
-def _fall(what: str, criterion: Criterion) -> str:
-    return f"{what} would have to fall from {number(criterion.value)} to {number(criterion.threshold)} or less"
+def _by_draws(material: Material, criterion: Criterion, test: Distribution) -> str:
+    alpha, m = criterion.threshold or 0.0, len(test.values)
+    needed = above_draws(np.array(test.values), alpha)
+    if needed is None:
+        enough = math.ceil(1 / alpha - 1e-9) - 1
+        return (
+            f"{_no_score(counted(m, 'draw'), 1 / (1 + m))}: at least {FEWEST_FOR_TAIL} different draws are needed, "
+            f"and {enough} for a p-value that is a rank"
+        )
+    first = ""
+    if test.gives == BEHIND:
+        behind = -patterns.draw_tests(material, rival=criterion.compared_with)[0].pooled.advantage
+        lead = f"it is {number(behind)} below" if behind > 0 else "they are equal"
+        first = f": the mean similarity would first have to be above the rival's ({lead}, and p is 1 until then)"
+    now = test.observed if test.observed is not None else math.nan
+    if now > needed:
+        return first
+    level2 = test.unit.startswith(patterns.STATISTIC)
+    what = "the relational statistic" if level2 else "the mean real score"
+    then = f"{first}, and then" if first else ":"
+    same = ", with the same draws" if level2 else ""
+    return (
+        f"{then} {what} would have to rise from {number(now)} to above {rounded_up(needed)}{same}"
+    )
+
+
+def above_draws(draws: FloatArray, alpha: float) -> float | None:
+    """Statistic above which `lpact.stats.draw_p_value` is at most ``alpha``; None where no statistic is enough.
+
+    By rank: above all but ⌊α (1 + m)⌋ − 1 of the m draws. By the tail beyond all of them, for m ≥ 3: above
+    mean + t_{m−1}(1 − α) sd √(1 + 1/m). The smaller of the two.
+    """
+    draws = np.sort(draws[np.isfinite(draws)])[::-1]
+    m = draws.size
+    may_reach = math.floor(alpha * (1 + m) + 1e-9) - 1
+    candidates = [float(draws[may_reach])] if m and may_reach >= 0 else []
+    spread = float(draws.std(ddof=1)) * math.sqrt(1 + 1 / m) if m >= FEWEST_FOR_TAIL else 0.0
+    if spread > 0.0:
+        beyond = float(draws.mean()) - float(special.stdtrit(m - 1, alpha)) * spread
+        candidates.append(max(beyond, float(draws[0])))
+    return min(candidates, default=None)
 
 
 def rounded_down(value: float) -> str:
@@ -105,277 +169,11 @@ def _rounded(value: float, how: str) -> str:
     return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), rounding=how)):.3g}"
 
 
-def _does(n: int) -> str:
-    return "does" if n == 1 else "do"
-
-
-def fewest(n: int, enough: Callable[[float], bool]) -> int | None:
-    """The fewest of ``n`` whose share is enough; None where not even all are."""
-    return next((k for k in range(n + 1) if enough(k / n)), None) if n else None
-
-
-# --- means, shares, votes and counts ---------------------------------------------------------------
-
-
-def _mean_delta(material: Material, criterion: Criterion) -> str:
-    means = scores.mean_scores(material)
-    nuisance = criterion.name == Name.MEAN_DELTA_NUISANCE
-    control = f"the best severe control of each subject-run (most often {criterion.compared_with})"
-    said = _rise(f"The mean advantage over {NUISANCE if nuisance else control}", criterion)
-    if means is None:
-        return f"{said}."
-    return f"{said}: {_two_ways(means[0], means[1 if nuisance else 2])}."
-
-
-def _two_ways(real: float, rival: float) -> str:
-    if real == rival:
-        return f"both score {number(real)}, so that any rise of the real score or fall of the rival's would do"
-    return (
-        f"the real score by more than {number(rival - real)} (from {number(real)} to above {number(rival)}), "
-        f"or that of the rival would have to fall to below {number(real)}"
-    )
-
-
-def _smallest(material: Material, criterion: Criterion) -> str:
-    means = means_by_control(material.rows(CONTROL_NULLS), material.metric)
-    said = _rise(f"The mean advantage over {criterion.compared_with}", criterion)
-    own = means.filter(control=criterion.compared_with)
-    if own.height:
-        score = own["control_score"].item()
-        said += f": {_two_ways(score + own['delta'].item(), score)}"
-    behind = (pl.col("delta") <= 0) & (pl.col("control") != criterion.compared_with)
-    others = means.filter(behind)["control"].to_list()
-    return f"{said}.{_also(others, f'{_does(len(others))} at least as well')}"
-
-
-def _also(names: list[str], verb: str, most: int = 3) -> str:
-    if not names:
-        return ""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f" {', '.join(names[:most])}{more} {verb} too."
-
-
-def _not_reached(material: Material, criterion: Criterion) -> str:
-    """Every control that reaches the model too often must lose that: one that still does is enough to fail."""
-    control, threshold = criterion.compared_with, criterion.threshold or 0.0
-    votes = patterns.votes_by_control(material)
-    own = votes.filter(condition=control)
-    if not own.height:
-        return f"{_rise('The share of summaries in which no control is ahead', criterion)}."
-
-    def needed(n: int) -> int | None:
-        # The decision's own arithmetic: 1 − share reached, which rounds differently from the share left.
-        return next((k for k in range(n + 1) if 1 - (n - k) / n >= threshold), None)
-
-    n, ahead = own.select("n", "n_ahead").row(0)
-    said = (
-        f"The model would have to be ahead of {control} in at least {needed(n)} of "
-        f"{n} relational {'summary' if n == 1 else 'summaries'}, and is in {ahead}"
-    )
-    others = [
-        f"{row['condition']} (ahead in {row['n_ahead']} of {row['n']}, {needed(row['n'])} needed)"
-        for row in votes.filter(
-            pl.col("share") < threshold, pl.col("condition") != control
-        ).iter_rows(named=True)
-    ]
-    also = f" The same is needed against {', '.join(others)}." if others else ""
-    return f"{said}.{also}"
-
-
-def _summaries_passing(material: Material, criterion: Criterion) -> str:
-    threshold, share = criterion.threshold or 0.0, material.gates.direction_fraction
-    found = patterns.summaries(material)
-    passes = (pl.col("pass_share") >= share) & (pl.col("delta_rel") > 0)
-    n_passing = found.filter(passes).height
-    needed = fewest(found.height, lambda value: value > threshold)
-    said = "No number of relational summaries is more than all of them"
-    if needed is not None:
-        said = f"At least {needed} of {found.height} relational summaries would have to pass"
-        said += f", and {n_passing} {_does(n_passing)}"
-    return f"{said}."
-
-
-def _methods(material: Material, criterion: Criterion) -> str:
-    threshold, found = criterion.threshold or 0.0, scores.methods(material)
-    needed = fewest(found.height, lambda share: share >= threshold)
-    n_agreeing = found.filter(pl.all_horizontal(pl.col(list(scores.COLUMNS)) > 0)).height
-    return (
-        f"At least {needed} of {counted(found.height, 'stripping method')} would have to show a selective drop, "
-        f"and {n_agreeing} {_does(n_agreeing)}."
-    )
-
-
-def _fraction_of_ceiling(_: Material, criterion: Criterion) -> str:
-    centre = "median" if criterion.name == Name.MEDIAN_FRACTION_OF_CEILING else "mean"
-    said = _rise(f"The {centre} fraction of the {criterion.compared_with} ceiling", criterion)
-    value = criterion.value or 0.0
-    if value <= 0.0:
-        return f"{said}; the similarity is not even positive."
-    times = number((criterion.threshold or 0.0) / value)
-    return f"{said}: the similarity would have to be {times} times as large."
-
-
-def _subject_runs(_: Material, criterion: Criterion) -> str:
-    have, need = int(criterion.value or 0), int(criterion.threshold or 0)
-    return f"{counted(need - have, 'more subject-run')} with a level-1 score would be needed ({have} of {need})."
-
-
-def _direction(_: Material, criterion: Criterion) -> str:
-    found = criterion.distributions[0] if criterion.distributions else None
-    if found is None or not found.values:
-        return f"{_rise('The share of subject-runs with both contrasts above 0', criterion)}."
-    threshold, n = criterion.threshold or 0.0, len(found.values)
-    needed = fewest(n, lambda share: share >= threshold)
-    return (
-        f"Both contrasts would have to be above 0 in at least {needed} of {counted(n, 'subject-run')}, "
-        f"and are in {sum(v > 0 for v in found.values)}."
-    )
-
-
-def _reliable(material: Material, criterion: Criterion) -> str:
-    enough, threshold = material.gates.min_reliability, criterion.threshold or 0.0
-    said, more = _rise("The share of unit rows with a reliable brain pattern", criterion), ""
-    for found in criterion.distributions[:1]:
-        n = len(found.values) + found.n_missing
-        needed = fewest(n, lambda share: share >= threshold)
-        if needed is not None:
-            short = needed - sum(v >= enough for v in found.values)
-            more = f": {counted(short, 'more row')} of {n}"
-    return f"{said}{more}, with a split-half reliability of at least {number(enough)}. {_ONLY_RECORDINGS}"
-
-
-# --- tests -------------------------------------------------------------------------------------------
-
-
-def _p_value(material: Material, criterion: Criterion) -> str:
-    """How far the p-value is from its level, and which number would be enough."""
-    against = criterion.compared_with.replace("unit_order", "other unit orders")
-    of = f" against {against}" if against else ""
-    if criterion.name == Name.P_BEYOND_NUISANCE:
-        of += ", with nuisance beside the features,"
-    said = _fall(f"The p-value{of}", criterion)
-    tests = [d for d in criterion.distributions if d.p_value is not None]
-    if not tests:
-        return f"{said}."
-    alpha = criterion.threshold or 0.0
-    by_draws = tests[0].gives in (RANK, BEHIND)
-    middle = (
-        _by_draws(material, criterion, tests[0]) if by_draws else _by_blocks(criterion, tests[0])
-    )
-    others = [d for d in tests[1:] if (d.p_value or 0) > alpha]
-    failing = [f"{d.compared_with} (p = {number(d.p_value)})" for d in others]
-    return f"{said}{middle}.{_also(failing, 'fails' if len(failing) == 1 else 'fail')}"
-
-
-def _by_draws(material: Material, criterion: Criterion, test: Distribution) -> str:
-    alpha, m = criterion.threshold or 0.0, len(test.values)
-    needed = above_draws(np.array(test.values), alpha)
-    if needed is None:
-        return (
-            f"; with {counted(m, 'draw')} the smallest p-value that this test can give is {number(1 / (1 + m))}, "
-            f"so that no score could pass: at least {FEWEST_FOR_TAIL} different draws are needed, and "
-            f"{math.ceil(1 / alpha - 1e-9) - 1} for a p-value that rests on ranks alone"
-        )
-    level2_test = test.unit.startswith(patterns.STATISTIC)
-    first = ""
-    if test.gives == BEHIND:
-        behind = -patterns.draw_tests(material, rival=criterion.compared_with)[0].pooled.advantage
-        lead = f"it is {number(behind)} below" if behind > 0 else "they are equal"
-        first = f": the mean similarity would first have to be above the rival's ({lead}, and p is 1 until then)"
-    now = test.observed if test.observed is not None else math.nan
-    if now > needed:
-        return first
-    what = "the relational statistic" if level2_test else "the mean real score"
-    stay = ", if the draws stayed as they are" if level2_test else ""
-    finer = (
-        f"; {counted(m, 'draw')} rank no finer than {number(1 / (1 + m))}, so that their mean and spread count"
-        if 1 / (1 + m) > alpha
-        else ""
-    )
-    then = f"{first}, and then" if first else ":"
-    return f"{then} {what} would have to rise from {number(now)} to above {rounded_up(needed)}{stay}{finer}"
-
-
-def above_draws(draws: FloatArray, alpha: float) -> float | None:
-    """Statistic above which `lpact.stats.draw_p_value` is at most ``alpha``; None where no statistic is enough.
-
-    By rank: above all but ⌊α (1 + m)⌋ − 1 of the m draws. By the tail beyond all of them, for m ≥ 3: above
-    mean + t_{m−1}(1 − α) sd √(1 + 1/m). The smaller of the two.
-    """
-    draws = np.sort(draws[np.isfinite(draws)])[::-1]
-    m = draws.size
-    may_reach = math.floor(alpha * (1 + m) + 1e-9) - 1
-    candidates = [float(draws[may_reach])] if m and may_reach >= 0 else []
-    spread = float(draws.std(ddof=1)) * math.sqrt(1 + 1 / m) if m >= FEWEST_FOR_TAIL else 0.0
-    if spread > 0.0:
-        beyond = float(draws.mean()) - float(special.stdtrit(m - 1, alpha)) * spread
-        candidates.append(max(beyond, float(draws[0])))
-    return min(candidates, default=None)
-
-
-def _by_blocks(criterion: Criterion, test: Distribution) -> str:
-    """Whether there are enough blocks: of n signs, all 2ⁿ flips are equally likely."""
-    n = len(test.values)
-    if n > MAX_EXACT or 0.5**n <= (criterion.threshold or 0.0):
-        return ""
-    return (
-        f"; with {counted(n, 'held-out block')} the smallest p-value that this test can give is {number(0.5**n)}, so "
-        "that no score could pass: more blocks are needed"
-    )
-
-
-def _replication(material: Material, criterion: Criterion) -> str:
-    said = _fall("The p-value of replication", criterion)
-    p_values = criterion.distributions[0].values if criterion.distributions else ()
-    if not p_values:
-        return f"{said}."
-    n = len(p_values)
-    needed = max(1, math.ceil(material.gates.direction_fraction * n - 1e-9))
-    each = (criterion.threshold or 0.0) / (n - needed + 1)
-    reach = sum(p <= each for p in p_values)
-    return (
-        f"{said}: at least {needed} of {counted(n, 'subject-run')} would have to reach p = {rounded_down(each)} on "
-        f"their own, and {reach} {_does(reach)}."
-    )
-
-
-def _p_fraction(material: Material, criterion: Criterion) -> str:
-    threshold = material.gates.min_ceiling_fraction
-    said = _fall(
-        f"The p-value that the fraction of the ceiling is above {number(threshold)}", criterion
-    )
-    groups = [np.array(values) for values in patterns.unit_fractions(material).values()]
-    if len(groups) < 2:
-        return (
-            f"{said}; with {counted(len(groups), 'subject-run')} there is no bound, so that no score could pass: "
-            "at least 2 are needed."
-        )
-    mean = sum(float(g.mean()) for g in groups) / len(groups)
-    return f"{said}: the mean is {number(mean)} now."
-
-
-_SPECIAL: dict[Name, Callable[[Material, Criterion], str]] = {
-    Name.MEAN_DELTA_NUISANCE: _mean_delta,
-    Name.MEAN_DELTA_CONTROL: _mean_delta,
-    Name.SMALLEST_CONTROL_DELTA: _smallest,
-    Name.SUMMARIES_NOT_REACHED: _not_reached,
-    Name.SUMMARIES_PASSING: _summaries_passing,
-    Name.METHODS_AGREEING: _methods,
-    Name.MEAN_FRACTION_OF_CEILING: _fraction_of_ceiling,
-    Name.MEDIAN_FRACTION_OF_CEILING: _fraction_of_ceiling,
-    Name.N_SUBJECT_RUNS: _subject_runs,
-    Name.POSITIVE_DIRECTION: _direction,
-    Name.RELIABLE_UNITS: _reliable,
-    Name.P_REPLICATION: _replication,
-    Name.P_FRACTION: _p_fraction,
-}
-
-
-# --- the correction over claims ----------------------------------------------------------------------
+# --- the multiple-testing correction -------------------------------------------------------------------
 
 
 def _correction(material: Material, rows: Rows, decision: Mapping[str, Any]) -> str:
-    """What the correction over claims requires of a claim that passes every gate but not the correction."""
+    """What the multiple-testing correction requires of a claim that passes every gate but not the correction."""
     q, fdr = decision["q_value"], material.gates.fdr
     if decision["beaten_by"] != FALSE_DISCOVERY_RATE:
         return ""
@@ -383,8 +181,8 @@ def _correction(material: Material, rows: Rows, decision: Mapping[str, Any]) -> 
     others = sorted(p_values.drop_nulls().to_list())
     others.remove(decision["p_value"])
     return (
-        f"Correction over {counted(len(others) + 1, 'claim')}: q would have to fall from {number(q)} to "
-        f"{number(fdr)} or less: with the other claims as they are, p would have to fall from "
+        f"Multiple-testing correction over {counted(len(others) + 1, 'claim')}: q would have to fall from {number(q)} "
+        f"to {number(fdr)} or less; with the other claims as they are, p would have to fall from "
         f"{number(decision['p_value'])} to {rounded_down(p_that_is_enough(others, fdr))} or less."
     )
 

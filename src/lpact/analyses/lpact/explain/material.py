@@ -56,7 +56,15 @@ _CENTRES: dict[str, Callable[[Sequence[float]], Any]] = {
     MEDIAN: np.median,
     SMALLEST: np.min,
 }
-_METRICS = {"pearson": "Pearson r", "spearman": "Spearman rho", "r2": "R²"}
+METRICS = {"pearson": "Pearson r", "spearman": "Spearman ρ", "r2": "R²"}
+"""Metrics on an axis."""
+MODES = {
+    "subject_to_subject": "subject to subject",
+    "session_to_session": "session to session",
+    "run_to_run": "run to run",
+    "split_half": "split half",
+}
+"""Reliability modes, from strict to lenient."""
 
 
 class Material:
@@ -72,7 +80,7 @@ class Material:
         self.mechanism: str = mechanism
         self.gates = config.gates
         self.metric: str = config.readout.primary_metric
-        self.score_unit = _METRICS.get(self.metric, self.metric)
+        self.score_unit = METRICS.get(self.metric, self.metric)
 
     def rows(self, table: Table) -> pl.DataFrame:
         """Rows of a table; scores at the primary metric."""

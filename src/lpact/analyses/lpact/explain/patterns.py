@@ -244,43 +244,35 @@ def _of_test(test: DrawTest, pooled: Pooled, where: str, *, decides: bool) -> Di
     )
 
 
-def _ceiling_by_run(
-    material: Material, title: str, unit: str, column: str, bound: float, rival: str
-) -> Made:
-    """Mean of a column in every subject-run of level 4; subject-runs without one are missing."""
-    rows = material.bounded
+_CEILING = {
+    "reliability": ("Brain–brain reliability that bounds each subject-run", "reliability"),
+    "fraction_of_ceiling": ("Real similarity / reliability, by subject-run", FRACTION),
+    "delta_fraction": (
+        "(Real similarity − best control) / reliability, by subject-run",
+        "difference in fractions of the ceiling",
+    ),
+}
+"""Numbers of level 4: title and unit."""
+
+
+def by_subject_run(material: Material, rival: str, column: str) -> Made:
+    """Mean of a number of level 4 in every subject-run; subject-runs without one are missing."""
+    rows, gates = material.bounded, material.gates
     if column == "reliability":
         rows = material.ceiling_rows.drop_nulls(column)
     found = rows.group_by(SUBJECT_RUN_KEY, maintain_order=True).agg(pl.col(column).mean())
-    more: dict[str, Any] = {"bound": bound, "compared_with": rival, "where": OVER_SUMMARIES}
-    n_missing = _n_runs(material) - found.height
-    own = by_run(title, unit, found, column, MEAN, n_missing=n_missing, **more)
+    bounds = {
+        "reliability": gates.min_reliability,
+        "fraction_of_ceiling": gates.min_ceiling_fraction,
+    }
+    more: dict[str, Any] = {"bound": bounds.get(column, 0.0), "compared_with": rival}
+    more |= {"where": OVER_SUMMARIES, "n_missing": _n_runs(material) - found.height}
+    own = by_run(*_CEILING[column], found, column, MEAN, **more)
     return (own,) if found.height else ()
 
 
 def _n_runs(material: Material) -> int:
     return material.ceiling_rows.select(SUBJECT_RUN_KEY).n_unique()
-
-
-def reliability(material: Material, mode: str) -> Made:
-    """Reliability that bounds each subject-run."""
-    bound = material.gates.min_reliability
-    title = "Brain–brain reliability that bounds each subject-run"
-    return _ceiling_by_run(material, title, "reliability", "reliability", bound, mode)
-
-
-def contrast_fraction(material: Material, rival: str) -> Made:
-    """Mean contrast in units of the ceiling, by subject-run."""
-    title = "(Real similarity − best control) / reliability, by subject-run"
-    unit = "difference in fractions of the ceiling"
-    return _ceiling_by_run(material, title, unit, "delta_fraction", 0.0, rival)
-
-
-def fraction(material: Material, mode: str) -> Made:
-    """Mean fraction of the ceiling, by subject-run."""
-    title = "Real similarity / reliability, by subject-run"
-    bound = material.gates.min_ceiling_fraction
-    return _ceiling_by_run(material, title, FRACTION, "fraction_of_ceiling", bound, mode)
 
 
 def median_fraction(material: Material, mode: str) -> Made:

@@ -273,7 +273,7 @@ def block_tests(
         rivals = (RANDOM_DIRECTION,) if measured else ()
     compared = [(rival, compare_with(material.claim, rival, by_run)) for rival in rivals]
     compared.sort(key=lambda pair: (pair[1].against != first, -pair[1].p_value, pair[0]))
-    words = "" if beside == NOTHING else ", beside nuisance features"
+    words = "" if beside == NOTHING else ", with nuisance features"
     found: list[Distribution] = []
     for rival, test in compared:
         minus = "" if test.against == "no drop" else f" minus that of {test.against}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 import polars as pl
 
@@ -11,12 +9,10 @@ from lpact.analyses.base import Material
 from lpact.analyses.lpact.assays.findings import SIMULATED, Finding, findings
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures.common import PROFILES
-from lpact.analyses.lpact.gates.criteria import words
 from lpact.report import panels
-from lpact.report.figure import MARK, Drawing, Spec, figure, mark
+from lpact.report.figure import MARK, Drawing, Spec, figure, with_marks
 from lpact.report.panels import CROSS, DASH, Look
-from lpact.report.values import short
-from lpact.wording import counted
+from lpact.wording import counted, short
 
 _LEFT, _WIDTH, _ROW = 236, 960, 20
 _WIDEST, _NARROWEST, _ROOM = 176, 26, 84
@@ -110,7 +106,21 @@ def _matrix(rows: pl.DataFrame, heads: dict[str, str], step: float) -> alt.Layer
         ]
     y = panels.lanes("lane", lanes, shown=False)
     named = lines.select(lane=pl.format("{}: {}", "control", "line"), text="line")
-    cells = pl.DataFrame([_cell(row, left) for row in rows.iter_rows(named=True)])
+    of_dataset, known = pl.col("dataset") != SIMULATED, pl.col("passes").is_not_null()
+    of_known = pl.when(known).then("number").otherwise(pl.col("reason").str.replace_all("_", " "))
+    cells = rows.with_columns(
+        lane=pl.format("{}: {}", "control", "line"),
+        where="dataset",
+        dataset=pl.when(of_dataset).then("dataset"),
+        x=pl.col("dataset").replace_strict(left, return_dtype=pl.Float64) + 12,
+        # The simulated study has its line to itself, and room for more words.
+        kind=pl.when(~of_dataset).then(pl.lit("alone")).when(known).then(pl.lit("known")),
+        text=pl.when(of_dataset).then(of_known).otherwise("detail"),
+        passed=pl.col("passes").cast(pl.Float64),
+        wrong=~pl.col("expected"),
+    ).with_columns(pl.col("kind").fill_null("absent"), beside=pl.col("x") + 12)
+    text = "{control}, {what}; {where}: {result}[; it should not pass{wrong}]. {detail}"
+    cells = with_marks(cells, text, "passed")
     looks = [_LOOKS[both] for both in rows.select("passes", "fits").iter_rows()]
     wrong = cells.filter(~rows["fits"].fill_null(value=True)).drop(MARK)
     x, beside = panels.pixels("x"), panels.pixels("beside")
@@ -128,26 +138,6 @@ def _matrix(rows: pl.DataFrame, heads: dict[str, str], step: float) -> alt.Layer
             own = cells.drop(MARK).filter(kind=kind)
             layers.append(panels.text(own, "text", beside, y, size=10, ink=ink, limit=limit))
     return panels.overlay(*layers, width=width, step=_ROW)
-
-
-def _cell(row: dict[str, Any], left: dict[str, float]) -> dict[str, Any]:
-    """Place, words and tooltip of a finding; the simulated study has its line to itself, and room for more words."""
-    simulated, known = row["dataset"] == SIMULATED, row["passes"] is not None
-    wanted = "" if row["expected"] else "; it should not pass"
-    text = row["detail"] if simulated else row["number"] if known else words(row["reason"])
-    about = f"{row['control']}, {row['what']}; {row['dataset']}: {row['result']}{wanted}. {row['detail']}"
-    return {
-        "lane": f"{row['control']}: {row['line']}",
-        "x": left[row["dataset"]] + 12,
-        "beside": left[row["dataset"]] + 24,
-        "kind": "alone" if simulated else "known" if known else "absent",
-        "text": str(text),
-        MARK: mark(
-            about,
-            dataset=None if simulated else row["dataset"],
-            value=float(row["passes"]) if known else None,
-        ),
-    }
 
 
 def _summary(rows: pl.DataFrame) -> str:

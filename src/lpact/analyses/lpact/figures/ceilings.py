@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -10,15 +9,15 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.config import LPactConfig
+from lpact.analyses.lpact.explain.material import MODES
 from lpact.analyses.lpact.figures import common
-from lpact.analyses.lpact.figures.common import LAYER, MODES, SUBJECT_RUN, marked
+from lpact.analyses.lpact.figures.common import LANE, LAYER, SUBJECT_RUN, marked
 from lpact.analyses.lpact.gates.rows import mean_over_subject_runs
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, NORMALIZED_SCORES
 from lpact.codes import Reason
 from lpact.report import panels
-from lpact.report.figure import Caption, Drawing, Spec, figure
+from lpact.report.figure import Drawing, figure
 from lpact.report.panels import BROKEN, LINE, TICK, Look
-from lpact.report.values import short
 from lpact.tables import RECORDING_KEY
 from lpact.wording import counted, fixed
 
@@ -36,6 +35,7 @@ _LOOKS = {
     TYPICAL: Look(TICK, None, "real", 110),
     DELTA: Look("diamond", "winner", "winner", 56),
 }
+_LEAST = Look(BROKEN, None, "fail", 160)
 _OK = pl.col("reason") == Reason.OK.value
 _ROW, _LABELS, _WIDTH = 16, 190, 500
 
@@ -62,7 +62,7 @@ def _bounded(material: Material) -> pl.DataFrame:
 
     A division by a reliability near zero makes any fraction large.
     """
-    rows = common.table(material, NORMALIZED_SCORES).sort(
+    rows = common.table_of(material, NORMALIZED_SCORES).sort(
         [*LAYER, *SUBJECT_RUN], maintain_order=True
     )
     least = LPactConfig.of(material.config).gates.min_reliability
@@ -106,7 +106,7 @@ def _every_quantity(material: Material) -> pl.DataFrame:
     low = pl.lit("reliability_below_minimum")
     why = pl.coalesce(pl.col("reason").filter(~_OK).mode().sort().first(), low)
     reason = pl.when((_OK & (pl.col("reliability") < least)).any()).then(low).otherwise(why)
-    layers = common.table(material, NORMALIZED_SCORES).group_by(LAYER).agg(reason=reason)
+    layers = common.table_of(material, NORMALIZED_SCORES).group_by(LAYER).agg(reason=reason)
     quantities = pl.DataFrame({"quantity": [REAL, DELTA, TYPICAL]})
     return layers.join(quantities, how="cross").sort([*LAYER, "quantity"])
 
@@ -121,48 +121,59 @@ def make(material: Material) -> Drawing | str:
     reliability = reliability.with_columns(name=pl.col("mode").replace(MODES))
     known = reliability["reliability"].drop_nulls()
     ends = (1.05 * min([0.0, *known]), max([1.0, *known]))
-    least = f"least reliability of a ceiling, {gates.min_reliability:g}"
     parts: list[Any] = [
         panels.key(
             ("one recording", Look("circle", "brain", "brain", 20, 0.65)),
             ("mean", Look(TICK, None, "brain", 110)),
-            (least, Look(BROKEN, None, "fail", 160)),
+            (f"least reliability of a ceiling, {gates.min_reliability:g}", _LEAST),
         ),
-        *(
-            _reliability_block(own, ends, gates.min_reliability)
-            for own in reliability.partition_by("dataset", maintain_order=True)
+        *common.blocks(
+            reliability, lambda own, _: _reliability(own, ends, gates.min_reliability), 18
         ),
     ]
     rows, dots = fraction_rows(material), fraction_dots(material)
-    n_layers = rows.select(LAYER).n_unique()
-    if n_layers > MOST_LAYERS:
-        best = common.best_layers(material, rows, MOST_LAYERS)
-        rows, dots = (
-            own.join(best, on=LAYER, how="semi", maintain_order="left") for own in (rows, dots)
-        )
+    layers, left_out = common.shown(material, rows, MOST_LAYERS, NORMALIZED_SCORES)
+    rows, dots = (
+        own.join(layers, on=LAYER, how="semi", maintain_order="left") for own in (rows, dots)
+    )
     if rows.height:
-        parts += _fraction_blocks(rows, dots, gates.min_ceiling_fraction)
-    caption = _caption(reliability, rows, n_layers, gates)
+        x = panels.axis("value", None, panels.domain(rows["value"], dots["value"], [1.0]))
+        least = gates.min_ceiling_fraction
+        parts += [
+            panels.key(
+                *_LOOKS.items(),
+                ("one subject-run", Look("circle", "real", "real", 12, 0.4)),
+                ("the ceiling", Look(LINE, None, "brain", 160)),
+                (f"least fraction for gate T, {least:g}", _LEAST),
+            ),
+            *common.blocks(rows, lambda own, _: [_fractions(own, dots, x, least)]),
+        ]
+    alone = ", ".join(sorted(reliability.filter("alone")["dataset"].unique()))
+    absent = rows.filter(pl.col("value").is_null(), quantity=REAL).height
+    n_recordings = reliability.select(RECORDING_KEY).n_unique()
+    caption = {
+        f"Above: brain–brain reliability of {counted(n_recordings, 'recording')} (dots) and "
+        "their mean (bar) by mode, from the strictest to the most lenient, or why a mode is not possible.": True,
+        f"In {alone} only split half is valid, which slow drift can inflate.": alone,
+        "Below: similarity of relational patterns as a fraction of the ceiling (solid line at 1), mean over "
+        f"subject-runs, by the strictest valid mode; rows with a reliability below {gates.min_reliability:g} are left "
+        f"out. Gate T requires at least {gates.min_ceiling_fraction:g}, and real minus best control above "
+        "0.": rows.height,
+        left_out: left_out,
+        f"{counted(absent, 'row')} without a number; each has its reason.": absent,
+    }
     return panels.stacked(*parts, spacing=12), caption, _summary(reliability, rows)
 
 
-def _block(dataset: str, drawn: list[alt.LayerChart]) -> alt.HConcatChart:
-    title = panels.title(short(dataset, 100), limit=600, offset=4, fontSize=12)
-    return panels.beside(*drawn, title=title, spacing=18)
-
-
-def _reliability_block(
+def _reliability(
     rows: pl.DataFrame, domain: tuple[float, float], least: float
-) -> alt.HConcatChart:
+) -> list[alt.LayerChart]:
     """One dataset, one panel per kind; modes from the strictest."""
-    x = panels.axis("reliability", None, domain)
-    invalid = ~pl.col("valid")
-    drawn = []
+    x, invalid, drawn = panels.axis("reliability", None, domain), ~pl.col("valid"), []
     for i, (kind, name) in enumerate(_KINDS.items()):
         y = panels.lanes("name", MODES.values(), labels=i == 0, grid=True)
         own = rows.filter(kind=kind)
-        groups = own.group_by("dataset", "name", maintain_order=True)
-        found = groups.agg(
+        found = own.group_by("dataset", "name", maintain_order=True).agg(
             pl.col("reliability").filter("valid").mean(),
             n=pl.col("valid").sum().cast(pl.Int64),
             n_absent=invalid.sum(),
@@ -173,109 +184,61 @@ def _reliability_block(
         why = pl.when(pl.col("n") == 0).then(pl.col("reason")).otherwise(some)
         absent = found.filter(pl.col("n_absent") > 0)
         absent = absent.with_columns(why=why.str.replace_all("_", " "))
-        absent = marked(absent, "{at}, {name}: {why}")
         text = f"{{at}}: {name}, {{name}}, reliability {{reliability}} over {{n_summaries:summary}}"
         of_mean = "{at}, {name}: mean reliability {reliability} over {n:recording}"
         mean = marked(found.filter(pl.col("n") > 0), of_mean, "reliability")
-        tick = {"thickness": 2.5, "size": 13, "color": "brain"}
         recordings = marked(own.filter("valid"), text, "reliability")
+        note = {"align": "right", "limit": 197}
         drawn.append(
             panels.overlay(
                 panels.reference(0),
                 panels.reference(least, "x", "fail", dash=(4, 3)),
-                panels.layer(mean, "tick", tick, x=x, y=y),
+                panels.points(mean, x, y, Look(TICK, None, "brain", 150), thick=2.5),
                 panels.dots(recordings, x, y, "brain", size=20, opacity=0.65),
-                *panels.notes(absent, "why", {"value": 202}, y, align="right", limit=197),
+                *panels.notes(
+                    marked(absent, "{at}, {name}: {why}"), "why", {"value": 202}, y, **note
+                ),
                 width=205,
                 step=_ROW,
                 title=panels.panel_title(f"reliability: {name}", 205, fontWeight="normal"),
             )
         )
-    return _block(rows["dataset"][0], drawn)
+    return drawn
 
 
-def _fraction_blocks(rows: pl.DataFrame, dots: pl.DataFrame, least: float) -> list[Any]:
-    """A key, and one panel per dataset; models and layers below each other."""
-    lane = pl.format("{} · layer {}", "model", "layer")
-    rows, dots = rows.with_columns(lane=lane), dots.with_columns(lane=lane)
-    x = panels.axis("value", None, panels.domain(rows["value"], dots["value"], [1.0]))
-    key = panels.key(
-        *_LOOKS.items(),
-        ("one subject-run", Look("circle", "real", "real", 12, 0.4)),
-        ("the ceiling", Look(LINE, None, "brain", 160)),
-        (f"least fraction for gate T, {least:g}", Look(BROKEN, None, "fail", 160)),
-    )
-    return [
-        key,
-        *(
-            _fraction_block(own, dots.filter(dataset=own["dataset"][0]), x, least)
-            for own in rows.partition_by("dataset", maintain_order=True)
-        ),
-    ]
-
-
-def _fraction_block(
-    rows: pl.DataFrame, dots: pl.DataFrame, x: Spec, least: float
-) -> alt.HConcatChart:
+def _fractions(rows: pl.DataFrame, dots: pl.DataFrame, x: Any, least: float) -> alt.LayerChart:
     """One dataset: zero, the ceiling, the least fraction, and the quantities with their dots."""
+    rows, dots = rows.with_columns(LANE), dots.filter(dataset=rows["dataset"][0]).with_columns(LANE)
     y = panels.lanes("lane", common.names(rows, "lane"), limit=_LABELS, grid=True)
     text = "{at}: {quantity} is {value} of the ceiling"
     known = marked(rows.drop_nulls("value"), f"{text}, mean over {{n:subject-run}}", "value")
     absent = rows.filter(pl.col("value").is_null(), quantity=REAL)
     absent = absent.with_columns(why=pl.col("reason").str.replace_all("_", " "))
-    absent = marked(absent, "{at}: no number ({reason})")
-    faint = {name: replace(look, size=12, opacity=0.4) for name, look in _LOOKS.items()}
-    panel = panels.overlay(
+    faint = {name: look.changed(size=12, opacity=0.4) for name, look in _LOOKS.items()}
+    return panels.overlay(
         panels.reference(0),
         panels.reference(1, "x", "brain", thick=1.5),
         panels.reference(least, "x", "fail", dash=(4, 3)),
         panels.points(marked(dots, text, "value"), x, y, faint, "quantity", shift=(0, 4), thick=1),
-        *(
-            panels.points(known.filter(quantity=name), x, y, _LOOKS[name], thick=2)
-            for name in _LOOKS
-        ),
-        *panels.notes(absent, "why", {"value": 4}, y, limit=_WIDTH - 8),
+        panels.points(known, x, y, _LOOKS, "quantity", thick=2),
+        *panels.notes(marked(absent, "{at}: no number ({reason})"), "why", {"value": 4}, y),
         width=_WIDTH,
         step=_ROW,
         title=panels.panel_title("fraction of the ceiling", _WIDTH, fontWeight="normal"),
     )
-    return _block(rows["dataset"][0], [panel])
-
-
-def _caption(reliability: pl.DataFrame, rows: pl.DataFrame, n_layers: int, gates: Any) -> Caption:
-    recordings = reliability.select(RECORDING_KEY).n_unique()
-    alone = ", ".join(sorted(reliability.filter("alone")["dataset"].unique()))
-    absent = rows.filter(pl.col("value").is_null(), quantity=REAL).height
-    n_shown = rows.select(LAYER).n_unique()
-    return {
-        f"Above: brain–brain reliability of {counted(recordings, 'recording')} (dots) and their mean (bar) by mode, "
-        "from the strictest to the most lenient, or why a mode is not possible.": True,
-        f"In {alone} only split half is valid, which slow drift can inflate.": alone,
-        f"Below: mean over subject-runs in {counted(n_shown, 'layer')}, by the strictest valid mode; rows with a "
-        f"reliability below {gates.min_reliability:g} are left out.": n_shown,
-        "Similarity of relational patterns as a fraction of the ceiling (solid line at 1); gate T requires at least "
-        f"{gates.min_ceiling_fraction:g}, and real minus best control above 0.": n_shown,
-        f"For lack of space, {n_shown} of {n_layers} layers are drawn, those with the best verdicts.": n_shown
-        < n_layers,
-        f"{counted(absent, 'row')} without a number; each has its reason.": absent,
-    }
 
 
 def _summary(reliability: pl.DataFrame, rows: pl.DataFrame) -> str:
     strictest = common.strictest(reliability.filter("valid", kind="profile"), ["dataset"])
     means = strictest.group_by("dataset", "name").agg(pl.col("reliability").mean()).sort("dataset")
     found = ", ".join(f"{dataset} {fixed(r, 2)} ({mode})" for dataset, mode, r in means.iter_rows())
-    parts = [
-        f"Reliability of relational patterns by the strictest mode: {found}."
-        if found
-        else "No dataset has a valid reliability of relational patterns."
-    ]
+    text = f"Reliability of relational patterns by the strictest mode: {found or 'none is valid'}."
     known = rows.drop_nulls("value")
-    if known.height:
-        best = common.top(known.filter(quantity=REAL), "value")
-        positive = known.filter(pl.col("value") > 0, quantity=DELTA).height
-        parts.append(
-            f"{common.place(best)} has the largest fraction of the ceiling, {fixed(best['value'], 2)}; in {positive} "
-            f"of {counted(known.filter(quantity=REAL).height, 'layer')} real minus best control is positive."
-        )
-    return " ".join(parts)
+    if known.is_empty():
+        return text
+    best = common.top(known.filter(quantity=REAL), "value")
+    positive = known.filter(pl.col("value") > 0, quantity=DELTA).height
+    return (
+        f"{text} {common.place(best)} has the largest fraction of the ceiling, {fixed(best['value'], 2)}; in "
+        f"{positive} of {counted(known.filter(quantity=REAL).height, 'layer')} real minus best control is positive."
+    )

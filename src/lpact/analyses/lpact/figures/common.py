@@ -10,15 +10,17 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.analysis import LPact
+from lpact.analyses.lpact.explain.material import METRICS, MODES
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS
 from lpact.codes import FinalLabel
 from lpact.report import panels
-from lpact.report.figure import filled, with_marks
+from lpact.report.figure import Spec, filled, with_marks
 from lpact.report.panels import BOX, Look
 from lpact.store import empty
 from lpact.tables import Table
+from lpact.wording import short
 
 GATES = dict(LPact.claims.gates)
 """Column of the decision table behind each gate's letter, in the order of the chain."""
@@ -46,24 +48,17 @@ MISSING_BOX = ("not computed", Look(BOX, "missing", "missing", 160))
 LABEL_RANK: dict[str, int] = {label.value: rank for rank, label in enumerate(FinalLabel)}
 """Verdicts from the strongest."""
 
-MODES: dict[str, str] = {
-    "subject_to_subject": "subject to subject",
-    "session_to_session": "session to session",
-    "run_to_run": "run to run",
-    "split_half": "split half",
-}
-"""Reliability modes in words, from the strictest."""
-
-METRICS: dict[str, str] = {"pearson": "Pearson r", "spearman": "Spearman ρ", "r2": "R²"}
 LAYER = ["dataset", "model", "layer"]
 SUBJECT_RUN = ["subject", "session", "run"]
+LANE = pl.format("{} · layer {}", "model", "layer").alias("lane")
+"""Model and layer as the name of a lane."""
 REAL, NUISANCE = "real", "nuisance"
 
 
 # -- tables and words --------------------------------------------------------------------------------------------------
 
 
-def table(material: Material, declared: Table) -> pl.DataFrame:
+def table_of(material: Material, declared: Table) -> pl.DataFrame:
     """A table, without rows where the run has none."""
     return material.table(declared.name) if material.has(declared.name) else empty(declared)
 
@@ -129,33 +124,47 @@ def of_layer(layer: dict[str, Any]) -> list[pl.Expr]:
     return [pl.col(name) == layer[name] for name in LAYER]
 
 
-def best_layers(material: Material, layers: pl.DataFrame, most: int) -> pl.DataFrame:
-    """At most so many of the layers, the best of every dataset before the second best.
+def shown(
+    material: Material, rows: pl.DataFrame, most: int, table: Table
+) -> tuple[pl.DataFrame, str]:
+    """At most so many of the layers of some rows, and a sentence about the others, whose numbers are in ``table``.
 
-    Layers with the best verdict come first, then those with the highest score.
+    The best layer of every dataset comes before the second best: best verdict first, then highest score.
     """
     rank = pl.col("label").replace_strict(LABEL_RANK, return_dtype=pl.Int64)
-    verdicts = (
-        table(material, DECISIONS)
-        .group_by(LAYER)
-        .agg(rank.min().alias("rank"), score=pl.col("raw_score").fill_nan(None).max())
+    decisions = table_of(material, DECISIONS)
+    verdicts = decisions.group_by(LAYER).agg(
+        rank.min().alias("rank"), score=pl.col("raw_score").fill_nan(None).max()
     )
+    layers = rows.select(LAYER).unique()
     ranked = (
-        layers.select(LAYER)
-        .unique()
-        .join(verdicts, on=LAYER, how="left")
+        layers.join(verdicts, on=LAYER, how="left")
         .sort("dataset", "rank", -pl.col("score"), "model", "layer", nulls_last=True)
         .sort(pl.int_range(pl.len()).over("dataset"), "dataset")
     )
-    return ranked.head(most).select(LAYER).sort(LAYER)
+    text = (
+        f"Drawn are {most} of {layers.height} layers, of every dataset first those with the best verdicts; the table "
+        f"{table.name} has all of them."
+    )
+    return ranked.head(most).select(LAYER).sort(LAYER), text if layers.height > most else ""
 
 
-def drawn_layers(drawn: pl.DataFrame, rows: pl.DataFrame, table: Table) -> dict[str, bool]:
-    """Part of a caption: how many of the layers of some rows are drawn, unless all are."""
-    n, n_all = drawn.height, rows.select(LAYER).n_unique()
-    first = "of every dataset first those with the best verdicts"
-    text = f"Drawn are {n} of {n_all} layers, {first}; the table {table.name} has all of them."
-    return {text: n < n_all}
+def blocks(
+    rows: pl.DataFrame,
+    draw: Callable[[pl.DataFrame, bool], list[Any]],
+    spacing: float = 16,
+    about: str = "",
+) -> list[alt.HConcatChart]:
+    """Panels of every dataset side by side, below its name; ``draw`` is given its rows, and whether it is the first.
+
+    The column ``about`` is in brackets after the name.
+    """
+    made = []
+    for i, own in enumerate(rows.partition_by("dataset", maintain_order=True)):
+        name = short(own["dataset"][0], 100) + (f" ({own[about][0]})" if about else "")
+        title = panels.title(name, limit=900, offset=10 if i == 0 else 4)
+        made.append(panels.beside(*draw(own, i == 0), title=title, spacing=spacing))
+    return made
 
 
 def mechanism_order(material: Material, found: pl.Series) -> list[str]:
@@ -167,7 +176,7 @@ def mechanism_order(material: Material, found: pl.Series) -> list[str]:
 def primary_deltas(material: Material) -> pl.DataFrame:
     """Level 1 at the primary metric, sorted by key: one row per subject-run, model and layer."""
     metric = material.config.readout.primary_metric
-    return table(material, CONTROL_DELTAS).filter(metric=metric).sort([*LAYER, *SUBJECT_RUN])
+    return table_of(material, CONTROL_DELTAS).filter(metric=metric).sort([*LAYER, *SUBJECT_RUN])
 
 
 def strictest(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
@@ -178,6 +187,33 @@ def strictest(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 # -- gate profiles in lanes --------------------------------------------------------------------------------------------
+
+
+def side(place: int, profiles: Sequence[str]) -> float:
+    """By how many pixels the marks of a gate profile are moved, so that those of all are next to each other."""
+    return 9.0 * (place - (len(profiles) - 1) / 2)
+
+
+def profile_marks(
+    rows: pl.DataFrame,
+    profiles: Sequence[str],
+    along: str,
+    scale: Spec,
+    at: Spec,
+    ends: tuple[str, str] = ("low", "high"),
+) -> list[alt.Chart]:
+    """Symbols and intervals along "x" or "y", those of the gate profiles next to each other."""
+    made = []
+    for place, profile in enumerate(profiles):
+        own, shift = rows.filter(gate_profile=profile), side(place, profiles)
+        offset: Spec = {"yOffset" if along == "x" else "xOffset": shift}
+        moved = (0.0, shift) if along == "x" else (shift, 0.0)
+        both = (scale, at) if along == "x" else (at, scale)
+        made += [
+            panels.intervals(own, along, at, scale, ends=ends, **offset),
+            panels.points(own, *both, PROFILE_LOOKS[profile], shift=moved),
+        ]
+    return made
 
 
 def count_columns(

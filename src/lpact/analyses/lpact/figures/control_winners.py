@@ -7,21 +7,20 @@ whose unit orders differ compare different units and are left out. A rival wins 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import common
-from lpact.analyses.lpact.figures.common import LAYER, NUISANCE, marked, primary_deltas
+from lpact.analyses.lpact.figures.common import LANE, LAYER, NUISANCE, marked, primary_deltas
 from lpact.analyses.lpact.gates.rows import OK, missing
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, CONTROL_NULLS, PROFILE_DELTAS
 from lpact.report import panels
 from lpact.report.figure import Caption, Drawing, Spec, figure
 from lpact.report.panels import Classes
 from lpact.report.theme import DIVERGING
-from lpact.report.values import short
 from lpact.wording import counted
 
 NOT_COMPUTED = "not computed"
@@ -55,7 +54,7 @@ def rows_of(material: Material) -> pl.DataFrame:
         rival=pl.when(OK & ~missing("delta_nuisance", "delta_control")).then(by_nuisance),
         delta=pl.min_horizontal(nuisance, control),
     )
-    second = common.table(material, PROFILE_DELTAS).filter(_SAME_ORDER | ~_CONTRAST)
+    second = common.table_of(material, PROFILE_DELTAS).filter(_SAME_ORDER | ~_CONTRAST)
     second = second.select(
         *LAYER,
         level=pl.lit(LEVEL2),
@@ -77,7 +76,7 @@ def rows_of(material: Material) -> pl.DataFrame:
 
 def rivals_of(material: Material, rows: pl.DataFrame) -> list[str]:
     """Nuisance, then every counted control of the study and every other rival of ``rows``, by how often it is one."""
-    controls = common.table(material, CONTROL_NULLS).filter("counted")["control"]
+    controls = common.table_of(material, CONTROL_NULLS).filter("counted")["control"]
     found = {*rows["rival"], *controls} - {NUISANCE, NOT_COMPUTED}
     n = (pl.col("n_wins") + pl.col("n_beaten")).sum()
     total = dict(rows.filter(level=LEVEL1).group_by("rival").agg(n).iter_rows())
@@ -90,9 +89,10 @@ def rivals_of(material: Material, rows: pl.DataFrame) -> list[str]:
 def make(material: Material) -> Drawing | str:
     """Counts of strongest rivals at levels 1 and 2."""
     rows = rows_of(material)
-    if rows.filter(level=LEVEL1).is_empty():
+    first = rows.filter(level=LEVEL1)
+    if first.is_empty():
         return "level 1 has no row at the primary metric"
-    layers = common.best_layers(material, rows.filter(level=LEVEL1), MAX_ROWS)
+    layers, left_out = common.shown(material, first, MAX_ROWS, CONTROL_DELTAS)
     rivals = rivals_of(material, rows)
     columns = {
         level: [*(rivals if level == LEVEL1 else rivals[1:]), *lost]
@@ -103,18 +103,16 @@ def make(material: Material) -> Drawing | str:
     if sum(map(len, columns.values())) > _MOST_COLUMNS:
         groups = [{level: own} for level, own in columns.items()]
     cells = _cells(rows.join(layers, on=LAYER, how="semi", maintain_order="left"))
-    blocks = [
-        _block(own, cells, group, first=i == 0)
-        for group in groups
-        for i, own in enumerate(layers.partition_by("dataset", maintain_order=True))
-    ]
     shares = ("≤ 1/5", "≤ 1/2", "more")
     key = panels.key(
         ("left half: the rival is not beaten", _SIDES["n_wins"][0], shares),
         ("right half: the real features beat it", _SIDES["n_beaten"][0], shares),
     )
-    chart = panels.stacked(key, *blocks, spacing=10)
-    return chart, _caption(rows, material, layers), _summary(rows)
+    drawn = [
+        block for group in groups for block in common.blocks(layers, partial(_block, cells, group))
+    ]
+    chart = panels.stacked(key, *drawn, spacing=10)
+    return chart, _caption(rows, material, left_out), _summary(rows)
 
 
 def _cells(rows: pl.DataFrame) -> pl.DataFrame:
@@ -137,10 +135,10 @@ def _cells(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _block(
-    layers: pl.DataFrame, cells: pl.DataFrame, columns: dict[str, list[str]], *, first: bool
-) -> alt.HConcatChart:
+    cells: pl.DataFrame, columns: dict[str, list[str]], layers: pl.DataFrame, first: bool
+) -> list[Any]:
     """One dataset: a panel per level, with the names of the layers on the left."""
-    lanes = layers.with_columns(lane=pl.format("{} · layer {}", "model", "layer"))
+    lanes = layers.with_columns(LANE)
     y = panels.lanes("lane", lanes["lane"], shown=False)
     parts: list[Any] = [panels.column(lanes, "lane", y, _NAMES, align="right", step=_STEP)]
     slanted: Spec = {"labelAngle": -45, "labelAlign": "left", "labelFontSize": 10}
@@ -158,12 +156,11 @@ def _block(
             panels.heading(head, y=top, ink="ink", fontWeight="bold"),
         ]
         parts.append(panels.overlay(*layered, width=_CELL * len(rivals), step=_STEP))
-    title = panels.title(short(layers["dataset"][0], 100), offset=4)
-    return panels.beside(*parts, title=title, spacing=16)
+    return parts
 
 
-def _caption(rows: pl.DataFrame, material: Material, layers: pl.DataFrame) -> Caption:
-    relational = common.table(material, PROFILE_DELTAS)
+def _caption(rows: pl.DataFrame, material: Material, left_out: str) -> Caption:
+    relational = common.table_of(material, PROFILE_DELTAS)
     other_order = relational.filter(_CONTRAST & ~_SAME_ORDER).height
     absent = int(rows.filter(rival=NOT_COMPUTED)["n_wins"].sum())
     n1, n2 = (
@@ -182,7 +179,7 @@ def _caption(rows: pl.DataFrame, material: Material, layers: pl.DataFrame) -> Ca
         "Level 2 has no comparison to draw.": not n2,
         f"{counted(other_order, 'level-2 comparison')} of different unit orders left out, as in the "
         "decision.": other_order,
-        **common.drawn_layers(layers, rows, CONTROL_DELTAS),
+        left_out: left_out,
         f"{counted(absent, 'comparison')} not computed.": absent,
     }
 

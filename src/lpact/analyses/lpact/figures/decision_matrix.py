@@ -22,19 +22,12 @@ from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.codes import FinalLabel
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
-from lpact.report.panels import CROSS, DASH, Look, wedge
-from lpact.report.values import short
-from lpact.wording import counted, fixed
+from lpact.report.panels import PART, SHARES
+from lpact.wording import counted, fixed, short
 
 MOST_ROWS = 150
 """Layers that are drawn; of larger studies those with the best verdicts."""
 _NAMES, _SCORES, _GATE, _VERDICT, _STEP = 150, 62, 25, 205, 28
-_LOOKS = {
-    "all": Look("circle", "pass", "pass", 110),
-    "some": Look("circle", "paper", "pass", 110),
-    "none": Look(CROSS, None, "fail", 110),
-    "not judged": Look(DASH, None, "line", 90),
-}
 
 
 def rows_of(material: Material) -> pl.DataFrame:
@@ -84,41 +77,34 @@ def make(material: Material) -> Drawing | str:
     rows = rows_of(material)
     if rows.is_empty():
         return "the study makes no claim"
-    best = common.best_layers(material, rows, MOST_ROWS)
+    best, left_out = common.shown(material, rows, MOST_ROWS, DECISIONS)
     shown = rows.join(best, on=LAYER, how="semi", maintain_order="left")
-    n_layers, n_shown = (own.select(LAYER).n_unique() for own in (rows, shown))
     head, domain = f"raw {common.metric_name(material)}", panels.domain(shown["raw_score"])
-    blocks = [
-        _block(own, head, domain, first=i == 0)
-        for i, own in enumerate(shown.partition_by("dataset", maintain_order=True))
-    ]
+    blocks = common.blocks(
+        shown, lambda own, first: _block(own, head if first else "", domain, first), 10, "role"
+    )
     key = panels.key(
-        ("all claims pass", _LOOKS["all"]),
-        ("some do, n/m", Look(wedge(1 / 3), "pass", "pass", 110)),
-        ("none passes", _LOOKS["none"]),
-        ("not confirmatory, no gate can pass", _LOOKS["not judged"]),
+        ("all claims pass", SHARES["all"]),
+        ("some do, n/m", PART),
+        ("none passes", SHARES["none"]),
+        ("not confirmatory, no gate can pass", SHARES["unknown"]),
         " · ".join(f"{letter} {name}" for letter, name in GATE_NAMES.items()),
         width=700,
     )
     missing = rows.filter(pl.col("raw_score").is_null()).select(LAYER).n_unique()
-    left_out = (
-        f"{n_layers - n_shown} of {n_layers} rows, those with the weakest verdicts, are left out"
-    )
     caption = {
-        f"One row per dataset, model and layer ({counted(n_shown, 'row')}), with one claim per mechanism (at most "
+        "One row per dataset, model and layer, with one claim per mechanism (at most "
         f"{max(rows['n_claims'])}); only gate M and the verdict can differ between the claims of a row.": True,
         "The verdict is the strongest of the row, with the first gate that its best claim failed and what it was "
         "beaten by. Bars show the mean held-out score of the real features over subject-runs; hollow ones are below "
         "zero.": True,
         f"{counted(missing, 'row')} without a score: a dash.": missing,
-        f"{left_out}; the table {DECISIONS.name} has all of them.": n_shown < n_layers,
+        left_out: left_out,
     }
     return panels.stacked(*blocks, key, spacing=12), caption, _summary(rows)
 
 
-def _block(
-    rows: pl.DataFrame, score: str, domain: tuple[float, float], *, first: bool
-) -> alt.HConcatChart:
+def _block(rows: pl.DataFrame, score: str, domain: tuple[float, float], first: bool) -> list[Any]:
     """The rows of one dataset: names, scores, and for each profile gates and verdicts."""
     rows = rows.with_columns(lane=pl.format("{} · {}", "model", "layer"))
     layers = rows.unique(LAYER, maintain_order=True)
@@ -126,12 +112,11 @@ def _block(
     head = "model · layer" if first else ""
     parts: list[Any] = [
         panels.column(layers, "lane", y, _NAMES, step=_STEP, title=head),
-        _scores(layers, score if first else "", domain, y),
+        _scores(layers, score, domain, y),
     ]
     for own in rows.partition_by("gate_profile", maintain_order=True):
         parts += [_gates(own, y, first=first), _verdicts(own, y, first=first)]
-    title = f"{short(layers['dataset'][0], 120)} ({layers['role'][0]})"
-    return panels.beside(*parts, title=panels.title(title, offset=10 if first else 6), spacing=10)
+    return parts
 
 
 def _scores(
@@ -157,29 +142,24 @@ def _gates(rows: pl.DataFrame, y: Spec, *, first: bool) -> alt.LayerChart:
     """One symbol per gate."""
     kept = ["gate_profile", *LAYER, "lane", "n_claims", "confirmatory"]
     cells = rows.unpivot(list(GATES), index=kept, variable_name="gate", value_name="n_passed")
-    share = pl.col("n_passed") / pl.col("n_claims")
-    kind = share.replace_strict({0.0: "none", 1.0: "all"}, default="some")
-    judged = pl.format("{} of {} claims pass", "n_passed", "n_claims")
+    judged = pl.when("confirmatory")
+    result = judged.then(pl.format("{} of {} claims pass", "n_passed", "n_claims"))
     cells = cells.with_columns(
-        kind=pl.when("confirmatory").then(kind).otherwise(pl.lit("not judged")),
-        result=pl.when("confirmatory")
-        .then(judged)
-        .otherwise(pl.lit("not confirmatory, no gate can pass")),
+        share=judged.then(pl.col("n_passed") / pl.col("n_claims")),
+        result=result.otherwise(pl.lit("not confirmatory, no gate can pass")),
         gate_name=pl.col("gate").replace_strict(GATE_NAMES),
-        share=pl.format("{}/{}", "n_passed", "n_claims"),
+        count=pl.format("{}/{}", "n_passed", "n_claims"),
     )
     cells = marked(cells, "{at}; {rules}, gate {gate}, {gate_name}: {result}", "n_passed")
-    part = cells.filter(kind="some").drop("mark")
-    wedges = [Look(wedge(own), "pass", "pass", 110) for own in part.select(share).to_series()]
+    part = cells.filter(pl.col("share").is_between(0, 1, closed="none")).drop("mark")
     x = panels.lanes(
         "gate", GATES, labels=first, orient="top", labelFontWeight="bold", labelPadding=3
     )
     profile = rows["gate_profile"][0]
     head = f"{PROFILES[profile]} ({profile})" if first else ""
     return panels.overlay(
-        panels.points(cells, x, y, _LOOKS, "kind", thick=1.8),
-        panels.points(part, x, y, wedges, thick=0.5),
-        panels.text(part, "share", x, y, size=8, align="center", dy=11),
+        *panels.shares(cells, x, y),
+        panels.text(part, "count", x, y, size=8, align="center", dy=11),
         panels.heading(head, y=-28, ink="ink", fontWeight="bold"),
         width=_GATE * len(GATES),
         step=_STEP,
@@ -200,13 +180,11 @@ def _verdicts(rows: pl.DataFrame, y: Spec, *, first: bool) -> alt.LayerChart:
     )
     passed = ", ".join(f"{letter} {{{letter}}}" for letter in GATES)
     text = "{at}; {rules}: {label} for {n_label} of {n_claims:claim}. "
-    marks = marked(rows, f"{text}Claims that pass: {passed}. {{reason}}")
-    left, layers = {"value": 0}, []
-    for strong, weight in ((True, "bold"), (False, "normal")):
-        own = marks.filter(strong=strong)
-        layers.append(panels.text(own, "upper", left, y, size=10, dy=-6, fontWeight=weight))
+    marks, left = marked(rows, f"{text}Claims that pass: {passed}. {{reason}}"), {"value": 0}
+    strong, weak = marks.filter("strong"), marks.filter(~pl.col("strong"))
     return panels.overlay(
-        *layers,
+        panels.text(strong, "upper", left, y, size=10, dy=-6, fontWeight="bold"),
+        panels.text(weak, "upper", left, y, size=10, dy=-6),
         panels.text(rows, "lower", left, y, size=10, ink="muted", dy=7),
         panels.heading("best verdict · failed gate: beaten by" if first else ""),
         width=_VERDICT,
@@ -221,7 +199,4 @@ def _summary(rows: pl.DataFrame) -> str:
         verdicts = ", ".join(f"{words(label)} {n}" for label, n in counts.iter_rows())
         rules = PROFILES[own["gate_profile"][0]].capitalize()
         parts.append(f"{rules}, best verdict of each row: {verdicts}.")
-    best = rows.sort("raw_score", descending=True, nulls_last=True).row(0, named=True)
-    if best["raw_score"] is not None:
-        parts.append(f"The highest raw score is {fixed(best['raw_score'])} ({common.place(best)}).")
     return " ".join(parts)

@@ -38,7 +38,8 @@ def make(material: Material) -> Drawing | str:
     n, why = int(rows["n"].sum()), ", ".join(rows["why"].drop_nulls().unique().sort())
     if not n:
         return f"no pair of mechanisms has all four drops{f' ({why})' if why else ''}"
-    layers = common.best_layers(material, rows.filter(pl.col("n") > 0), MAX_PANELS)
+    known = rows.filter(pl.col("n") > 0)
+    layers, left_out = common.shown(material, known, MAX_PANELS, DISSOCIATIONS)
     order = common.mechanism_order(material, pl.concat([rows["mechanism_a"], rows["mechanism_b"]]))
     count = pl.format("{} of {}", "n_dissociated", "n")
     found = pl.format("double dissociation in {} subject-runs", count)
@@ -59,7 +60,7 @@ def make(material: Material) -> Drawing | str:
         "For every pair of mechanisms (columns by the number before the name), in how many subject-runs stripping "
         "each costs its own target units something, and more than either crossed drop; drops are medians over "
         "stripping methods. Diagnostic: no gate uses it.": True,
-        **common.drawn_layers(layers, rows, DISSOCIATIONS),
+        left_out: left_out,
         f"{counted(lost, 'test')} could not be computed ({why}).": lost,
     }
     best = common.top(drawn, "share", "n", then=[*LAYER, "mechanism_a", "mechanism_b"])

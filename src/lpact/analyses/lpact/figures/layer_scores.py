@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -11,17 +9,17 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.base import Material
+from lpact.analyses.lpact.explain.material import MODES
 from lpact.analyses.lpact.figures import common
-from lpact.analyses.lpact.figures.common import LAYER, MODES, SUBJECT_RUN, marked, primary_deltas
+from lpact.analyses.lpact.figures.common import LAYER, SUBJECT_RUN, marked, primary_deltas
 from lpact.analyses.lpact.robustness.uncertainty import DRAWS, bootstrap_mean
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, CONTROL_NULLS, NORMALIZED_PREDICTIVE
 from lpact.codes import Reason
 from lpact.report import panels
-from lpact.report.figure import Caption, Drawing, Spec, figure
+from lpact.report.figure import Drawing, Spec, figure
 from lpact.report.panels import BROKEN, LINE, Look
-from lpact.report.values import short, span
 from lpact.tables import RECORDING_KEY
-from lpact.wording import counted, fixed
+from lpact.wording import counted, fixed, short, span
 
 REAL, NUISANCE, BOTH = "real features", "nuisance", "nuisance plus model"
 BEST, COUNTED = "strongest counted control", "other counted control"
@@ -31,7 +29,6 @@ FEW_LAYERS = 2
 """Models with up to so many layers are drawn as strips, others as lines over layers."""
 MOST_PANELS = 6
 """Panels in a row; more continue below."""
-ONE_RUN = "real features, one subject-run"
 CEILING = "brain–brain response reliability"
 _WIDTH, _LABELS, _GAP = 900, 170, 14
 
@@ -53,6 +50,10 @@ _LINES = {
     BEST: (34, "control", 1.0, []),
 }
 """Controls over layers are lines; their points are only there to be hovered over."""
+_TOOLTIP = (
+    "{at}: {condition}[ was not computed ({lost})][, mean {metric} {mean}][ (95 % {low} to {high})]"
+    "[ over {over:subject-run}][ of {of}][; real minus {other} {delta}][; {note}]"
+)
 
 
 def rows_of(material: Material) -> pl.DataFrame:
@@ -69,26 +70,22 @@ def rows_of(material: Material) -> pl.DataFrame:
     rows = layers.join(found.select("condition").unique(), how="cross")
     for part in (found, _intervals(deltas, material.config.seed)):
         rows = rows.join(part, on=key, how="left", maintain_order="left")
-    counted_anywhere = pl.col("counted").fill_null(value=False).any().over("condition")
+    anywhere = pl.col("counted").fill_null(value=False).any().over("condition")
     rows = rows.with_columns(
         pl.col("n").fill_null(0),
         delta=pl.when(pl.col("condition") != REAL).then("delta"),
-        counted=pl.col("counted").fill_null(counted_anywhere),
+        counted=pl.col("counted").fill_null(anywhere),
     )
-    strongest = pl.col("delta") == pl.col("delta").filter("counted").min().over(LAYER)
-    best = pl.col("condition").filter(strongest & pl.col("counted")).min().over(LAYER)
+    least = pl.col("delta").filter("counted").min().over(LAYER)
+    best = pl.col("condition").filter("counted", pl.col("delta") == least).min().over(LAYER)
     control = pl.when("counted").then(pl.lit(COUNTED)).otherwise(pl.lit(NOT_COUNTED))
     control = pl.when(pl.col("condition") == best).then(pl.lit(BEST)).otherwise(control)
     is_feature = pl.col("condition").is_in([*_COLUMNS.values()])
     why = pl.when(pl.col("mean").is_null()).then(pl.col("why").fill_null("not_computed"))
-    return (
-        rows.with_columns(
-            reason=why.otherwise(pl.lit(Reason.OK.value)),
-            kind=pl.when(is_feature).then("condition").otherwise(control),
-        )
-        .drop("why")
-        .sort(key)
-    )
+    return rows.with_columns(
+        reason=why.otherwise(pl.lit(Reason.OK.value)),
+        kind=pl.when(is_feature).then("condition").otherwise(control),
+    ).sort(key)
 
 
 def _scores(material: Material, deltas: pl.DataFrame) -> pl.DataFrame:
@@ -104,32 +101,27 @@ def _scores(material: Material, deltas: pl.DataFrame) -> pl.DataFrame:
     )
     scores = pl.concat([features, controls.select(features.columns)])
     scores = scores.join(deltas.select(*key, real="real_score"), on=key, how="left")
-    ok, delta = pl.col("reason") == Reason.OK.value, pl.col("real") - pl.col("score")
-    by = [*LAYER, "condition"]
-    return (
-        scores.sort(*by, *SUBJECT_RUN)
-        .group_by(by, maintain_order=True)
-        .agg(
-            pl.col("counted").any(),
-            delta=delta.filter(ok).mean(),
-            mean=pl.col("score").mean(),
-            n=pl.col("score").count().cast(pl.Int64),
-            why=pl.col("reason").filter(~ok).first(),
-        )
+    by, ok = [*LAYER, "condition"], pl.col("reason") == Reason.OK.value
+    grouped = scores.sort(*by, *SUBJECT_RUN).group_by(by, maintain_order=True)
+    return grouped.agg(
+        pl.col("counted").any(),
+        delta=(pl.col("real") - pl.col("score")).filter(ok).mean(),
+        mean=pl.col("score").mean(),
+        n=pl.col("score").count().cast(pl.Int64),
+        why=pl.col("reason").filter(~ok).first(),
     )
 
 
 def ceilings_of(material: Material) -> pl.DataFrame:
     """Mean response reliability of a dataset over recordings, by the strictest valid mode; Pearson only."""
-    key, rows = list(RECORDING_KEY), common.table(material, NORMALIZED_PREDICTIVE)
+    key, rows = list(RECORDING_KEY), common.table_of(material, NORMALIZED_PREDICTIVE)
     if material.config.readout.primary_metric != "pearson":
         rows = rows.clear()
     recordings = rows.select([*key, "mode", "reliability"]).unique(maintain_order=True)
     reliable = common.strictest(recordings, key).sort([*key, "mode"])
-    reliable = reliable.with_columns(pl.col("mode").replace(MODES))
     return reliable.group_by("dataset", maintain_order=True).agg(
         pl.col("reliability").mean(),
-        pl.col("mode").unique(maintain_order=True).str.join(", "),
+        pl.col("mode").replace(MODES).unique(maintain_order=True).str.join(", "),
         n=pl.len().cast(pl.Int64),
     )
 
@@ -160,87 +152,116 @@ def make(material: Material) -> Drawing | str:
     runs = primary_deltas(material).drop_nulls("real_score")
     if runs.is_empty():
         return f"no held-out {metric} was computed at level 1"
-    rows, ceilings = rows_of(material), ceilings_of(material)
+    rows, ceilings = _with_tooltips(rows_of(material), metric), ceilings_of(material)
     runs = marked(runs, f"{{at}}: {metric} of the real features {{real_score}}", "real_score")
-    rows = marked(rows, lambda row: _tooltip(row, metric), "mean")
     n_layers = rows.group_by("dataset", "model").agg(pl.col("layer").n_unique())["layer"]
     strips = max(n_layers) <= FEW_LAYERS
     order = rows.group_by("condition").agg(pl.col("mean").mean())
     order = order.sort(["mean", "condition"], descending=[True, False], nulls_last=True)
     lanes = order["condition"].to_list() if strips else []
     by = LAYER if strips else LAYER[:2]
-    most = rows.select(by).unique()["dataset"].value_counts()["count"].max()
-    n_beside = len(panels.chunks(range(most), MOST_PANELS)[0])  # type: ignore[arg-type]
-    width = min(260 if strips else 420, (_WIDTH - (_LABELS if strips else 60)) // n_beside - _GAP)
-    blocks = [
-        block
+    most = max(rows.select(by).unique()["dataset"].value_counts()["count"])
+    columns = -(-most // -(-most // MOST_PANELS))
+    drawn = [
+        _dataset(own, runs, ceilings, f"held-out {metric}", lanes, columns)
         for own in rows.partition_by("dataset", maintain_order=True)
-        for block in _blocks(own, by, runs, ceilings, metric, lanes, width)
     ]
-    chart = panels.stacked(_key(rows, ceilings, strips=strips), *blocks)
+    absent = rows["mean"].null_count()
+    caption = {
+        f"Held-out {metric}, median over units and mean over subject-runs. The bar is the 95 % bootstrap interval over "
+        "subject-runs; for two or three of them it is no more than their range.": True,
+        "Conditions are sorted by their mean over all panels; the thin line marks the real features.": strips,
+        "Each severe control is a grey line; hover over it for its name.": not strips,
+        "The strongest counted control has the smallest mean difference from the real features. Controls that the "
+        "point rules do not count are counted by the statistical tests.": True,
+        "Response reliability (strictest valid mode, mean over recordings) correlates one noisy recording with "
+        "another; a model without noise could reach its square root.": ceilings.height,
+        f"{absent} of {counted(rows.height, 'condition')} were not computed; a line ends where its condition is "
+        "missing.": absent,
+    }
     top, rivals = common.top(rows.filter(condition=REAL), "mean"), rows.filter(kind=BEST)
     summary = (
         f"The highest mean {metric} of real features is {fixed(top['mean'])} ({common.place(top)}). In "
         f"{rivals.filter(pl.col('delta') > 0).height} of {counted(rivals.height, 'layer')} the real features score "
         "above every counted control on average."
     )
-    return chart, _caption(rows, ceilings, material, strips=strips), summary
+    lines = {} if strips else {COUNTED: LINE, NOT_COUNTED: BROKEN}
+    entries = [
+        (
+            kind,
+            look.changed(
+                shape=lines.get(kind, look.shape), size=120 if kind in lines else look.size
+            ),
+        )
+        for kind, look in _STRIPS.items()
+        if kind in rows["kind"]
+    ]
+    one = ("real features, one subject-run", Look("circle", "real", "real", 14, 0.5))
+    line = [(CEILING, Look(BROKEN, None, "brain", 120))] if ceilings.height else []
+    key = panels.key(entries[0], one, *entries[1:], *line, width=760)
+    return panels.stacked(key, *drawn), caption, summary
 
 
-def _blocks(
+def _with_tooltips(rows: pl.DataFrame, metric: str) -> pl.DataFrame:
+    notes = {BEST: "the strongest counted control here", NOT_COUNTED: NOT_COUNTED}
+    kind, known = pl.col("kind"), pl.col("mean").is_not_null()
+    rows = rows.with_columns(
+        metric=pl.lit(metric),
+        over=pl.when(known).then("n"),
+        of=pl.when(known & (pl.col("n") < pl.col("n_all"))).then("n_all"),
+        other=pl.when(kind.is_in([NUISANCE, BOTH]))
+        .then(pl.lit("this"))
+        .otherwise(pl.lit("control")),
+        note=pl.when(known).then(kind.replace_strict(notes, default=None, return_dtype=pl.String)),
+        lost=pl.when(~known).then("reason"),
+    )
+    return marked(rows, _TOOLTIP, "mean")
+
+
+def _dataset(
     rows: pl.DataFrame,
-    by: list[str],
     runs: pl.DataFrame,
     ceilings: pl.DataFrame,
-    metric: str,
+    title: str,
     lanes: list[str],
-    width: int,
-) -> Iterator[alt.HConcatChart]:
-    """Rows of panels of one dataset, on one scale; strips where ``lanes`` are given."""
+    columns: int,
+) -> alt.ConcatChart:
+    """All panels of a dataset, on one scale; strips where ``lanes`` are given."""
+    by, along = (LAYER, "x") if lanes else (LAYER[:2], "y")
     dataset = rows["dataset"][0]
-    runs, ceiling = runs.filter(dataset=dataset), ceilings.filter(dataset=dataset)
-    ends = (rows["mean"], rows["low"], rows["high"], runs["real_score"], ceiling["reliability"])
+    width = min(260 if lanes else 420, (_WIDTH - (_LABELS if lanes else 60)) // columns - _GAP)
+    runs, ceilings = runs.filter(dataset=dataset), ceilings.filter(dataset=dataset)
+    ends = (rows["mean"], rows["low"], rows["high"], runs["real_score"], ceilings["reliability"])
     text = f"{{at}}: {CEILING} {{reliability}}, {{mode}}, mean over {{n:recording}}"
-    ceiling = marked(ceiling, text, "reliability")
+    ceiling = marked(ceilings, text, "reliability")
     dashed = {"color": "brain", "strokeDash": [4, 3], "strokeWidth": 1.5}
-    along, counts = "x" if lanes else "y", span(rows["n_all"])
-    about = f"{counts} subject-run{'' if counts == '1' else 's'}; no response reliability"
-    for reliability, mode in ceiling.select("reliability", "mode").iter_rows():
-        about = about.replace("no r", "r") + f" {fixed(reliability, 2)}, {mode}"
-    found = panels.chunks(rows.partition_by(by, maintain_order=True), MOST_PANELS)
-    for n, part in enumerate(found):
-        drawn = []
-        for i, panel in enumerate(part):
-            shown = bool(lanes) or i == 0
-            title = f"held-out {metric}" if shown else None
-            scale = panels.axis("mean", title, panels.domain(*ends), labels=shown)
-            own = runs.join(panel, on=by, how="semi", maintain_order="left")
-            first = i == 0
-            layers = (
-                _strip(panel, own, scale, lanes, first=first)
-                if lanes
-                else _lines(panel, own, scale)
+    drawn = []
+    for i, panel in enumerate(rows.partition_by(by, maintain_order=True)):
+        first = i % columns == 0
+        shown = bool(lanes) or first
+        scale = panels.axis("mean", title if shown else None, panels.domain(*ends), labels=shown)
+        own = runs.join(panel, on=by, how="semi", maintain_order="left")
+        layers = _strip(panel, own, scale, lanes, first) if lanes else _lines(panel, own, scale)
+        name = short(" · layer ".join(str(panel[key][0]) for key in by[1:]), int(width / 5.9))
+        drawn.append(
+            panels.overlay(
+                panels.reference(0, along),
+                panels.layer(ceiling, "rule", dashed, **{along: {**scale, "field": "reliability"}}),
+                *layers,
+                width=width,
+                height=150,
+                step=14 if lanes else 0,
+                title=panels.panel_title(name, width),
             )
-            name = " · layer ".join(str(panel[key][0]) for key in by[1:])
-            top = {along: {**scale, "field": "reliability"}}
-            drawn.append(
-                panels.overlay(
-                    panels.reference(0, along),
-                    panels.layer(ceiling, "rule", dashed, **top),
-                    *layers,
-                    width=width,
-                    height=150,
-                    step=14 if lanes else 0,
-                    title=panels.panel_title(short(name, int(width / 5.9)), width),
-                )
-            )
-        name = short(dataset, 100) + (" (continued)" if n else "")
-        heading = panels.title(name, about, limit=600, offset=6)
-        yield panels.beside(*drawn, title=heading, spacing=_GAP)
+        )
+    known = [f" {fixed(r, 2)}, {mode}" for r, mode in ceilings.select("reliability", "mode").rows()]
+    about = f"{span(rows['n_all'], 'subject-run')}; {'' if known else 'no '}response reliability"
+    heading = panels.title(short(dataset, 100), about + "".join(known), limit=600, offset=6)
+    return panels.grid(drawn, columns, title=heading, spacing={"row": 18, "column": _GAP})
 
 
 def _strip(
-    rows: pl.DataFrame, runs: pl.DataFrame, x: Spec, order: list[str], *, first: bool
+    rows: pl.DataFrame, runs: pl.DataFrame, x: Spec, order: list[str], first: bool
 ) -> list[alt.Chart]:
     """One layer: conditions below each other; the thin line marks the real features."""
     y = panels.lanes("condition", order, labels=first, limit=_LABELS, grid=True)
@@ -261,10 +282,9 @@ def _lines(rows: pl.DataFrame, runs: pl.DataFrame, y: Spec) -> list[alt.Chart]:
     layers = rows["layer"].unique().sort().to_list()
     x = panels.axis("layer", "layer", (layers[0], layers[-1]), ticks=ticks_of(layers), fmt="d")
     x["scale"]["padding"] = 6
-    missing = pl.col("mean").is_null()
+    gap = pl.col("mean").is_null().cast(pl.Int64)
     rows = rows.sort(["condition", "layer"])
-    rows = rows.with_columns(stretch=missing.cast(pl.Int64).cum_sum().over("condition"))
-    known = rows.drop_nulls("mean")
+    known = rows.with_columns(stretch=gap.cum_sum().over("condition")).drop_nulls("mean")
     drawn, looks = [], {}
     # The strongest control differs between layers: its line is that of a counted one.
     style = pl.when(pl.col("kind") == BEST).then(pl.lit(COUNTED)).otherwise("kind")
@@ -273,7 +293,7 @@ def _lines(rows: pl.DataFrame, runs: pl.DataFrame, y: Spec) -> list[alt.Chart]:
         path = {"detail": ["condition", {"field": "stretch", "type": "nominal"}]}
         own = known.filter(style == kind).drop("mark")
         drawn.append(panels.layer(own, "line", look, x=x, y=y, **path))
-        looks[kind] = replace(_STRIPS[kind], size=size)
+        looks[kind] = _STRIPS[kind].changed(size=size)
     best = known["kind"] == BEST
     return [
         *drawn,
@@ -286,51 +306,3 @@ def _lines(rows: pl.DataFrame, runs: pl.DataFrame, y: Spec) -> list[alt.Chart]:
 def ticks_of(layers: list[int], most: int = 7) -> list[int]:
     """At most so many of the layers, evenly spaced in their order, from the first."""
     return layers[:: -(-len(layers) // most)]
-
-
-def _key(rows: pl.DataFrame, ceilings: pl.DataFrame, *, strips: bool) -> alt.LayerChart:
-    looks = dict(_STRIPS)
-    if not strips:
-        looks[COUNTED] = Look(LINE, None, "control", 120)
-        looks[NOT_COUNTED] = Look(BROKEN, None, "control", 120)
-    entries = [(REAL, looks.pop(REAL)), (ONE_RUN, Look("circle", "real", "real", 14, 0.5))]
-    entries += [(kind, look) for kind, look in looks.items() if kind in rows["kind"]]
-    if ceilings.height:
-        entries.append((CEILING, Look(BROKEN, None, "brain", 120)))
-    return panels.key(*entries, width=760)
-
-
-def _tooltip(row: dict[str, Any], metric: str) -> str:
-    if row["mean"] is None:
-        return f"{row['at']}: {row['condition']} was not computed ({row['reason']})"
-    text = f"{row['at']}: {row['condition']}, mean {metric} {fixed(row['mean'])}"
-    if row["low"] is not None:
-        text += f" [{fixed(row['low'])}, {fixed(row['high'])}]"
-    text += f" over {counted(row['n'], 'subject-run')}"
-    if row["n"] < row["n_all"]:
-        text += f" of {row['n_all']}"
-    if row["delta"] is not None:
-        other = "this" if row["kind"] in (NUISANCE, BOTH) else "control"
-        text += f"; real minus {other} {fixed(row['delta'])}"
-    if row["kind"] == BEST:
-        text += "; the strongest counted control here"
-    return text + ("; not counted by the point rules" if row["kind"] == NOT_COUNTED else "")
-
-
-def _caption(
-    rows: pl.DataFrame, ceilings: pl.DataFrame, material: Material, *, strips: bool
-) -> Caption:
-    absent, n = rows["mean"].null_count(), counted(rows.height, "condition")
-    return {
-        f"Held-out {common.metric_name(material)}, median over units and mean over subject-runs, in "
-        f"{counted(rows.select(LAYER).n_unique(), 'layer')}. The bar is the 95 % bootstrap interval over subject-runs; "
-        "for two or three of them it is no more than their range.": True,
-        "Conditions run from the highest to the lowest mean over all panels; the thin line marks the real "
-        "features.": strips,
-        "Each severe control is a grey line; hover over it for its name.": not strips,
-        "The strongest counted control has the smallest mean difference from the real features. Controls that the "
-        "point rules do not count are counted by the statistical tests.": True,
-        "Response reliability (strictest valid mode, mean over recordings) correlates one noisy recording with "
-        "another; a model without noise could reach its square root.": ceilings.height,
-        f"{absent} of {n} were not computed; a line ends where its condition is missing.": absent,
-    }

@@ -30,8 +30,7 @@ from lpact.report import panels
 from lpact.report.figure import Drawing, figure
 from lpact.report.panels import Classes
 from lpact.report.theme import RAMP
-from lpact.report.values import short
-from lpact.wording import counted, fixed
+from lpact.wording import counted, fixed, short
 
 MAX_PANELS = 6
 MAX_UNITS = 40
@@ -75,7 +74,8 @@ class Panel:
 def panels_of(material: Material) -> list[Panel | str]:
     """One panel for the best layer of every dataset, or why it cannot be drawn."""
     rows, _ = unit_similarities(material)
-    layers = common.best_layers(material, rows, min(MAX_PANELS, rows["dataset"].n_unique()))
+    n = min(MAX_PANELS, rows["dataset"].n_unique())
+    layers, _ = common.shown(material, rows, n, PROFILE_SCORES)
     return [
         _panel_of(material, layer, rows.filter(common.of_layer(layer)))
         for layer in layers.iter_rows(named=True)

@@ -7,14 +7,14 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import common
-from lpact.analyses.lpact.figures.common import GATE_NAMES, GATES, PROFILE_LOOKS, PROFILES
+from lpact.analyses.lpact.figures.common import GATE_NAMES, GATES, PROFILES
 from lpact.analyses.lpact.gates import PAPER
 from lpact.analyses.lpact.tables.calibration import RATES, TRUTH_RATES
 from lpact.report import panels
 from lpact.report.figure import Drawing, Figure, Missing, figure, finished
 from lpact.report.panels import BROKEN, Look
-from lpact.report.values import span
 from lpact.stats import wilson_interval
+from lpact.wording import span
 
 FALSE_PASSES = "false_passes", "False passes: how often a gate passes in error"
 POWER = "power", "Power: how often a gate passes where it should"
@@ -126,12 +126,7 @@ def _lanes(rows: pl.DataFrame, profiles: list[str], *, last: bool) -> alt.LayerC
         panels.reference(own, dash=(4, 3), role="ink")
         for own in rows["alpha"].drop_nulls().unique().sort()
     ]
-    for place, profile in enumerate(profiles):
-        own, shift = rows.filter(gate_profile=profile), 5.0 * (2 * place - len(profiles) + 1)
-        layers += [
-            panels.intervals(own, "x", y, x, yOffset=shift),
-            panels.points(own, x, y, PROFILE_LOOKS[profile], shift=(0, shift)),
-        ]
+    layers += common.profile_marks(rows, profiles, "x", x, y)
     counts = rows.with_columns(count=pl.format("{}", "n_passes"), changed=pl.lit(False))
     layers += common.count_columns(counts, "count", y, profiles, WIDTH + 28, head=True)
     layers.append(panels.heading("studies that pass", WIDTH + 50, y=-24, align="center"))
@@ -222,17 +217,24 @@ def _panel(rows: pl.DataFrame, profiles: list[str], *, first: bool) -> alt.Layer
     x = panels.axis("snr", "signal-to-noise ratio", (0, most), ticks=signals, labelFontSize=10)
     title = "share of studies" if first else None
     y = panels.axis("rate", title, (0, 1), ticks=[0, 0.5, 1], grid=True)
-    layers = []
-    for place, profile in enumerate(profiles):
-        own, shift = rows.filter(gate_profile=profile), 3.5 * (2 * place - len(profiles) + 1)
-        dash = [3, 3] if profile == PAPER else []
-        line = {"color": "ink", "strokeWidth": 1.2, "strokeDash": dash, "xOffset": shift}
-        layers += [
-            panels.layer(own.drop("mark"), "line", line, x=x, y=y),
-            panels.intervals(own, "y", x, y, xOffset=shift),
-            panels.points(own, x, y, PROFILE_LOOKS[profile], shift=(shift, 0)),
-        ]
+    dashes = {PAPER: [3, 3]}
+    lines = [
+        panels.layer(
+            rows.filter(gate_profile=profile).drop("mark"),
+            "line",
+            {
+                "color": "ink",
+                "strokeWidth": 1.2,
+                "strokeDash": dashes.get(profile, []),
+                "xOffset": common.side(place, profiles),
+            },
+            x=x,
+            y=y,
+        )
+        for place, profile in enumerate(profiles)
+    ]
+    marks = common.profile_marks(rows, profiles, "y", y, x)
     heading = panels.panel_title(
         rows["gate_name"][0], POWER_WIDTH, fontSize=12, fontWeight="normal"
     )
-    return panels.overlay(*layers, width=POWER_WIDTH, height=POWER_HEIGHT, title=heading)
+    return panels.overlay(*lines, *marks, width=POWER_WIDTH, height=POWER_HEIGHT, title=heading)

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import (
+    LANE,
     LAYER,
     REAL,
     SUBJECT_RUN,
@@ -30,11 +30,14 @@ from lpact.analyses.lpact.gates.rows import mean_over_subject_runs
 from lpact.analyses.lpact.tables.levels import PROFILE_DELTAS, PROFILE_SCORES, RELATIONAL_SUMMARY
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
-from lpact.report.values import short, signed, span
-from lpact.wording import counted
+from lpact.wording import counted, fixed, span
 
 MAX_ROWS = 40
-_AT = "{at}: {alignment} alignment, {profile} profile similarity: "
+_TOOLTIP = (
+    "{at}: {alignment} alignment, {profile} profile similarity: [real − nearest rival {advantage:+} ({nearest}]"
+    "[, not counted by point rules{loose}][; mean over units, then over {n_subject_runs:subject-run})]"
+    "[not computed ({why})]"
+)
 Summaries = list[tuple[str, str]]
 SUMMARY = ["alignment", "profile"]
 _UNIT_ROW = [*LAYER, *SUBJECT_RUN, "unit", *SUMMARY]
@@ -44,7 +47,7 @@ def unit_similarities(material: Material) -> tuple[pl.DataFrame, int]:
     """Similarity and advantage of every unit row and condition; and how many unit rows were left out."""
     scores = material.table(PROFILE_SCORES.name).sort([*_UNIT_ROW, "condition"])
     other = pl.col("model_unit_order_hash") != pl.col("brain_unit_order_hash")
-    mixed = common.table(material, PROFILE_DELTAS).filter(other).select(_UNIT_ROW)
+    mixed = common.table_of(material, PROFILE_DELTAS).filter(other).select(_UNIT_ROW)
     scores = scores.join(mixed, on=_UNIT_ROW, how="anti", maintain_order="left")
     scores = scores.filter(pl.col("similarity").is_finite())
     real = scores.filter(pl.col("condition") == REAL).select(*_UNIT_ROW, own="similarity")
@@ -78,7 +81,7 @@ def layers_of(material: Material, nearest: pl.DataFrame) -> pl.DataFrame:
     ``typical`` is the median over summaries of the advantage over the nearest rival, ``n_ahead`` the summaries in which
     it is positive, ``rival`` the most frequent nearest rival.
     """
-    summaries = common.table(material, RELATIONAL_SUMMARY)
+    summaries = common.table_of(material, RELATIONAL_SUMMARY)
     found = pl.concat([nearest.select(LAYER), summaries.select(LAYER)])
     counts = nearest.group_by([*LAYER, "condition"], maintain_order=True).len("times")
     order = [*LAYER, "times", "condition"]
@@ -116,16 +119,17 @@ def make(material: Material) -> Drawing | str:
         why = ", ".join(sorted(set(reasons["why"]))) or "not_computed"
         return f"no profile similarity could be compared with a rival ({why})"
     layers, order = layers_of(material, nearest), summary_order(material, nearest)
-    best = common.best_layers(material, layers, MAX_ROWS)
+    best, left_out = common.shown(material, layers, MAX_ROWS, PROFILE_SCORES)
     shown = layers.join(best, on=LAYER, how="semi", maintain_order="left")
     cells = advantage_cells(nearest, reasons, shown, order)
     classes = panels.diverging(nearest["advantage"])
     entries = [panels.class_entry("real − nearest rival, profile similarity", classes)]
     if cells["advantage"].null_count():
         entries.append(common.MISSING_BOX)
+    painted = classes.paint(cells, "advantage")
     chart = panels.stacked(
         panels.key(*entries, width=900),
-        *_overview(classes.paint(cells, "advantage"), shown, order),
+        *common.blocks(shown, lambda own, first: _block(painted, own, order, first), 10),
     )
     rivals = rows.filter(pl.col("condition") != REAL)["condition"].n_unique()
     caption = {
@@ -133,7 +137,7 @@ def make(material: Material) -> Drawing | str:
         f"units, then over subject-runs ({span(rows['n_subject_runs'])} per layer).": True,
         f"Cells: real features minus the nearest of {counted(rivals, 'rival')} (nuisance and every control) for every "
         "alignment measure and profile similarity; on the right, which rival is nearest most often.": True,
-        **common.drawn_layers(shown, layers, PROFILE_SCORES),
+        left_out: left_out,
         f"{counted(n_left_out, 'unit row')} left out: the unit orders of model and brain "
         "differ.": n_left_out,
     }
@@ -143,7 +147,7 @@ def make(material: Material) -> Drawing | str:
 def _reasons(material: Material) -> pl.DataFrame:
     """The most frequent reason, ``why``, for a layer's summary without numbers."""
     keys = [*LAYER, *SUMMARY]
-    rows = common.table(material, RELATIONAL_SUMMARY).filter(pl.col("reason") != "ok").sort(keys)
+    rows = common.table_of(material, RELATIONAL_SUMMARY).filter(pl.col("reason") != "ok").sort(keys)
     return rows.group_by(keys, maintain_order=True).agg(why=pl.col("reason").mode().sort().first())
 
 
@@ -155,55 +159,34 @@ def advantage_cells(
     cells = shown.select(LAYER).join(pl.DataFrame(order, schema=SUMMARY, orient="row"), how="cross")
     for part in (nearest.rename({"condition": "nearest"}), reasons):
         cells = cells.join(part, on=keys, how="left", maintain_order="left")
-    cells = cells.with_columns(
-        pl.col("why").fill_null("not_computed"),
-        summary=pl.concat_str(SUMMARY, separator="\n"),
-        shown=pl.Series([signed(value, 2) for value in cells["advantage"]], dtype=pl.String),
-        counts=pl.when("counted")
-        .then(pl.lit(""))
-        .otherwise(pl.lit(", not counted by point rules")),
-    )
-    known = (
-        f"{_AT}real − nearest rival {{advantage:+}} ({{nearest}}{{counts}}; mean over units, then over "
-        "{n_subject_runs:subject-run})"
-    )
-    absent = f"{_AT}not computed ({{why}})"
     lost = pl.col("advantage").is_null()
-    return pl.concat(
-        [
-            marked(cells.filter(~lost), known, "advantage"),
-            marked(cells.filter(lost), absent),
-        ]
+    texts = [fixed(value, 2, sign=True) for value in cells["advantage"]]
+    cells = cells.with_columns(
+        why=pl.when(lost).then(pl.col("why").fill_null("not_computed")),
+        summary=pl.concat_str(SUMMARY, separator="\n"),
+        shown=pl.Series(texts, dtype=pl.String),
+        loose=~lost & ~pl.col("counted"),
     )
+    return marked(cells, _TOOLTIP, "advantage")
 
 
-def _overview(cells: pl.DataFrame, shown: pl.DataFrame, order: Summaries) -> list[alt.HConcatChart]:
-    """One block per dataset: advantages, and the most frequent nearest rival."""
+def _block(cells: pl.DataFrame, layers: pl.DataFrame, order: Summaries, first: bool) -> list[Any]:
+    """One dataset: advantages, and the most frequent nearest rival."""
     width = max(30.0, min(52.0, 430 / len(order))) * len(order)
-    lane = pl.format("{} · layer {}", "model", "layer")
     rival = pl.format("{} ({} of {})", "rival", "times", "n_summaries").fill_null("–")
-    shown = shown.with_columns(lane=lane, rival_text=rival)
-    blocks = []
-    for i, own in enumerate(shown.partition_by("dataset", maintain_order=True)):
-        y = panels.lanes("lane", own["lane"], shown=False)
-        x = _summaries(order, orient="top", labels=i == 0, labelPadding=16)
-        inside = cells.join(own.select(*LAYER, "lane"), on=LAYER, maintain_order="left")
-        title = "nearest rival (in how many summaries)" if i == 0 else ""
-        look: Spec = {"size": 10, "ink": "muted", "title": title}
-        parts: list[Any] = [
-            panels.column(own, "lane", y, 170, align="right", step=18),
-            panels.overlay(*panels.cells(inside, x, y, label="shown"), width=width, step=18),
-            panels.column(own, "rival_text", y, 210, step=18, **look),
-        ]
-        heading = panels.title(short(own["dataset"][0], 100), offset=4)
-        blocks.append(panels.beside(*parts, title=heading, spacing=10))
-    return blocks
-
-
-def _summaries(order: Summaries, **more: Any) -> Spec:
-    """Summaries across, with the alignment measure above the profile similarity."""
-    labels = {"labelFontSize": 9, "labelExpr": "split(datum.label, '\\n')", **more}
-    return panels.lanes("summary", [f"{a}\n{p}" for a, p in order], **labels)
+    layers = layers.with_columns(LANE, rival_text=rival)
+    y = panels.lanes("lane", layers["lane"], shown=False)
+    labels: Spec = {"labelFontSize": 9, "labelExpr": "split(datum.label, '\\n')"}
+    names = [f"{a}\n{p}" for a, p in order]
+    x = panels.lanes("summary", names, orient="top", labels=first, labelPadding=16, **labels)
+    inside = cells.join(layers.select(*LAYER, "lane"), on=LAYER, maintain_order="left")
+    title = "nearest rival (in how many summaries)" if first else ""
+    look: Spec = {"size": 10, "ink": "muted", "title": title}
+    return [
+        panels.column(layers, "lane", y, 170, align="right", step=18),
+        panels.overlay(*panels.cells(inside, x, y, label="shown"), width=width, step=18),
+        panels.column(layers, "rival_text", y, 210, step=18, **look),
+    ]
 
 
 def _summary(layers: pl.DataFrame) -> str:
@@ -212,6 +195,6 @@ def _summary(layers: pl.DataFrame) -> str:
     top = common.top(known, "typical")
     return (
         f"In {ahead.height} of {counted(known.height, 'layer')} the real pattern is above every rival in every "
-        f"summary. Furthest ahead: {layer_name(top)}, median advantage {signed(top['typical'])} over the nearest "
-        f"rival (above it in {top['n_ahead']} of {counted(top['n_summaries'], 'summary')})."
+        f"summary. Furthest ahead: {layer_name(top)}, median advantage {fixed(top['typical'], sign=True)} over the "
+        f"nearest rival (above it in {top['n_ahead']} of {counted(top['n_summaries'], 'summary')})."
     )

@@ -10,7 +10,7 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import common
-from lpact.analyses.lpact.figures.common import PROFILE_LOOKS, PROFILES
+from lpact.analyses.lpact.figures.common import PROFILES
 from lpact.analyses.lpact.tables.robustness import (
     CONTROL_ABLATION,
     LEAVE_DATASET_OUT,
@@ -18,12 +18,11 @@ from lpact.analyses.lpact.tables.robustness import (
     THRESHOLD_SENSITIVITY,
 )
 from lpact.report import panels
-from lpact.report.figure import Caption, Drawing, figure
-from lpact.report.values import span
+from lpact.report.figure import Drawing, figure
+from lpact.wording import span
 
 CLAIMS_WIDTH = 400
-_STEP, _SHIFT = 20, 4.5
-"""Pixels of a lane, and from its middle to the marks of a profile."""
+_STEP = 20
 
 THIS_RUN = " (this run)"
 _FAMILIES: dict[str, str] = {
@@ -59,14 +58,23 @@ def make(material: Material) -> Drawing | str:
     rows, counts = rows_of(material), run_counts(material)
     if rows.is_empty():
         return "no claims were decided again"
-    profiles, blocks = common.profiles_in(rows), rows.partition_by("change", maintain_order=True)
-    most, last = max(rows["n_high"]), len(blocks) - 1
+    profiles, changes = common.profiles_in(rows), rows.partition_by("change", maintain_order=True)
+    most, last = max(rows["n_high"]), len(changes) - 1
     made = [
-        _claims(block, profiles, most, first=i == 0, last=i == last)
-        for i, block in enumerate(blocks)
+        _claims(own, profiles, most, first=i == 0, last=i == last) for i, own in enumerate(changes)
     ]
+    run = "; ".join(f"{PROFILES[name]}: {n:,} of {total:,}" for name, (n, total) in counts.items())
+    caption = {
+        "Claims that pass every gate if one thing alone is changed and the stored tables are decided again; "
+        f"numbers are bold and coloured where they differ from the run ({run}), or where as many claims are gained as "
+        "lost. A lane without a mark was not decided under that profile. Hovering says what else the change "
+        "does.": True,
+        "Leaving out a dataset also removes its own claims.": DATASETS in rows["change"],
+        "Subject-runs of a dataset share a lane: the smallest and the largest count.": SUBJECT_RUNS
+        in rows["change"],
+    }
     key = panels.key(*common.profile_entries(profiles), width=720)
-    return panels.stacked(key, *made), _caption(rows, counts), _summary(blocks, counts)
+    return panels.stacked(key, *made), caption, _summary(rows, counts)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -94,13 +102,10 @@ def rows_of(material: Material) -> pl.DataFrame:
     differs = ((pl.col("n") != n_run) | (pl.col("n_high") != n_run)).fill_null(value=False)
     schema = {name: _KINDS.get(name, pl.String) for name in ("change", *_CLAIMS)}
     rows = pl.DataFrame(made, schema=schema, orient="row")
-    rows = rows.with_columns(changed=pl.col("changed") | differs)
-    return common.marked(rows, _claim_tooltip, "n")
-
-
-def _claim_tooltip(row: dict[str, Any]) -> str:
-    text = f"{row['lane']}, {row['rules']}: {span((row['n'], row['n_high']))} of {row['n_claims']} claims pass"
-    return f"{text} every gate{'; ' if row['words'] else ''}{row['words']}."
+    counts = [span(both) for both in rows.select("n", "n_high").iter_rows()]
+    rows = rows.with_columns(changed=pl.col("changed") | differs, count=pl.Series(counts))
+    text = "{lane}, {rules}: {count} of {n_claims} claims pass every gate[; {words}]."
+    return common.marked(rows, text, "n")
 
 
 def _thresholds(material: Material) -> Iterator[tuple[Any, ...]]:
@@ -114,7 +119,7 @@ def _thresholds(material: Material) -> Iterator[tuple[Any, ...]]:
 
 def _controls(material: Material) -> Iterator[tuple[Any, ...]]:
     """The run's own choice first, then each control left out, then other choices."""
-    rows = common.table(material, CONTROL_ABLATION)
+    rows = common.table_of(material, CONTROL_ABLATION)
     rules = material.table(THRESHOLD_SENSITIVITY.name).filter(
         pl.col("configured") & pl.col("family").str.ends_with("best_control_rule")
     )["rule"]
@@ -132,7 +137,7 @@ def _controls(material: Material) -> Iterator[tuple[Any, ...]]:
 
 
 def _datasets(material: Material) -> Iterator[tuple[Any, ...]]:
-    for row in common.table(material, LEAVE_DATASET_OUT).sort("omitted").iter_rows(named=True):
+    for row in common.table_of(material, LEAVE_DATASET_OUT).sort("omitted").iter_rows(named=True):
         words = f"outcome {row['outcome']}"
         if row["outcome"] != row["outcome_of_run"]:
             words += f" instead of {row['outcome_of_run']}"
@@ -142,7 +147,7 @@ def _datasets(material: Material) -> Iterator[tuple[Any, ...]]:
 
 def _subject_runs(material: Material) -> Iterator[tuple[Any, ...]]:
     by = ["dataset", "gate_profile"]
-    rows = common.table(material, SUBJECT_RUN_DECISIONS).group_by(by)
+    rows = common.table_of(material, SUBJECT_RUN_DECISIONS).group_by(by)
     found = rows.agg(
         pl.col("n_integrated", "n_claims", "n_gained", "n_lost").max(),
         moved=((pl.col("n_gained") > 0) | (pl.col("n_lost") > 0)).sum(),
@@ -179,45 +184,26 @@ def _claims(
     title = "claims that pass every gate" if last else None
     x = panels.axis("n", title, (0, top), ticks=ticks, fmt="d", grid=True, labelFlush=False)
     x["scale"]["padding"] = 8
-    layers = []
-    for place, profile in enumerate(profiles):
-        shift = _SHIFT * (2 * place - len(profiles) + 1)
-        own, look = block.filter(gate_profile=profile), PROFILE_LOOKS[profile]
-        ranges = own.filter(pl.col("n") < pl.col("n_high"))
-        layers += [
-            panels.intervals(ranges.drop("mark"), "x", y, x, ends=("n", "n_high"), yOffset=shift),
-            panels.points(ranges, {**x, "field": "n_high"}, y, look, shift=(0, shift)),
-            panels.points(own, x, y, look, shift=(0, shift)),
-        ]
-    one = pl.when(pl.col("n") == pl.col("n_high")).then(pl.format("{}", "n"))
-    counts = block.with_columns(count=one.otherwise(pl.format("{}–{}", "n", "n_high")))
+    ranges = block.filter(pl.col("n") < pl.col("n_high"))
+    far = {**x, "field": "n_high"}
+    layers = [
+        *common.profile_marks(ranges.drop("mark"), profiles, "x", far, y, ("n", "n_high")),
+        *common.profile_marks(block, profiles, "x", x, y, ("n", "n")),
+    ]
+    counts = block.with_columns(pl.col("count").str.replace(" to ", "–"))
     layers += common.count_columns(counts, "count", y, profiles, CLAIMS_WIDTH + 36, head=first)
     heading = panels.title(block["change"][0], fontSize=12, frame="group", offset=6)
     return panels.overlay(*layers, width=CLAIMS_WIDTH, step=_STEP, title=heading)
 
 
-def _caption(rows: pl.DataFrame, counts: RunCounts) -> Caption:
-    run = "; ".join(f"{PROFILES[name]}: {n:,} of {total:,}" for name, (n, total) in counts.items())
-    return {
-        "Claims that pass every gate if one thing alone is changed and the stored tables are decided again; "
-        f"numbers are bold and coloured where they differ from the run ({run}), or where as many claims are gained as "
-        "lost. A lane without a mark was not decided under that profile. Hovering says what else the change "
-        "does.": True,
-        "Leaving out a dataset also removes its own claims.": DATASETS in rows["change"],
-        "Subject-runs of a dataset share a lane: the smallest and the largest count.": SUBJECT_RUNS
-        in rows["change"],
-    }
-
-
-def _summary(blocks: list[pl.DataFrame], counts: RunCounts) -> str:
+def _summary(rows: pl.DataFrame, counts: RunCounts) -> str:
     parts = []
     for profile, (n, total) in counts.items():
-        changed = []
-        for block in blocks:
-            own = block.filter(~pl.col("of_run"), gate_profile=profile)
-            changed.append(f"{block['change'][0].lower()}: {own['changed'].sum()} of {own.height}")
+        own = rows.filter(~pl.col("of_run"), gate_profile=profile)
+        changed = own.group_by("change", maintain_order=True).agg(pl.col("changed").sum(), pl.len())
+        found = ", ".join(f"{change.lower()}: {k} of {of}" for change, k, of in changed.iter_rows())
         parts.append(
             f"{PROFILES[profile]}: {n:,} of {total:,} claims pass every gate; changes that alter which claims do: "
-            f"{', '.join(changed)}"
+            f"{found}."
         )
-    return ". ".join(parts) + "."
+    return " ".join(parts)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import altair as alt
 import polars as pl
 
 from lpact.analyses.base import Material
+from lpact.analyses.lpact.blocks import explained
 from lpact.analyses.lpact.figures.common import names
-from lpact.analyses.lpact.gates.criteria import words
 from lpact.analyses.lpact.tables.audit import (
     CONTROL_AVAILABILITY,
     EVIDENCE_FEASIBILITY,
     RELIABILITY_MODES,
     UNIT_INVENTORY,
 )
-from lpact.codes import Reason
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure, filled, with_marks
-from lpact.report.panels import CROSS, Look, wedge
+from lpact.report.panels import PART, SHARES
 from lpact.wording import counted
 
 LINKS: dict[str, tuple[str, str]] = {
@@ -35,11 +31,7 @@ LINKS: dict[str, tuple[str, str]] = {
 
 LEVELS = ("predictive", "relational", "stripping", "ceiling")
 _NAMES, _LINK, _LEVEL, _STEP = 236, 78, 66, 48
-_LOOKS = {
-    "all": Look("circle", "pass", "pass", 120),
-    "some": Look("circle", "paper", "pass", 120),
-    "none": Look(CROSS, None, "fail", 120),
-}
+_CELL = ["dataset", "column", "share", "value", "count"]
 
 
 def rows_of(material: Material) -> pl.DataFrame:
@@ -67,12 +59,11 @@ def rows_of(material: Material) -> pl.DataFrame:
             n_modes=possible.sum(),
             n_modes_asked=pl.len(),
             ceiling=pl.col("n_recordings").filter(possible).max(),
-            modes=pl.col("mode").filter(possible).str.join(", "),
         ),
     ]
     rows = material.table(EVIDENCE_FEASIBILITY.name)
     for own in counts:
-        numbers = [name for name in own.columns if name not in ("dataset", "modes")]
+        numbers = own.columns[1:]
         rows = rows.join(own, on="dataset", how="left").with_columns(
             pl.col(numbers).cast(pl.Int64).fill_null(0)
         )
@@ -96,18 +87,17 @@ def make(material: Material) -> Drawing | str:
     rows = rows_of(material)
     if rows.is_empty():
         return "the audit found no dataset"
-    every = rows.to_dicts()
     y = panels.lanes("dataset", rows["dataset"], shown=False)
     band = panels.layer(rows.gather_every(2), "rect", {"fill": "band"}, y=y)
     parts = [
-        panels.overlay(band, *_names(every, y), width=_NAMES, step=_STEP),
-        _cells(every, _links, "links of the evidence chain", _LINK, band, y),
-        _cells(every, _levels, "subject-runs for", _LEVEL, band, y),
+        panels.overlay(band, *_names(rows, y), width=_NAMES, step=_STEP),
+        _cells(_links(rows), "links of the evidence chain", _LINK, band, y),
+        _cells(_levels(rows), "subject-runs for", _LEVEL, band, y),
     ]
     key = panels.key(
-        ("available, or all", _LOOKS["all"]),
-        ("missing: not confirmatory", _LOOKS["none"]),
-        ("some subject-runs", Look(wedge(1 / 3), "pass", "pass", 120)),
+        ("available, or all", SHARES["all"]),
+        ("missing: not confirmatory", SHARES["none"]),
+        ("some subject-runs", PART),
     )
     lowered = rows.filter(pl.col("role") != pl.col("configured_role")).height
     caption = {
@@ -116,108 +106,75 @@ def make(material: Material) -> Drawing | str:
         "Left: links of the evidence chain, with what was counted for each; a dataset that lacks a link cannot be "
         "confirmatory. Right: how many of its usable subject-runs each level can use.": True,
     }
-    able = [row["dataset"] for row in every if row["confirmatory"]]
+    able = names(rows.filter("confirmatory"), "dataset")
+    lacking = rows.filter(~pl.col("confirmatory")).select("dataset", "role_reason", "role_detail")
     summary = [
         f"{counted(len(able), 'dataset')} of {rows.height} can carry confirmatory evidence"
         f"{': ' if able else ''}{', '.join(able)}.",
-        *(
-            f"{row['dataset']} is not confirmatory: {_reason(row)}."
-            for row in every
-            if not row["confirmatory"]
-        ),
+        *(f"{name} is not confirmatory: {explained(*why)}." for name, *why in lacking.iter_rows()),
     ]
     return panels.stacked(panels.beside(*parts, spacing=6), key), caption, " ".join(summary)
 
 
-def _names(rows: list[dict[str, Any]], y: Spec) -> list[alt.Chart]:
-    """Name and role; tooltips say the size, why it is not confirmatory, and what was left out."""
-    about = [
-        {"dataset": row["dataset"], "role": lines[0], "all": "; ".join([row["dataset"], *lines])}
-        for row in rows
-        for lines in [_lines(row)]
-    ]
-    left = {"value": 8}
-    look: Spec = {"limit": _NAMES - 16}
-    marks = with_marks(pl.DataFrame(about), "{all}")
+def _names(rows: pl.DataFrame, y: Spec) -> list[alt.Chart]:
+    """Name and role; tooltips say why a dataset is not confirmatory, and what was left out."""
+    role, configured, sure = pl.col("role"), pl.col("configured_role"), pl.col("confirmatory")
+    why = [explained(*own) for own in rows.select("role_reason", "role_detail").iter_rows()]
+    rows = rows.with_columns(
+        about=pl.format(
+            "{}{}, {}confirmatory",
+            pl.when(role != configured).then(pl.format("{} → ", configured)).otherwise(pl.lit("")),
+            role,
+            pl.when(sure).then(pl.lit("")).otherwise(pl.lit("not ")),
+        ),
+        why=pl.when(~sure).then(pl.Series(why, dtype=pl.String)),
+    )
+    text = (
+        "{dataset}: {about}[; {why}]; left out: {n_subject_runs_excluded:recording}, {n_units_excluded:unit}, "
+        "{n_events_excluded:event}"
+    )
+    left, look = {"value": 8}, Spec(limit=_NAMES - 16)
     return [
         panels.heading("dataset, role", 8, y=-12),
-        panels.text(marks, "dataset", left, y, dy=-8, fontWeight="bold", **look),
-        panels.text(about, "role", left, y, dy=8, size=10, ink="muted", **look),
+        panels.text(with_marks(rows, text), "dataset", left, y, dy=-8, fontWeight="bold", **look),
+        panels.text(rows, "about", left, y, dy=8, size=10, ink="muted", **look),
     ]
 
 
-def _lines(row: dict[str, Any]) -> list[str]:
-    """Role, the reason where the dataset is not confirmatory, size, and what was left out."""
-    role = row["configured_role"]
-    if row["role"] != role:
-        role = f"{role} → {row['role']}"
-    nouns = {"subject_runs": "recording", "units": "unit", "events": "event"}
-    left = [
-        counted(n, noun) for column, noun in nouns.items() if (n := row[f"n_{column}_excluded"])
+def _links(rows: pl.DataFrame) -> pl.DataFrame:
+    """One row per dataset and link."""
+    made = [
+        (row["dataset"], name, float(row[flag]), float(row[flag]), filled(template, row))
+        for row in rows.iter_rows(named=True)
+        for flag, (name, template) in LINKS.items()
     ]
-    return [
-        f"{role}, {'' if row['confirmatory'] else 'not '}confirmatory",
-        *([] if row["confirmatory"] else [_reason(row)]),
-        filled("{n_subjects:subject}, {n_runs:run}, ", row)
-        + counted(row["n_stimuli"], "stimulus", "stimuli"),
-        f"left out: {', '.join(left)}" if left else "nothing left out",
-    ]
+    cells = pl.DataFrame(made, schema=_CELL, orient="row")
+    there = pl.when(pl.col("share") > 0).then(pl.lit("available")).otherwise(pl.lit("missing"))
+    return cells.with_columns(text=pl.format("{}; {}", there, "count"))
 
 
-def _reason(row: dict[str, Any]) -> str:
-    known = next((own.explanation for own in Reason if own.value == row["role_reason"]), "")
-    return str(row["role_detail"] or known or words(row["role_reason"]))
+def _levels(rows: pl.DataFrame) -> pl.DataFrame:
+    """One row per dataset and level: the subject-runs that it can use."""
+    made = [
+        (row["dataset"], level, min(row[level] / n, 1.0) if n else 0.0, float(row[level]),
+         f"{row[level]} of {n}", f"{row[level]} of {counted(n, 'subject-run')}")
+        for row in rows.iter_rows(named=True)
+        for n in [row["n_subject_runs"]]
+        for level in LEVELS
+    ]  # fmt: skip
+    return pl.DataFrame(made, schema=[*_CELL, "text"], orient="row")
 
 
-Cell = tuple[str, float, float, str, str]
-"""Column, share, value, words below the symbol, and words of the tooltip."""
-
-
-def _links(row: dict[str, Any]) -> list[Cell]:
-    """One cell per link of a dataset."""
-    cells = []
-    for flag, (name, template) in LINKS.items():
-        there, count = float(row[flag]), filled(template, row)
-        cells.append((name, there, there, count, f"{'available' if there else 'missing'}; {count}"))
-    return cells
-
-
-def _levels(row: dict[str, Any]) -> list[Cell]:
-    """One cell per level: the subject-runs of a dataset that it can use."""
-    n, cells = row["n_subject_runs"], []
-    for level in LEVELS:
-        can, of = row[level], f"{row[level]} of {counted(row['n_subject_runs'], 'subject-run')}"
-        if level == "ceiling" and row["modes"]:
-            of += f" can be paired ({words(row['modes'])})"
-        cells.append((level, min(can / n, 1.0) if n else 0.0, float(can), f"{can} of {n}", of))
-    return cells
-
-
-def _cells(
-    rows: list[dict[str, Any]],
-    of: Callable[[dict[str, Any]], list[Cell]],
-    title: str,
-    width: int,
-    band: alt.Chart,
-    y: Spec,
-) -> alt.LayerChart:
-    """Symbols with counts below them: a full disc for all, a part of it for some, a cross for none."""
-    columns = ["dataset", "column", "share", "value", "count", "text"]
-    made = [(row["dataset"], *cell) for row in rows for cell in of(row)]
-    share = pl.col("share")
-    kind = pl.when(share >= 1).then(pl.lit("all")).when(share > 0).then(pl.lit("some"))
-    cells = pl.DataFrame(made, schema=columns, orient="row")
-    cells = cells.with_columns(kind=kind.otherwise(pl.lit("none")))
+def _cells(cells: pl.DataFrame, title: str, width: int, band: alt.Chart, y: Spec) -> alt.LayerChart:
+    """Symbols with counts below them."""
+    columns = names(cells, "column")
+    x = panels.lanes("column", columns, orient="top")
     marked = with_marks(cells, "{dataset}, {column}: {text}", "value")
-    part = cells.filter(kind="some")
-    wedges = [Look(wedge(own), "pass", "pass", 120) for own in part["share"]]
-    x = panels.lanes("column", names(cells, "column"), orient="top")
     return panels.overlay(
         band,
-        panels.points(marked, x, y, _LOOKS, "kind", thick=1.8, shift=(0, -8)),
-        panels.points(part, x, y, wedges, thick=0.5, shift=(0, -8)),
+        *panels.shares(marked, x, y, shift=(0, -8)),
         panels.text(cells, "count", x, y, size=10, align="center", yOffset=11, limit=width - 4),
-        width=width * len(names(cells, "column")),
+        width=width * len(columns),
         step=_STEP,
         title=panels.title(title, fontSize=11, anchor="middle"),
     )

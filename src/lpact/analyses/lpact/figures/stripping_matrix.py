@@ -10,7 +10,6 @@ so that drop(k → k) is the ``typical_drop`` of the gate evidence.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import altair as alt
 import polars as pl
@@ -31,10 +30,13 @@ from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import SPECIFICITY, STRIPPING_DELTAS
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure
-from lpact.report.values import short, signed
-from lpact.wording import counted
+from lpact.wording import counted, fixed, short
 
 MAX_PANELS = 9
+_TOOLTIP = (
+    "{at}: strip {stripped}, target {target}[: not computed ({why})][ ({kind}): drop {drop:+4} (median over "
+    "{n_methods:method}, {n_subject_runs:subject-run})]"
+)
 _CELL = (40, 27)
 
 
@@ -79,7 +81,7 @@ def make(material: Material) -> Drawing | str:
     rows = rows_of(material)
     if rows.is_empty():
         return "no mechanism was stripped in this run"
-    layers = common.best_layers(material, rows, MAX_PANELS)
+    layers, left_out = common.shown(material, rows, MAX_PANELS, STRIPPING_DELTAS)
     order = common.mechanism_order(material, pl.concat([rows["stripped"], rows["target"]]))
     drawn = rows.join(layers, on=LAYER, how="semi", maintain_order="left")
     missing = drawn.filter(pl.col("drop").is_null())
@@ -88,12 +90,12 @@ def make(material: Material) -> Drawing | str:
         return f"no drop could be computed ({why})"
     classes = panels.diverging(drawn["drop"])
     decimals = 3 if classes.bounds[-1] < 0.5 else 2
-    matching = pl.when("matching").then(pl.lit("matching")).otherwise(pl.lit("other target"))
+    shown = [fixed(value, decimals, sign=True) for value in drawn["drop"]]
     drawn = mechanism_lanes(drawn, "stripped", "target", order).with_columns(
-        kind=matching,
-        shown=pl.Series([signed(value, decimals) for value in drawn["drop"]], dtype=pl.String),
+        kind=pl.when("matching").then(pl.lit("matching")).otherwise(pl.lit("other target")),
+        shown=pl.Series(shown, dtype=pl.String),
     )
-    cells = classes.paint(marked(drawn, _tooltip, "drop"), "drop")
+    cells = classes.paint(marked(drawn, _TOOLTIP, "drop"), "drop")
     gates = _passed(material, cells)
     titles = ("stripped mechanism", "target units of mechanism")
     grid = panel_grid(layers, cells, order, titles, _subtitle, gates)
@@ -107,7 +109,7 @@ def make(material: Material) -> Drawing | str:
         "methods.": True,
         "Outlined: the matching target. Gate M requires that this cell is above zero, above the others of its row, "
         "and above strips of something else.": True,
-        **common.drawn_layers(layers, rows, STRIPPING_DELTAS),
+        left_out: left_out,
         f"A dash: {counted(missing.height, 'cell')} not computed or not used by the gate ({why}).": missing.height,
     }
     chart = panels.stacked(panels.key(*entries), grid)
@@ -166,17 +168,9 @@ def panel_grid(
     return panels.grid(drawn, columns)
 
 
-def _tooltip(row: dict[str, Any]) -> str:
-    what = f"{row['at']}: strip {row['stripped']}, target {row['target']}"
-    if row["drop"] is None:
-        return f"{what}: not computed ({row['why']})"
-    n = f"{counted(row['n_methods'], 'method')}, {counted(row['n_subject_runs'], 'subject-run')}"
-    return f"{what} ({row['kind']}): drop {signed(row['drop'], 4)} (median over {n})"
-
-
 def _passed(material: Material, cells: pl.DataFrame) -> pl.DataFrame:
     """Matching cells whose claim passes gate M, one row per gate profile."""
-    claims = common.table(material, DECISIONS).filter("mechanism_specific")
+    claims = common.table_of(material, DECISIONS).filter("mechanism_specific")
     passed = claims.select(*LAYER, "gate_profile", stripped="mechanism")
     diagonal = cells.filter("matching").select(*LAYER, "stripped", "row", "column")
     found = diagonal.join(passed, on=[*LAYER, "stripped"], maintain_order="left")
@@ -195,9 +189,8 @@ def _summary(cells: pl.DataFrame, gates: pl.DataFrame) -> str:
         for name, words in PROFILES.items()
     )
     text = f"Of {counted(matching.height, 'matching cell')} drawn, gate M passes {passed}."
-    known = matching.drop_nulls("drop")
-    if known.is_empty():
+    if matching["drop"].is_null().all():
         return text
-    best = common.top(known, "drop", then=[*LAYER, "stripped"])
-    largest = f"{signed(best['drop'])}, of {best['stripped']} in {layer_name(best)}"
+    best = common.top(matching.drop_nulls("drop"), "drop", then=[*LAYER, "stripped"])
+    largest = f"{fixed(best['drop'], sign=True)}, of {best['stripped']} in {layer_name(best)}"
     return f"The largest matching drop is {largest}. {text}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -17,10 +16,9 @@ from lpact.analyses.lpact.tables.robustness import (
     UNCERTAINTY,
 )
 from lpact.report import panels
-from lpact.report.figure import Caption, Drawing, Spec, figure
+from lpact.report.figure import Drawing, Spec, figure
 from lpact.report.panels import LINE, Look
-from lpact.report.values import short, span
-from lpact.wording import counted
+from lpact.wording import short, span, spoken
 
 FEWEST = 5
 """Units that an interval needs: bootstrap intervals over fewer cover far less than 95 %."""
@@ -37,6 +35,7 @@ LEVELS: dict[str, tuple[str, str]] = {
 }
 """Title and axis of each level's panel, in the order of the chain."""
 _BRAIN = "brain_as_model_"
+"""Before the names of levels at which brains take the place of the model."""
 QUANTITIES: dict[str, tuple[str, Look]] = {
     "matching_drop": ("drop of the matching target", Look("circle", "real", "real", 34)),
     "margin": ("its margin over other targets", Look("square", "nuisance", "nuisance", 30)),
@@ -46,19 +45,20 @@ QUANTITIES: dict[str, tuple[str, Look]] = {
     ),
 }
 """Quantities of level 3 that are drawn by mechanism; row rules require all three to be positive."""
-_HAS_INTERVAL = (
-    (pl.col("ci_low").is_not_null() & (pl.col("n_units") >= FEWEST))
-    .fill_null(value=False)
-    .alias("has_interval")
-)
 _UNITS = {"subject_run": "subject-runs", "source_target_pair": "pairs of recordings"}
+_TOOLTIP = (
+    "{what}: [{mean:4}][, 95 % interval {low:4} to {high:4}][, too few for an interval{few}][; n = {n_units} {units}]"
+    "[; positive in {positive_rate:2} of them][not measured ({why})][; pairs share recordings, so this interval is too "
+    "narrow{narrow}][; the sign flips without one subject-run{sign_flip}]."
+)
 
 
 @figure("uncertainty", "How certain the contrasts are", UNCERTAINTY)
 def make(material: Material) -> Drawing | str:
     """Forest plots by level and dataset, and by mechanism."""
     levels, mechanisms = level_rows(material), mechanism_rows(material)
-    if levels["mean"].is_null().all():
+    known = levels.drop_nulls("mean")
+    if known.is_empty():
         return "no contrast of any level has a number"
     metric, datasets = common.metric_name(material), sorted(set(levels["dataset"]))
     forests = [
@@ -75,24 +75,38 @@ def make(material: Material) -> Drawing | str:
     parts: list[Any] = [key, panels.grid(forests, COLUMNS, spacing={"row": 18, "column": 14})]
     if mechanisms.height:
         parts.append(_mechanisms(mechanisms, metric))
-    chart = panels.stacked(*parts, spacing=20)
-    return chart, _caption(levels, mechanisms), _summary(levels, metric)
+    few = known.filter(pl.col("n_units") < FEWEST).height
+    flips, n_missing = int(known["sign_flip"].sum()), levels.height - known.height
+    caption = {
+        "Means over n subject-runs (pairs of recordings where brains take the place of the model), all models and "
+        f"layers together; intervals over these n from {span(levels['n_draws'].drop_nulls())} draws.": True,
+        f"Bootstrap intervals over fewer than {FEWEST} units cover far less than 95 %: {few} of {known.height} "
+        "contrasts have an open point and no interval.": few,
+        "Pairs share recordings and are not independent: intervals of brains as models are too narrow.": known[
+            "level"
+        ]
+        .str.starts_with(_BRAIN)
+        .any(),
+        "The drop over any target is above zero for every model that predicts, whatever is stripped; only margins "
+        "of the matching target speak for a mechanism.": "stripping_drop" in known["level"],
+        f"“Sign flips”: leaving one out changes the sign ({flips} of {known.height}).": flips,
+        f"{n_missing} of {levels.height} contrasts were not measured.": n_missing,
+        "Level 3: what stripping a mechanism costs its own target, and by how much more than the largest of the "
+        "other targets and than the mismatch controls; gate M requires all three above zero "
+        f"({CAUSAL_UNCERTAINTY.name} has the drop over all targets).": mechanisms.height,
+    }
+    return panels.stacked(*parts, spacing=20), caption, _summary(known, metric)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _is_brain(level: str) -> bool:
-    """Whether brains take the place of the model at this level."""
-    return level.startswith(_BRAIN)
-
-
 def level_words(level: str, metric: str) -> tuple[str, str]:
     """Title and axis of a level's panel."""
-    if _is_brain(level):
-        title = f"Brain as model, {level.removeprefix(_BRAIN).replace('_', ' ')}"
+    if level.startswith(_BRAIN):
+        title = f"Brain as model, {spoken(level.removeprefix(_BRAIN))}"
         return title, "real − shuffled units, profile similarity"
-    title, axis = LEVELS.get(level, (level.replace("_", " "), "contrast"))
+    title, axis = LEVELS.get(level, (spoken(level), "contrast"))
     return title, axis.format(metric=metric)
 
 
@@ -102,54 +116,50 @@ def level_rows(material: Material) -> pl.DataFrame:
     A pair without a row in the table has no numbers, so that every panel has the same lanes.
     """
     rows, key = material.table(UNCERTAINTY.name), ["level", "dataset"]
-    one_out = common.table(material, LEAVE_SUBJECT_RUN_OUT).select(*key, "sign_flip")
-    others = sorted(set(rows["level"]) - LEVELS.keys())
-    order = pl.DataFrame(
-        {"level": [level for level in (*LEVELS, *others) if level in rows["level"]]}
-    )
+    one_out = common.table_of(material, LEAVE_SUBJECT_RUN_OUT).select(*key, "sign_flip")
+    levels = [*LEVELS, *sorted(set(rows["level"]) - LEVELS.keys())]
+    order = pl.DataFrame({"level": [level for level in levels if level in rows["level"]]})
     every = order.join(rows.select("dataset").unique().sort("dataset"), how="cross")
     for part in (rows, one_out):
         every = every.join(part, on=key, how="left", maintain_order="left")
-    made = every.with_columns(pl.col("sign_flip").fill_null(value=False), _HAS_INTERVAL)
-    return marked(made, _level_tooltip, "mean")
+    what = pl.format("{}, {}", "dataset", pl.col("level").str.replace_all("_", " "))
+    units = pl.col("unit").replace_strict(_UNITS, default="units")
+    return _with_tooltips(every, what, units)
 
 
 def mechanism_rows(material: Material) -> pl.DataFrame:
     """One row per dataset, stripped mechanism and drawn quantity."""
-    rows = common.table(material, CAUSAL_UNCERTAINTY)
+    rows = common.table_of(material, CAUSAL_UNCERTAINTY)
     rows = rows.filter(pl.col("quantity").is_in(list(QUANTITIES)))
     mechanisms = pl.Enum(common.mechanism_order(material, rows["mechanism"]))
-    order = pl.col("mechanism").cast(mechanisms), pl.col("quantity").cast(pl.Enum(list(QUANTITIES)))
-    names = {quantity: name for quantity, (name, _) in QUANTITIES.items()}
-    rows = rows.sort("dataset", *order).with_columns(
-        _HAS_INTERVAL, name=pl.col("quantity").replace_strict(names, return_dtype=pl.String)
+    quantity = pl.col("quantity").cast(pl.Enum(list(QUANTITIES)))
+    words = {name: text for name, (text, _) in QUANTITIES.items()}
+    named = pl.col("quantity").replace_strict(words, return_dtype=pl.String)
+    what = pl.format("{}, {} stripped, {}", "dataset", "mechanism", named)
+    rows = rows.sort("dataset", pl.col("mechanism").cast(mechanisms), quantity)
+    return _with_tooltips(rows.with_columns(sign_flip=False), what, pl.lit("subject-runs"))
+
+
+def _with_tooltips(rows: pl.DataFrame, what: pl.Expr, units: pl.Expr) -> pl.DataFrame:
+    """The rows with marks, and whether they have an interval."""
+    sure = (pl.col("ci_low").is_not_null() & (pl.col("n_units") >= FEWEST)).fill_null(value=False)
+    absent = pl.col("mean").is_null()
+    brain = (
+        pl.col("level").str.starts_with(_BRAIN) if "level" in rows.columns else pl.lit(value=False)
     )
-
-    def tooltip(row: dict[str, Any]) -> str:
-        what = f"{row['dataset']}, {row['mechanism']} stripped, {row['name']}"
-        return f"{what}: {_numbers(row, 'subject-runs')}."
-
-    return marked(rows, tooltip, "mean")
-
-
-def _numbers(row: dict[str, Any], unit: str) -> str:
-    if row["mean"] is None:
-        return f"not measured ({(row['reason'] or 'no row').replace('_', ' ')})"
-    text = f"{row['mean']:.4f}"
-    if row["has_interval"]:
-        text += f", 95 % interval {row['ci_low']:.4f} to {row['ci_high']:.4f}"
-    else:
-        text += f", {counted(row['n_units'], 'unit')}, too few for an interval"
-    share = "" if row["positive_rate"] is None else f"; positive in {row['positive_rate']:.0%}"
-    return f"{text}; n = {row['n_units']} {unit}{share}"
-
-
-def _level_tooltip(row: dict[str, Any]) -> str:
-    unit = _UNITS.get(row["unit"] or "", "units")
-    text = f"{row['dataset']}, {row['level'].replace('_', ' ')}: {_numbers(row, unit)}"
-    if _is_brain(row["level"]) and row["has_interval"]:
-        text += "; pairs share recordings, so this interval is too narrow"
-    return f"{text}; the sign flips without one subject-run." if row["sign_flip"] else f"{text}."
+    rows = rows.with_columns(
+        pl.col("sign_flip").fill_null(value=False),
+        has_interval=sure,
+        narrow=sure & brain,
+        few=~sure & ~absent,
+        n_units=pl.when(~absent).then("n_units"),
+        low=pl.when(sure).then("ci_low"),
+        high=pl.when(sure).then("ci_high"),
+        what=what,
+        units=units,
+        why=pl.when(absent).then(pl.col("reason").fill_null("no row").str.replace_all("_", " ")),
+    )
+    return marked(rows, _TOOLTIP, "mean")
 
 
 # -- drawing -----------------------------------------------------------------------------------------------------------
@@ -166,23 +176,20 @@ def _forest(
     shift: float = 0,
 ) -> list[alt.Chart]:
     """Means with intervals; open points where there are too few units for one."""
-    role, sure = look.fill or "ink", pl.col("has_interval")
-    known = rows.drop_nulls("mean")
+    known, sure = rows.drop_nulls("mean"), pl.col("has_interval")
     absent = rows.filter(pl.col("mean").is_null()).with_columns(words=pl.lit("not measured"))
-    bar: Spec = {"ends": ("ci_low", "ci_high"), "strokeWidth": thick, "yOffset": shift}
-    move: Spec = {"thick": 1.5, "shift": (0, shift)}
+    looks = [look if own else look.changed(fill="paper") for own in known["has_interval"]]
+    bar: Spec = {"strokeWidth": thick, "yOffset": shift}
     return [
-        panels.intervals(rows.filter(sure), "x", y, x, role, **bar),
-        panels.points(known.filter(sure), x, y, look, **move),
-        panels.points(known.filter(~sure), x, y, replace(look, fill="paper"), **move),
+        panels.intervals(rows.filter(sure), "x", y, x, look.fill or "ink", **bar),
+        panels.points(known, x, y, looks, thick=1.5, shift=(0, shift)),
         *panels.notes(absent, "words", {"value": width / 2}, y, align="center", yOffset=shift),
     ]
 
 
 def _axis(rows: pl.DataFrame, title: str, ticks: int) -> Spec:
     """The axis of a forest: everything that is drawn in it, and zero."""
-    sure = rows.filter("has_interval")
-    ends = panels.domain(rows["mean"], sure["ci_low"], sure["ci_high"])
+    ends = panels.domain(rows["mean"], rows["low"], rows["high"])
     look: Spec = {"grid": True, "labelFlush": False, "labelSeparation": 6}
     return panels.axis("mean", title, ends, ticks=ticks, **look)
 
@@ -190,7 +197,7 @@ def _axis(rows: pl.DataFrame, title: str, ticks: int) -> Spec:
 def _level(rows: pl.DataFrame, datasets: list[str], metric: str, *, labels: bool) -> alt.LayerChart:
     """One level: one lane per dataset."""
     title, axis = level_words(rows["level"][0], metric)
-    role = "brain" if _is_brain(rows["level"][0]) else "real"
+    role = "brain" if rows["level"][0].startswith(_BRAIN) else "real"
     x, y = _axis(rows, axis, 4), panels.lanes("dataset", datasets, labels=labels, limit=_LABELS)
     plain, right = rows.drop("mark"), {"value": WIDTH + 6}
     known = plain.drop_nulls("mean").with_columns(words=pl.format("n = {}", "n_units"))
@@ -209,8 +216,7 @@ def _level(rows: pl.DataFrame, datasets: list[str], metric: str, *, labels: bool
 
 def _mechanisms(rows: pl.DataFrame, metric: str) -> alt.VConcatChart:
     """Level 3: one panel per dataset, one lane per stripped mechanism, three quantities in it."""
-    mechanisms = names(rows, "mechanism")
-    made = []
+    mechanisms, made = names(rows, "mechanism"), []
     for i, own in enumerate(rows.partition_by("dataset", maintain_order=True)):
         x, labels = _axis(own, f"held-out {metric}", 3), i % MECHANISM_COLUMNS == 0
         y = panels.lanes("mechanism", mechanisms, labels=labels, limit=_LABELS)
@@ -227,42 +233,14 @@ def _mechanisms(rows: pl.DataFrame, metric: str) -> alt.VConcatChart:
     )
 
 
-def _caption(levels: pl.DataFrame, mechanisms: pl.DataFrame) -> Caption:
-    known = levels.drop_nulls("mean")
-    few = known.filter(pl.col("n_units") < FEWEST).height
-    flips, n_missing = int(known["sign_flip"].sum()), levels.height - known.height
-    return {
-        "Means over n subject-runs (pairs of recordings where brains take the place of the model), all models and "
-        f"layers together; intervals over these n from {span(levels['n_draws'].drop_nulls())} draws.": True,
-        f"Bootstrap intervals over fewer than {FEWEST} units cover far less than 95 %: {few} of {known.height} "
-        "contrasts have an open point and no interval.": few,
-        "Pairs share recordings and are not independent: intervals of brains as models are too narrow.": any(
-            _is_brain(level) for level in known["level"]
-        ),
-        "The drop over any target is above zero for every model that predicts, whatever is stripped; only margins "
-        "of the matching target speak for a mechanism.": "stripping_drop" in known["level"],
-        f"“Sign flips”: leaving one out changes the sign ({flips} of {known.height}).": flips,
-        f"{n_missing} of {levels.height} contrasts were not measured.": n_missing,
-        "Level 3: what stripping a mechanism costs its own target, and by how much more than the largest of the "
-        "other targets and than the mismatch controls; gate M requires all three above zero "
-        f"({CAUSAL_UNCERTAINTY.name} has the drop over all targets).": mechanisms.height,
-    }
-
-
-def _summary(levels: pl.DataFrame, metric: str) -> str:
+def _summary(known: pl.DataFrame, metric: str) -> str:
     parts = []
-    for own in levels.drop_nulls("mean").partition_by("level", maintain_order=True):
-        enough = own.filter(pl.col("n_units") >= FEWEST)
-        few = own.height - enough.height
-        above = enough.filter(pl.col("ci_low") > 0).height
-        below = enough.filter(pl.col("ci_high") < 0).height
-        found = []
-        if enough.height:
-            narrow = " (too narrow, pairs share recordings)" if _is_brain(own["level"][0]) else ""
-            found.append(
-                f"interval{narrow} above zero in {above}, below zero in {below} of {enough.height} datasets"
-            )
-        if few:
-            found.append(f"{few} with fewer than {FEWEST} units, without an interval")
-        parts.append(f"{level_words(own['level'][0], metric)[0]}: {', '.join(found)}")
+    for own in known.partition_by("level", maintain_order=True):
+        sure = own.filter("has_interval")
+        narrow = " (too narrow, pairs share recordings)" if sure["narrow"].any() else ""
+        parts.append(
+            f"{level_words(own['level'][0], metric)[0]}: interval{narrow} above zero in "
+            f"{sure.filter(pl.col('low') > 0).height}, below zero in {sure.filter(pl.col('high') < 0).height} of "
+            f"{own.height} datasets ({own.height - sure.height} without an interval)"
+        )
     return "; ".join(parts) + "."

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import altair as alt
-import numpy as np
 import polars as pl
 
 from lpact.analyses.base import Material
@@ -15,14 +12,13 @@ from lpact.analyses.lpact.tables.levels import BRAIN_UNIT_INDEX, CONTROL_DELTAS,
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
 from lpact.report.layout import Layout, layout_of
-from lpact.report.maps import FORMS, PLACE_MM, PLACED, Form, notes_on, unit_map
+from lpact.report.maps import FORMS, PLACE_MM, PLACED, notes_on, room, unit_map
 from lpact.report.panels import DASH, Classes, Look
-from lpact.report.values import short
 from lpact.tables import CONTEXT_KEY, RECORDING_KEY
-from lpact.wording import counted, fixed
+from lpact.wording import counted, fixed, short
 
 MOST_VIEWS = 96
-MOST_MARKS, FEWEST_MARKS = 5000, 60
+MOST_MARKS = 5000
 """Views and units that are drawn; of more units in a view, evenly spaced ones."""
 _NEAR = ("x_near", "y_near", "z_near")
 """Coordinates rounded to 0.1 mm: units of one name that agree in these are at the same place."""
@@ -47,30 +43,46 @@ def make(material: Material) -> Drawing | str:
         return f"none of {counted(index.height, 'unit')} has coordinates"
     if known.is_empty():
         return "no unit with coordinates has a held-out score"
+    metric, classes = common.metric_name(material), panels.diverging(known["value"])
     ordered = sites.sort("dataset", "coordinate_frame", "model", maintain_order=True)
-    found = ordered.partition_by(_PANEL, maintain_order=True)
-    n_views = np.cumsum([FORMS[layout_of(own["coordinate_frame"][0])].n_views for own in found])
-    kept = [own for own, n in zip(found, n_views, strict=True) if n <= MOST_VIEWS]
-    most = max(FEWEST_MARKS, MOST_MARKS // int(n_views[len(kept) - 1]))
-    classes, metric = panels.diverging(known["value"]), common.metric_name(material)
-    scale = _Scale(classes, metric, most)
+    found = _with_tooltips(ordered, metric).partition_by(_PANEL, maintain_order=True)
+    n_maps, most = room([own["coordinate_frame"][0] for own in found], MOST_VIEWS, MOST_MARKS)
     key = panels.key(
         panels.class_entry(f"real minus best control, held-out {metric}", classes),
         ("real features ahead", Look("triangle-up", "paper", "line", 70)),
         ("behind", Look("triangle-down", "paper", "line", 70)),
     )
-    groups = pl.concat(kept).partition_by("dataset", "coordinate_frame", maintain_order=True)
-    chart = panels.stacked(key, *(_dataset(own, scale) for own in groups))
-    by_layer = known.group_by(LAYER).agg(
-        share=(pl.col("value") > 0).mean(), mean=pl.col("value").mean()
+    groups = pl.concat(found[:n_maps]).partition_by(
+        "dataset", "coordinate_frame", maintain_order=True
     )
+    chart = panels.stacked(key, *(_dataset(own, classes, most) for own in groups))
+    counts = {
+        f"of {counted(index.height, 'unit')} of all recordings have no coordinates": index.filter(
+            ~PLACED
+        ).height,
+        "units have no finite difference and are drawn as dashes": sites["value"].null_count(),
+        f"panels are left out for lack of space; {UNIT_SCORES.name} has their numbers": len(found)
+        - n_maps,
+    }
+    caption = [
+        f"Held-out {metric} of the real features minus that of the best counted control of the subject-run, at "
+        "every unit with coordinates: mean over runs of a subject, then over subjects where the unit has the same name "
+        "and place (to 0.1 mm).",
+        "Triangles point up where the real features are ahead and down where they are not; size and shade show the "
+        "difference. Each map shows the layer with the largest mean difference of its dataset and model.",
+        *notes_on(sites["coordinate_frame"].unique()),
+        *(f"{n:,} {words}." for words, n in counts.items() if n),
+        "Where a view has too many units, evenly spaced ones are drawn.",
+    ]
+    ahead = pl.col("value") > 0
+    by_layer = known.group_by(LAYER).agg(share=ahead.mean(), mean=pl.col("value").mean())
     top = common.top(by_layer, "share", "mean")
     summary = (
-        f"In {known.filter(pl.col('value') > 0).height:,} of {known.height:,} combinations of unit and model the real "
+        f"In {known.filter(ahead).height:,} of {known.height:,} combinations of unit and model the real "
         f"features are ahead of the best control. The largest share is {top['share']:.0%} ({place(top)}; mean "
         f"difference in {metric} {fixed(top['mean'])})."
     )
-    return chart, _caption(sites, index, metric, len(found) - len(kept)), summary
+    return chart, caption, summary
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -153,6 +165,15 @@ def _with_panels(units: pl.DataFrame) -> pl.DataFrame:
 # -- drawing -----------------------------------------------------------------------------------------------------------
 
 
+def _with_tooltips(sites: pl.DataFrame, metric: str) -> pl.DataFrame:
+    absent = pl.col("value").is_null()
+    text = (
+        "{at}, unit {unit}[, subject {panel}] ({x_mm:0}, {y_mm:0}, {z_mm:0} mm)[: no finite difference{absent}][: real "
+        "{real}, real minus best control {value} ({metric}); {n_recordings:recording} of {n_subjects:subject}]"
+    )
+    return common.marked(sites.with_columns(metric=pl.lit(metric), absent=absent), text, "value")
+
+
 def _look(value: float | None, classes: Classes) -> Look:
     """Triangles: up where the real features are ahead; larger and stronger the farther."""
     if value is None:
@@ -163,69 +184,24 @@ def _look(value: float | None, classes: Classes) -> Look:
     return Look(shape, role, "line" if size < 2 else role, (19, 41, 70, 108)[size])
 
 
-class _Scale(NamedTuple):
-    """Classes of differences, the metric, and the most marks per view."""
-
-    classes: Classes
-    metric: str
-    most: int
-
-
-def _dataset(sites: pl.DataFrame, scale: _Scale) -> alt.ConcatChart:
-    """All panels of a dataset and coordinate frame."""
-    dataset, frame = sites["dataset"][0], sites["coordinate_frame"][0]
-    form = FORMS[layout_of(frame)]
-    made = sites.partition_by("model", "layer", "panel", maintain_order=True)
-    subjects = int(sites["n_subjects"].max())  # type: ignore[arg-type]
-    n = sites.filter(model=sites["model"][0]).height
-    about = f"coordinate frame {frame or 'not known'}, {form.seen}; {counted(n, 'place')}"
-    about += f", up to {counted(subjects, 'subject')} each" if subjects else ""
-    title = panels.title(dataset, about, limit=920)
-    charts = [_panel(own, form, scale) for own in made]
-    return panels.grid(charts, form.columns, title=title, spacing=14)
-
-
-def _panel(sites: pl.DataFrame, form: Form, scale: _Scale) -> alt.ConcatChart:
-    """One model, in all views of its frame; large differences are drawn last."""
-    first, room = sites.row(0, named=True), form.across * form.side
-    subject = f" · subject {first['panel']}" if first["panel"] else ""
-    name = f"{first['model']} · layer {first['layer']}"
-    name = short(name, max(8, int(room / 5.9) - len(subject))) + subject
+def _dataset(sites: pl.DataFrame, classes: Classes, most: int) -> alt.ConcatChart:
+    """All maps of a dataset and coordinate frame: one model each, in all views; large differences are drawn last."""
 
     def triangles(units: pl.DataFrame, x: Spec, y: Spec) -> alt.Chart:
         units = units.sort(pl.col("value").abs(), maintain_order=True, nulls_last=False)
-        units = common.marked(units, lambda row: _tooltip(row, scale.metric), "value")
-        looks = [_look(value, scale.classes) for value in units["value"]]
+        looks = [_look(value, classes) for value in units["value"]]
         return panels.points(units, x, y, looks, thick=0.8)
 
-    return unit_map(sites, triangles, scale.most, name)
-
-
-def _tooltip(row: dict[str, Any], metric: str) -> str:
-    contrast = f"real minus best control {fixed(row['value'])} ({metric})"
-    subject = f", subject {row['panel']}" if row["panel"] else ""
-    at = ", ".join(f"{row[name]:.0f}" for name in PLACE_MM)
-    text = f"{row['at']}, unit {row['unit']}{subject} ({at} mm)"
-    if row["value"] is None:
-        return f"{text}: no finite difference"
-    over = f"{counted(row['n_recordings'], 'recording')} of {counted(row['n_subjects'], 'subject')}"
-    return f"{text}: real {fixed(row['real'])}, {contrast}; {over}"
-
-
-def _caption(sites: pl.DataFrame, index: pl.DataFrame, metric: str, n_left_out: int) -> list[str]:
-    lost = index.filter(~PLACED).height
-    counts = {
-        f"of {counted(index.height, 'unit')} of all recordings have no coordinates": lost,
-        "units have no finite difference and are drawn as dashes": sites["value"].null_count(),
-        f"panels are left out for lack of space; {UNIT_SCORES.name} has their numbers": n_left_out,
-    }
-    return [
-        f"Held-out {metric} of the real features minus that of the best counted control of the subject-run, at "
-        "every unit with coordinates: mean over runs of a subject, then over subjects where the unit has the same name "
-        "and place (to 0.1 mm).",
-        "Triangles point up where the real features are ahead and down where they are not; size and shade show the "
-        "difference. Each map shows the layer with the largest mean difference of its dataset and model.",
-        *notes_on(sites["coordinate_frame"].unique()),
-        *(f"{n:,} {words}." for words, n in counts.items() if n),
-        "Where a view has too many units, evenly spaced ones are drawn.",
-    ]
+    dataset, frame = sites["dataset"][0], sites["coordinate_frame"][0]
+    form, charts = FORMS[layout_of(frame)], []
+    for own in sites.partition_by("model", "layer", "panel", maintain_order=True):
+        first = own.row(0, named=True)
+        subject = f" · subject {first['panel']}" if first["panel"] else ""
+        letters = max(8, int(form.across * form.side / 5.9) - len(subject))
+        name = short(f"{first['model']} · layer {first['layer']}", letters) + subject
+        charts.append(unit_map(own, triangles, most, name))
+    n = counted(sites.filter(model=sites["model"][0]).height, "place")
+    subjects = counted(int(max(sites["n_subjects"])), "subject")
+    about = f"coordinate frame {frame or 'not known'}, {form.seen}; {n}, up to {subjects} each"
+    title = panels.title(dataset, about, limit=920)
+    return panels.grid(charts, form.columns, title=title, spacing=14)

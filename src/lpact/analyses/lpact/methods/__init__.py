@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 import polars as pl
 
 from lpact.analyses.explanation import MethodsPart
+from lpact.analyses.lpact.blocks import explained, missing
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.methods import levels
-from lpact.analyses.lpact.methods.levels import MODES, Tables
+from lpact.analyses.lpact.methods.levels import Tables
 from lpact.analyses.lpact.tables.audit import (
-    CONTROL_AVAILABILITY,
     EVIDENCE_FEASIBILITY,
     FINDINGS,
-    INGREDIENT_AVAILABILITY,
-    MEDIA_SUMMARY,
     MODEL_INVENTORY,
-    RELIABILITY_MODES,
     UNIT_INVENTORY,
 )
 from lpact.codes import Reason
-from lpact.report.methods import (
-    cite,
-    listed,
-    names,
-    numbers,
-    option_sentences,
-    plain,
-    spread,
-)
-from lpact.tables import RECORDING_KEY, Table
-from lpact.wording import counted
-
-_WHY = {reason.value: reason.explanation for reason in Reason}
+from lpact.report.methods import cite, option_sentences
+from lpact.store import empty
+from lpact.tables import RECORDING_KEY
+from lpact.wording import counted, names, one_line, settings, span
 
 
 def methods_parts(config: LPactConfig, tables: Tables) -> list[MethodsPart]:
@@ -79,10 +65,10 @@ def _recordings_used(config: LPactConfig, tables: Tables) -> list[str]:
     for own in config.models:
         offered = _rows(tables, MODEL_INVENTORY.name, model=own.name, included=True)
         if offered is not None and offered.height:
-            n_columns = spread(offered["n_features"].explode(), "column")
-            sentences.append(f"Features of {plain(own.name)} have {n_columns}.")
+            n_columns = span(offered["n_features"].explode(), "column")
+            sentences.append(f"Features of {one_line(own.name)} have {n_columns}.")
     audit = config.audit
-    required = listed([plain(name) for name in audit.required_controls]) or "none"
+    required = names(audit.required_controls) or "none"
     sentences.append(
         f"A dataset could support confirmatory claims if its role was primary and its evidence chain complete: "
         f"at least {counted(audit.min_subject_runs, 'usable subject-run')} with at least "
@@ -103,15 +89,15 @@ def _recordings_used(config: LPactConfig, tables: Tables) -> list[str]:
 def _dataset(name: str, tables: Tables) -> str:
     audited = _rows(tables, EVIDENCE_FEASIBILITY.name, dataset=name)
     recordings = _rows(tables, UNIT_INVENTORY.name, dataset=name)
-    name = plain(name)
+    name = one_line(name)
     if audited is None or audited.is_empty() or recordings is None:
         return f"{name}: the tables do not say what was recorded."
     row = audited.row(0, named=True)
-    now = plain(row["role"])
-    asked = plain(row["configured_role"])
+    now = one_line(row["role"])
+    asked = one_line(row["configured_role"])
     role = f"role {now}" if now == asked else f"role {now} (configured as {asked})"
     if row["role_detail"] and not row["confirmatory"]:
-        role += f", not confirmatory: {plain(row['role_detail'])}"
+        role += f", not confirmatory: {one_line(row['role_detail'])}"
     used = recordings.filter("used")
     left_out = row["n_subject_runs_excluded"]
     n_events = int(used["n_events_excluded"].sum())
@@ -119,12 +105,12 @@ def _dataset(name: str, tables: Tables) -> str:
         f"{name}: {role}; {counted(row['n_subjects'], 'subject')}, "
         f"{counted(row['n_subject_runs'], 'recording')} of {counted(row['n_stimuli'], 'stimulus', 'stimuli')}"
         + (f" ({left_out} more left out)" if left_out else "")
-        + f"; {spread(used['n_units_used'], 'unit')}, {spread(used['n_words'], 'word')} and "
-        f"{spread(used['n_events'], 'event')} per recording"
+        + f"; {span(used['n_units_used'], 'unit')}, {span(used['n_words'], 'word')} and "
+        f"{span(used['n_events'], 'event')} per recording"
         + (f" ({n_events} events left out in all)" if n_events else "")
         + _sampling(used)
-        + f"; source: {plain(row['source']) or 'not named'}, version {plain(row['version']) or 'not named'}, licence "
-        f"{plain(row['licence']) or 'not named'}."
+        + f"; source: {one_line(row['source']) or 'not named'}, version {one_line(row['version']) or 'not named'}, "
+        f"licence {one_line(row['licence']) or 'not named'}."
     )
 
 
@@ -138,81 +124,33 @@ def _sampling(used: pl.DataFrame) -> str:
     rates = used["sampling_rate_hz"].drop_nulls().unique().sort()
     if used.height and not len(rates):
         return "; one response per event, at lags of their own"
-    return f"; sampled at {numbers(rates.to_list(), 'Hz')}" if len(rates) else ""
-
-
-def _not_available(what: str, words: Mapping[str, str] | None = None) -> Callable[..., str]:
-    return lambda name, datasets, _: (
-        f"{what} {(words or {}).get(name, plain(name))} was not available for {names(datasets)}"
-    )
-
-
-_UNAVAILABLE: tuple[tuple[Table, pl.Expr, str, Callable[..., str]], ...] = (
-    (CONTROL_AVAILABILITY, ~pl.col("available"), "control", _not_available("Control")),
-    (
-        INGREDIENT_AVAILABILITY,
-        ~pl.col("available") & (pl.col("kind") == "nuisance"),
-        "name",
-        _not_available("Nuisance feature"),
-    ),
-    (
-        INGREDIENT_AVAILABILITY,
-        ~pl.col("available") & (pl.col("kind") == "mechanism"),
-        "name",
-        _not_available("Mechanism"),
-    ),
-    (RELIABILITY_MODES, ~pl.col("possible"), "mode", _not_available("Reliability", MODES)),
-    (MODEL_INVENTORY, ~pl.col("included"), "model", _not_available("Model")),
-    (
-        MEDIA_SUMMARY,
-        pl.col("n_stimuli_present") < pl.col("n_stimuli"),
-        "media",
-        lambda media, datasets, _: (
-            f"Stimulus media of the kind {plain(media).replace('_', ' ')} were missing or incomplete for "
-            f"{names(datasets)}"
-        ),
-    ),
-    (
-        UNIT_INVENTORY,
-        ~pl.col("used"),
-        "dataset",
-        lambda dataset, _, n: f"{counted(n, 'recording')} of {plain(dataset)} left out",
-    ),
-    (
-        FINDINGS,
-        pl.col("severity") == "excluded",
-        "dataset",
-        lambda dataset, _, n: (
-            f"In {plain(dataset)} parts of {counted(n, 'recording')} were left out"
-        ),
-    ),
-)
-"""Table, its rows about what is missing, the column that names it, and the sentence: name, datasets, recordings."""
+    return f"; sampled at {settings(rates.to_list(), 'Hz')}" if len(rates) else ""
 
 
 def unavailable(tables: Tables) -> list[str]:
-    """Everything that the audit could not offer, with its reason; what is the same everywhere is said once."""
-    missing = []
-    for table, where, column, say in _UNAVAILABLE:
-        frame = tables.get(table.name)
-        if frame is None:
-            continue
-        recordings = [name for name in RECORDING_KEY if name in frame.columns]
-        gone = (
-            frame.filter(where)
-            .group_by(column, "reason")
-            .agg(_datasets=pl.col("dataset").unique().sort(), _n=pl.struct(recordings).n_unique())
-            .sort(column, "reason")
-        )
-        for name, reason, datasets, n in gone.iter_rows():
-            why = "." if reason == Reason.OK.value else f": {_why(reason)}"
-            missing.append(f"{say(name, datasets, n)}{why}")
-    audited = (CONTROL_AVAILABILITY, INGREDIENT_AVAILABILITY, RELIABILITY_MODES)
-    if not missing and not any(table.name in tables for table in audited):
-        return ["The tables do not say what was unavailable."]
-    return missing or ["Nothing that the study asked for was unavailable."]
+    """Everything that the audit could not offer; what has the same reason and datasets is said at once."""
+    datasets: dict[tuple[str, str], dict[str, None]] = {}
+    for what, row in missing(tables):
+        if "role_reason" not in row:  # the sentence of the dataset says it
+            datasets.setdefault((what, row["reason"]), {})[row["dataset"]] = None
+    said: dict[tuple[str, str], list[str]] = {}
+    for (what, reason), found in datasets.items():
+        said.setdefault((names(sorted(found)), reason), []).append(what)
+    sentences = []
+    for (where, reason), own in said.items():
+        verb = "was" if len(own) == 1 else "were"
+        text = f"{names(own)} {verb} not available for {where}"
+        sentences.append(f"{text[:1].upper()}{text[1:]}{_because(reason)}")
+    findings = tables.get(FINDINGS.name, empty(FINDINGS)).filter(severity="excluded")
+    parts = findings.group_by("dataset", "reason").agg(n=pl.struct(RECORDING_KEY).n_unique())
+    sentences += [
+        f"In {one_line(dataset)} parts of {counted(n, 'recording')} were left out{_because(reason)}"
+        for dataset, reason, n in parts.sort("dataset", "reason").iter_rows()
+    ]
+    return sentences or ["The audit found nothing that the study asked for to be unavailable."]
 
 
-def _why(code: str) -> str:
-    said = _WHY.get(code, code)
-    return f"{said[:1].lower()}{said[1:]}" if not said[:2].isupper() else said
+def _because(code: str) -> str:
+    said = explained(code)
+    lower = said if said[:2].isupper() else f"{said[:1].lower()}{said[1:]}"
+    return "." if code == Reason.OK.value else f": {lower}"

@@ -8,23 +8,28 @@ from typing import Any
 import polars as pl
 
 from lpact.analyses.lpact.config import LPactConfig
+from lpact.analyses.lpact.explain.material import MODES
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
+from lpact.analyses.lpact.levels.strip import STRIPPINGS
 from lpact.analyses.lpact.tables.audit import AUDIO_SOURCES, CONTROL_AVAILABILITY, RELIABILITY_MODES
 from lpact.analyses.lpact.tables.decisions import STUDY_OUTCOME
 from lpact.analyses.lpact.tables.levels import NORMALIZED_SCORES
-from lpact.report.methods import (
-    cite,
-    grouped,
-    listed,
-    meaning,
-    number,
-    numbers,
-    percent,
-    plain,
-    spread,
-)
+from lpact.controls.base import CONTROLS
+from lpact.features.mechanisms import MECHANISMS
+from lpact.measures import MEASURES
+from lpact.report.methods import cite, grouped, meaning
 from lpact.report.references import CONTROLS as CONTROL_KEYS
 from lpact.report.references import WORD_LISTS, mechanism_keys, parser_keys
-from lpact.wording import counted
+from lpact.wording import (
+    counted,
+    enumerated,
+    names,
+    one_line,
+    percent,
+    setting,
+    settings,
+    span,
+)
 
 Tables = Mapping[str, pl.DataFrame]
 
@@ -35,74 +40,22 @@ MEASURE_KEYS: Mapping[str, tuple[str, ...]] = {
     "cka_rbf": ("kornblith2019",),
     "cka_rbf_debiased": ("kornblith2019", "song2007"),
 }
-CONTROLS: Mapping[str, str] = {
-    "random_matched_dim": "Gaussian features of the same size, mean and variance",
-    "random_matched_autocorr": "features with the phases of their spectra randomised within each story",
-    "circular_shift": "features rotated in time within the run",
-    "token_order_shuffle": "feature rows shuffled within each sentence",
-    "within_story_block_shuffle": "blocks of feature rows permuted within each story",
-    "layer_label_permutation": "features of another layer of the same model",
-    "sentence_reset_fresh": "features re-extracted with the context cut at the start of the sentence",
-    "reversed_context_fresh": "features re-extracted with the preceding words in reverse order",
-    "token_order_shuffle_fresh": "features re-extracted with the preceding words in random order",
-    "untrained_model_fresh": "features of the same architecture with random weights",
-    "static_embedding": "the model's own input embedding, without context",
-}
-MEASURES: Mapping[str, str] = {
-    "linear": "held-out correlation of the readout",
-    "rsa": "representational similarity analysis",
-    "cka": "linear centred kernel alignment",
-    "cka_debiased": "debiased linear centred kernel alignment",
-    "cka_rbf": "centred kernel alignment with Gaussian kernels",
-    "cka_rbf_debiased": "debiased centred kernel alignment with Gaussian kernels",
-    "event_response": "correlation of response magnitudes over events",
-    "mutual_knn": "share of nearest neighbours in common",
-    "pearson": "absolute correlation with the leading principal component",
-}
-PROFILES: Mapping[str, str] = {
-    "pearson": "Pearson correlation",
-    "spearman": "rank correlation",
-    "cosine": "cosine",
-}
-MECHANISMS: Mapping[str, str] = {
-    "surprisal": "surprisal",
-    "semantic_transition": "semantic distance to the preceding words",
-    "dependency_integration": "cost of integrating dependencies",
-    "syntactic_boundary": "number of phrases that close",
-    "discourse_boundary": "strength of a discourse boundary",
-    "context_update": "change of the model's state",
-}
-STRIPPINGS: Mapping[str, str] = {
-    "feature_zeroing": "columns most correlated with the mechanism set to their training mean",
-    "feature_residualization": "the mechanism regressed out of every column",
-    "mechanism_projection_removal": "the mechanism's direction projected out of feature space",
-    "layer_ablation": "the previous layer in the layer's place",
-    "context_reset": "sentence-reset features at events that engage the mechanism",
-    "reversed_context": "reversed-context features at events that engage the mechanism",
-}
-MODES: Mapping[str, str] = {
-    "subject_to_subject": "subject to subject",
-    "session_to_session": "session to session",
-    "run_to_run": "run to run",
-    "split_half": "split half",
-}
-"""Reliability modes, from strict to lenient."""
 
 
 def nuisance(config: LPactConfig, tables: Tables) -> list[str]:
     """What a model must beat first."""
     parts = [_nuisance(name, config, tables) for name in config.nuisance.include]
     return [
-        f"Nuisance features were {listed(parts)}. Together they form one predictor, scored by the same readout; "
+        f"Nuisance features were {enumerated(parts)}. Together they form one predictor, scored by the same readout; "
         "a model's contrast is its score minus that of nuisance."
     ]
 
 
 def _nuisance(name: str, config: LPactConfig, tables: Tables) -> str:
     chosen = config.nuisance
-    shown = plain(name).replace("_", " ")
+    shown = one_line(name).replace("_", " ")
     if name == "word_rate":
-        return f"{shown} (over {number(chosen.rate_window_s)} s)"
+        return f"{shown} (over {setting(chosen.rate_window_s)} s)"
     if name == "position_in_story":
         return f"{shown} (with {counted(chosen.drift_cosines, 'slow cosine')} per story)"
     if name == "log_frequency" and chosen.language is not None:
@@ -113,19 +66,17 @@ def _nuisance(name: str, config: LPactConfig, tables: Tables) -> str:
 
 
 def _envelope(config: LPactConfig, tables: Tables) -> str:
-    """Where the envelope came from, dataset by dataset; what a dataset brings goes before its audio files."""
+    """Where the envelope came from, dataset by dataset; what a dataset offers comes before its audio files."""
     chosen = config.nuisance
-    settings = (
-        f"{number(chosen.envelope_rate_hz)} Hz, low-pass at {number(chosen.envelope_lowpass_hz)} Hz"
-    )
+    settings = f"{setting(chosen.envelope_rate_hz)} Hz, low-pass at {setting(chosen.envelope_lowpass_hz)} Hz"
     audited = tables.get(AUDIO_SOURCES.name)
     if audited is None:
         return f"as the dataset brings it, else from audio files: {settings}"
-    texts = {plain(d.name): _envelope_of(d.name, audited, settings) for d in config.datasets}
+    texts = {one_line(d.name): _envelope_of(d.name, audited, settings) for d in config.datasets}
     groups = grouped(texts)
     if len(groups) == 1:
         return groups[0][0]
-    return "; ".join(f"{listed(who)}: {text}" for text, who in groups)
+    return "; ".join(f"{enumerated(who)}: {text}" for text, who in groups)
 
 
 def _envelope_of(dataset: str, audited: pl.DataFrame, settings: str) -> str:
@@ -163,10 +114,10 @@ def controls(config: LPactConfig, tables: Tables) -> list[str]:
         f"draws do not make a control stronger. For every recording {best}.",
     ]
     if available is not None:
-        aside = available.filter(~pl.col("counted"))["control"].unique().sort().to_list()
-        if aside:
+        others = available.filter(~pl.col("counted"))["control"].unique().sort().to_list()
+        if others:
             sentences.append(
-                f"{listed([plain(name) for name in aside])} did not enter the best control of the point rules, but "
+                f"{names(others)} did not enter the best control of the point rules, but "
                 "entered the tests."
             )
     return sentences
@@ -179,7 +130,7 @@ def _control(name: str, available: pl.DataFrame | None) -> str:
     made = available.filter(pl.col("available"), control=name)
     if made.is_empty():
         return f"{text}, not available"
-    return f"{text}, {spread(made['draws'], 'draw')}"
+    return f"{text}, {span(made['draws'], 'draw')}"
 
 
 def relational(config: LPactConfig) -> list[str]:
@@ -195,7 +146,7 @@ def relational(config: LPactConfig) -> list[str]:
     return [
         "A relational pattern holds the alignment of one representation with every unit"
         f"{cite('hoefling2026')}. Patterns of the model and of each brain unit, the unit's own entry left out, were "
-        f"made with {listed(measures)} and compared by {listed(profiles)}.",
+        f"made with {enumerated(measures)} and compared by {enumerated(profiles)}.",
         "The contrast of a unit is the similarity of the real pattern minus that of the best control. Brain patterns "
         f"came from {source}. The reliability of a unit's pattern is the correlation of its patterns in two halves, "
         f"made of {chosen.half_blocks} contiguous blocks. Recordings with fewer than {chosen.min_units} units were "
@@ -206,26 +157,23 @@ def relational(config: LPactConfig) -> list[str]:
 def stripping(config: LPactConfig) -> list[str]:
     """Level 3."""
     chosen, source = config.stripping, config.mechanisms
-    words = dict(MECHANISMS)
-    if source.options.get("context_update", {}).get("of") == "prediction":
-        words["context_update"] = "change of the model's prediction"
     mechanisms = [
-        meaning(m, words) + cite(*mechanism_keys(m, source.options)) for m in source.include
+        meaning(m, MECHANISMS) + cite(*mechanism_keys(m, source.options)) for m in source.include
     ]
     methods = [meaning(m, STRIPPINGS) for m in chosen.methods]
     language = (
-        f"the model {plain(source.model)}"
+        f"the model {one_line(source.model)}"
         if source.model
         else "the first model of the study that reads text"
     )
     parser = (
-        f"parses by {plain(source.parser)}{cite(*parser_keys(source.parser))}"
+        f"parses by {one_line(source.parser)}{cite(*parser_keys(source.parser))}"
         if source.parser
         else "parses in the words table"
     )
     return [
-        f"Candidate mechanisms, one number per event each, were {listed(mechanisms)}. Where the dataset did not bring "
-        f"them, they came from {language} and from {parser}.",
+        f"Candidate mechanisms, one number per event each, were {'; '.join(mechanisms)}. Where the dataset did not "
+        f"bring them, they came from {language} and from {parser}.",
         "In every outer fold, a mechanism's target units were those with the largest partial correlation with it "
         f"given the other mechanisms ({percent(chosen.target_fraction)} of units), on training rows alone"
         f"{cite('kriegeskorte2009')}. Each mechanism was stripped from the features in these ways, refitted on "
@@ -243,7 +191,7 @@ def ceilings(config: LPactConfig, tables: Tables) -> list[str]:
     sentences = [
         f"Scores were compared with brain–brain reliability{cite('feather2025')}: the similarity between a unit's "
         "patterns in two recordings or halves, median over shared units, mean over partners. Of the possible modes the "
-        f"strictest bounds the claim, in the order {listed(list(MODES.values()), 'or')}. Split-half reliabilities are "
+        f"strictest bounds the claim, in the order {enumerated(MODES.values(), 'or')}. Split-half reliabilities are "
         f"also given with the Spearman–Brown correction{cite('brown1910', 'spearman1910')}, which no decision uses."
     ]
     modes = tables.get(RELIABILITY_MODES.name)
@@ -253,13 +201,13 @@ def ceilings(config: LPactConfig, tables: Tables) -> list[str]:
         if modes is not None:
             can = set(modes.filter(pl.col("possible"), dataset=dataset.name)["mode"])
             possible = [words for mode, words in MODES.items() if mode in can]
-            said.append(f"possible {listed(possible) if possible else 'none'}")
+            said.append(f"possible {enumerated(possible) if possible else 'none'}")
         if bounds is not None:
             own = set(bounds.filter(dataset=dataset.name)["mode"].drop_nulls().unique())
             used = [words for mode, words in MODES.items() if mode in own]
-            said.append(f"bounding {listed(used) if used else 'none'}")
+            said.append(f"bounding {enumerated(used) if used else 'none'}")
         if said:
-            sentences.append(f"{plain(dataset.name)}: {'; '.join(said)}.")
+            sentences.append(f"{one_line(dataset.name)}: {'; '.join(said)}.")
     return sentences
 
 
@@ -296,12 +244,12 @@ def point_rules(config: LPactConfig, tables: Tables) -> list[str]:
         "contrast with every single control that counts is positive, and none of them reaches the model in more than "
         f"{majority} of relational summaries. Relational: in more than {majority} of the summaries (alignment measure "
         f"by profile similarity) the mean contrast is positive and at least {share} of units have a positive contrast "
-        f"and a reliability of at least {number(gates.min_reliability)}.",
+        f"and a reliability of at least {setting(gates.min_reliability)}.",
         "Mechanism: more than one mechanism has target units, and at least "
         f"{percent(gates.method_majority)} of stripping methods show a positive median drop that exceeds the drops of "
         f"other targets and of the mismatched strip{never_agrees}. Ceiling: mean reliability is at least "
-        f"{number(gates.min_reliability)}, the normalised contrast is positive, and mean and median fraction of the "
-        f"ceiling are at least {number(gates.min_ceiling_fraction)}. Replication: at least "
+        f"{setting(gates.min_reliability)}, the normalised contrast is positive, and mean and median fraction of the "
+        f"ceiling are at least {setting(gates.min_ceiling_fraction)}. Replication: at least "
         f"{counted(gates.min_subject_runs, 'subject-run')}, of which at least {share} have both contrasts positive.",
         scope,
     ]
@@ -311,7 +259,7 @@ def tests(config: LPactConfig) -> list[str]:
     """The same gates as tests."""
     gates = config.gates
     return [
-        f"The same six questions were also asked as tests at the level {number(gates.alpha)}. A gate passes if all "
+        f"The same six questions were also asked as tests at the level {setting(gates.alpha)}. A gate passes if all "
         f"of its tests reject, so that its p-value is the largest of theirs{cite('berger1982')}.",
         "Against controls that know nothing of the stimulus, the real score was ranked among the draws, which "
         "recordings of one stimulus share; beyond the last draw the tail follows from their mean and spread"
@@ -324,7 +272,7 @@ def tests(config: LPactConfig) -> list[str]:
         f"the ceiling was tested with a bootstrap over subject-runs and units, widened for few "
         f"subject-runs{cite('hesterberg2015')}. Replication is the partial conjunction of the subject-runs' own "
         f"p-values{cite('benjamini2008')}.",
-        f"Labels were corrected one by one at a false discovery rate of {number(gates.fdr)}{cite('benjamini1995')}: "
+        f"Labels were corrected one by one at a false discovery rate of {setting(gates.fdr)}{cite('benjamini1995')}: "
         "those that name a mechanism (mechanism_specific_candidate, integrated_candidate) over the confirmatory "
         "claims, the others (predictive_only, relational_candidate) over the confirmatory layers, since they do not "
         "depend on a mechanism.",
@@ -338,15 +286,15 @@ def positive_controls(config: LPactConfig) -> list[str]:
         return [
             "Positive controls were switched off for this run: it does not show what the assay could have detected."
         ]
-    windows = listed([f"{number(a)} to {number(b)} ms" for a, b in chosen.onset_windows_ms])
+    windows = enumerated([f"{setting(a)} to {setting(b)} ms" for a, b in chosen.onset_windows_ms])
     return [
         "Positive controls show what the assay can detect, and change no verdict: a small simulated study with a "
-        f"planted signal (signal-to-noise ratio {number(chosen.implant_snr)}) and a sham without it, through the same "
+        f"planted signal (signal-to-noise ratio {setting(chosen.implant_snr)}) and a sham without it, through the same "
         "gates; brain–brain reliability; another recording in the model's place, compared with "
         f"{counted(chosen.unit_permutations, 'shuffled unit order')}{cite('mantel1967')}; and patterns in the right "
         "and in shuffled order.",
         f"Responses to word onset and word rate were looked for {windows} after onset, and to the acoustic envelope at "
-        f"lags of {numbers(chosen.envelope_lags_ms, 'ms')}, with signal and envelope at up to "
-        f"{number(chosen.envelope_rate_hz)} Hz; both were compared with {counted(chosen.shifts, 'circular shift')} of "
-        f"the stimulus. The level of these tests is {number(chosen.alpha)}.",
+        f"lags of {settings(chosen.envelope_lags_ms, 'ms')}, with signal and envelope at up to "
+        f"{setting(chosen.envelope_rate_hz)} Hz; both were compared with {counted(chosen.shifts, 'circular shift')} of "
+        f"the stimulus. The level of these tests is {setting(chosen.alpha)}.",
     ]

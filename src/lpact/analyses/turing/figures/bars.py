@@ -20,8 +20,7 @@ from lpact.report import panels
 from lpact.report.figure import Drawing, figure, with_marks
 from lpact.report.panels import BOX, BROKEN, LINE, TICK, Look
 from lpact.report.theme import colour
-from lpact.report.values import spoken
-from lpact.wording import counted, fixed, listed
+from lpact.wording import counted, fixed, listed, spoken
 
 BRAINS = " brains"
 """Lane of the brains; names of models have no space in front."""

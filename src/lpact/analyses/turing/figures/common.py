@@ -25,8 +25,7 @@ from lpact.analyses.turing.explain import in_order
 from lpact.analyses.turing.jobs import BRAIN, MODEL, POOLED, TRIALS
 from lpact.analyses.turing.summaries import PLACE, tested_kind
 from lpact.report.panels import CROSS, DASH, Look
-from lpact.report.values import short, spoken
-from lpact.wording import counted, listed
+from lpact.wording import counted, listed, short, spoken
 
 VERDICTS = {
     CONVERGES: Look("circle", "pass", "pass", 70),

@@ -18,8 +18,7 @@ from lpact.analyses.turing.summaries import GROWING, PLACE
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure, with_marks
 from lpact.report.panels import BOX, LINE, Look
-from lpact.report.values import short, spoken
-from lpact.wording import counted, fixed, listed
+from lpact.wording import counted, fixed, listed, short, spoken
 
 SERIES = ["dataset", "region", "measure"]
 ROLES = ("real", "nuisance", "other", "winner", "ink")

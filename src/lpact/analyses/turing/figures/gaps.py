@@ -14,8 +14,7 @@ from lpact.analyses.turing.summaries import interval
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure, with_marks
 from lpact.report.panels import BOX, Look
-from lpact.report.values import spoken
-from lpact.wording import MISSING, fixed, percent
+from lpact.wording import MISSING, fixed, percent, spoken
 
 WIDTH, STEP = 300, 22
 COLUMNS = {

@@ -4,7 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from lpact.wording import about, counted, duration, fixed, listed, number, percent, plain, size
+from lpact.wording import (
+    about,
+    counted,
+    duration,
+    enumerated,
+    fixed,
+    listed,
+    names,
+    number,
+    percent,
+    plain,
+    setting,
+    settings,
+    short,
+    size,
+    span,
+)
 
 
 def test_counts_have_their_noun_in_the_plural() -> None:
@@ -17,11 +33,19 @@ def test_counts_have_their_noun_in_the_plural() -> None:
         "2 stretches",
     ]
     assert counted(0, "stimulus", "stimuli") == "0 stimuli"
+    assert [span([3, 3]), span([2, 5, 3])] == ["3", "2 to 5"]
+    assert [span([], "row"), span([1], "row"), span([2, 1200], "row")] == [
+        "no rows",
+        "1 row",
+        "2 to 1,200 rows",
+    ]
 
 
 def test_numbers() -> None:
     assert [number(0.12345), number(1234.5), number(0.12345, 4)] == ["0.123", "1.23e+03", "0.1235"]
-    assert number(None) == number(float("nan")) == "n/a"
+    assert number(None) == number(float("nan")) == "–"
+    assert [number(1e-17, scale=1.0), number(1e-17)] == ["0", "1e-17"]
+    assert [setting(10.0), setting(0.05), setting(1e-6)] == ["10", "0.05", "1e-06"]
     assert [fixed(-0.12345), fixed(-0.0001), fixed(0.2, 1, sign=True)] == [
         "−0.123",
         "0.000",
@@ -48,4 +72,17 @@ def test_sizes() -> None:
 def test_lists_and_lines() -> None:
     assert listed(["a", "b"]) == "a, b"
     assert listed(list("abcdefgh"), 3) == "a, b, c and 5 more"
+    assert [enumerated("a"), enumerated("ab"), enumerated("abc", "or")] == [
+        "a",
+        "a and b",
+        "a, b or c",
+    ]
+    assert names(["a\nb", 2]) == "a b and 2"
+    assert settings([0.5, 64.0], "Hz") == "0.5 and 64 Hz"
     assert plain("a\x1b[2J\nb") == "a\\x1b[2J\\nb"
+
+
+def test_the_middle_of_a_long_name_is_left_out() -> None:
+    assert short("abcdefghij", 10) == "abcdefghij"
+    assert short("abcdefghij", 7) == "abc…hij"
+    assert short("two\nlines", 20) == "two lines"
