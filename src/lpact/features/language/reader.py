@@ -11,8 +11,8 @@ import numpy as np
 
 from lpact.errors import ConfigError, FeatureError
 from lpact.features.language.extra import require
-from lpact.features.language.loading import LanguageModel
-from lpact.features.language.passes import (
+from lpact.features.language.language_model import (
+    LanguageModel,
     ReadSequence,
     Rows,
     batches,

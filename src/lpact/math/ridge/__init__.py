@@ -1,6 +1,6 @@
 """Ridge readouts that choose lag, penalty and components on blocks they are not tested on."""
 
-from lpact.math.ridge._design import FittedFeatures
+from lpact.math.ridge._training import FittedFeatures
 from lpact.math.ridge.banded import (
     BandedFit,
     BandedGrid,

@@ -40,8 +40,8 @@ from lpact.math.ridge._arrays import (
     nested_validation,
     scaled_columns,
 )
-from lpact.math.ridge._axes import varying_columns
 from lpact.math.ridge._engine import check_inputs
+from lpact.math.ridge._training import varying_columns
 from lpact.math.ridge.compute import Array, Backend, Compute
 from lpact.math.ridge.grid import METRICS, RidgeGrid, Selection, check_known, mean_scores, select
 from lpact.math.ridge.nested import nested_ridge

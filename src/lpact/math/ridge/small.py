@@ -36,7 +36,7 @@ from lpact.math.ridge._arrays import (
     nested_validation,
     scaled_columns,
 )
-from lpact.math.ridge._design import FittedFeatures
+from lpact.math.ridge._training import FittedFeatures
 from lpact.math.ridge.compute import Array, Compute
 from lpact.math.ridge.grid import Readout, RidgeGrid, mean_scores, rankable, select
 from lpact.math.scores import average_ranks
