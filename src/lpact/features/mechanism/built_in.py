@@ -18,6 +18,7 @@ from lpact.features.mechanisms import (
     begins,
 )
 from lpact.grid.words import slices
+from lpact.math.columns import standard_columns
 from lpact.math.dependencies import ROOT, clause_starts, closing_subtrees, integration_cost
 from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.registry import PluginOptions
@@ -168,19 +169,8 @@ def row_correlations(a: FloatArray, b: FloatArray) -> FloatArray:
     """
     if 0 in a.shape:
         return np.zeros(a.shape[0])
-    r: FloatArray = np.einsum("ij,ij->i", _unit_rows(a), _unit_rows(b))
-    return r.clip(-1.0, 1.0)
-
-
-def _unit_rows(values: FloatArray) -> FloatArray:
-    """Return rows centred and scaled to norm 1; rows that do not vary become zeros."""
-    # Division by the largest magnitude first keeps squares of very large or small values in range.
-    peak = np.abs(values).max(axis=1, keepdims=True)
-    centred = values / np.where(peak > 0, peak, 1.0)
-    centred -= centred.mean(axis=1, keepdims=True)
-    centred[values.min(axis=1) == values.max(axis=1)] = 0.0
-    norm = np.linalg.norm(centred, axis=1, keepdims=True)
-    return centred / np.where(norm > 0, norm, 1.0)
+    (z_a, _), (z_b, _) = standard_columns(a.T), standard_columns(b.T)
+    return np.asarray(np.clip(np.einsum("ji,ji->i", z_a, z_b) / a.shape[1], -1.0, 1.0))
 
 
 NOT_COUNTED = ("punct", "root")

@@ -375,9 +375,9 @@ class Engine:
         *,
         nested: bool,
         orders: Sequence[IntArray | None] = (None,),
-        unpenalised: Array | None,
-        form: Form,
-        compute: Compute | None,
+        unpenalised: Array | None = None,
+        form: Form = "auto",
+        compute: Compute | None = None,
     ) -> None:
         check_inputs(responses, folds, nested=nested, unpenalised=unpenalised, form=form)
         self.compute = compute or Compute()

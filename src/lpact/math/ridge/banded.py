@@ -113,14 +113,15 @@ class SpacesEngine(Engine):
         spaces: Sequence[Array],
         responses: Array,
         folds: BlockedFolds,
-        grid: RidgeGrid,
+        grid: BandedGrid,
         compute: Compute | None,
         **options: Any,
     ) -> None:
         compute = compute or Compute()
         features, self.slices = _stacked(compute.open(), spaces, folds.n_rows)
         self.sizes = tuple(n_rows(space) for space in self.slices)
-        super().__init__(features, responses, folds, grid, compute=compute, **options)
+        settings = RidgeGrid(grid.alphas, metric=grid.metric)
+        super().__init__(features, responses, folds, settings, compute=compute, **options)
         self._shared = Kept(compute.memory_bytes // 3)
         self._fitted = Kept(self.decomposition_bytes)
         self._loaded: Loaded | None = None
@@ -411,16 +412,8 @@ def nested_banded_ridge(
     Scores within the tolerance of ties (`Compute.tie_tolerance`) are equal: later weights replace earlier ones only
     where they are better by more, and for the same weights the first lag, then the first penalty, wins.
     """
-    engine = SpacesEngine(
-        spaces,
-        responses,
-        folds,
-        RidgeGrid(grid.alphas, metric=grid.metric),
-        nested=True,
-        unpenalised=unpenalised,
-        form=form,
-        compute=compute,
-    )
+    data = (spaces, responses, folds, grid)
+    engine = SpacesEngine(*data, compute, nested=True, unpenalised=unpenalised, form=form)
     results = HeldOutResults(engine, metrics, keep)
     search = _Search(engine, grid, _candidates(engine, grid, candidates))
     for loaded in engine.loaded():
@@ -459,16 +452,8 @@ def cross_validated_banded_ridge(
 
     Parameters are those of `nested_banded_ridge`; two blocks are enough.
     """
-    engine = SpacesEngine(
-        spaces,
-        responses,
-        folds,
-        RidgeGrid(grid.alphas, metric=grid.metric),
-        nested=False,
-        unpenalised=unpenalised,
-        form=form,
-        compute=compute,
-    )
+    data = (spaces, responses, folds, grid)
+    engine = SpacesEngine(*data, compute, nested=False, unpenalised=unpenalised, form=form)
     search = _Search(engine, grid, _candidates(engine, grid, candidates))
     fits = ((loaded, search.fits(loaded, 0, frozenset())) for loaded in engine.loaded())
     return BandedFit(
@@ -633,16 +618,7 @@ class BandedSubsets:
         outer: BoolArray | None = None,
         compute: Compute | None = None,
     ) -> None:
-        self.engine = SpacesEngine(
-            spaces,
-            responses,
-            folds,
-            RidgeGrid(grid.alphas, metric=grid.metric),
-            nested=True,
-            unpenalised=None,
-            form="auto",
-            compute=compute,
-        )
+        self.engine = SpacesEngine(spaces, responses, folds, grid, compute, nested=True)
         if self.engine.n_lags != 1:
             raise ValueError(f"subsets are compared at one lag, got {self.engine.n_lags}")
         self.outer = np.ones(folds.n_blocks, dtype=np.bool_) if outer is None else outer
