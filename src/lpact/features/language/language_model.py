@@ -10,14 +10,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from lpact.errors import ConfigError, FeatureError
-from lpact.features.language.extra import require
-from lpact.features.language.folder import Kind, ModelFolder, declared_kind, pretrained, read_config
+from lpact.features.language.folder import (
+    Kind,
+    ModelFolder,
+    declared_kind,
+    pretrained,
+    read_config,
+    require,
+)
 from lpact.features.language.settings import DEFAULT_WINDOW, Pooling, ReadingOptions
 from lpact.math.types import IntArray
 
@@ -183,13 +189,13 @@ def resolve_precision(folder: ModelFolder, options: ReadingOptions) -> str:
 def check_device(device: str) -> str:
     """Raise `ConfigError` if a device is not available."""
     torch = require("torch")
-    there = {
+    kind, _, index = device.partition(":")
+    available = {
         "cpu": True,
-        "cuda": torch.cuda.is_available(),
+        "cuda": int(index or 0) < torch.cuda.device_count(),
         "mps": torch.backends.mps.is_available(),
-    }[device.partition(":")[0]]
-    index = int(device.partition(":")[2] or 0)
-    if not there or (device.startswith("cuda") and index >= torch.cuda.device_count()):
+    }
+    if not available[kind]:
         raise ConfigError(
             "the device of the language model is not available",
             where="option 'device'",
@@ -199,18 +205,15 @@ def check_device(device: str) -> str:
     return device
 
 
-def _kind(config: Any, asked: str) -> Kind:
-    if asked in ("causal", "masked"):
-        return "masked" if asked == "masked" else "causal"
+def _kind(config: Any, asked: Literal["auto", "causal", "masked"]) -> Kind:
+    if asked != "auto":
+        return asked
     declared = declared_kind(getattr(config, "architectures", None) or ())
     if declared is not None:
         return declared
-    if getattr(config, "is_decoder", False):
-        return "causal"
-    transformers = require("transformers")
-    masked = type(config) in transformers.MODEL_FOR_MASKED_LM_MAPPING
     # A model that could be either (a bare BERT) is an encoder.
-    return "masked" if masked else "causal"
+    masked = type(config) in require("transformers").MODEL_FOR_MASKED_LM_MAPPING
+    return "masked" if masked and not getattr(config, "is_decoder", False) else "causal"
 
 
 def _read_weights(auto: Any, folder: ModelFolder, config: Any) -> tuple[Any, bool]:
@@ -245,13 +248,15 @@ def _read_weights(auto: Any, folder: ModelFolder, config: Any) -> tuple[Any, boo
 
 def _frame(tokenizer: Any, kind: Kind) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Tokens before and after every passage."""
+
+    def first(*names: str) -> tuple[int, ...]:
+        tokens = [getattr(tokenizer, f"{name}_token_id") for name in names]
+        return tuple(token for token in tokens if token is not None)[:1]
+
     if kind == "masked":
-        first = [t for t in (tokenizer.cls_token_id, tokenizer.bos_token_id) if t is not None][:1]
-        last = [t for t in (tokenizer.sep_token_id, tokenizer.eos_token_id) if t is not None][:1]
-        return tuple(first), tuple(last)
+        return first("cls", "bos"), first("sep", "eos")
     # Models without a start token were trained on documents that are separated by the end token.
-    start = [t for t in (tokenizer.bos_token_id, tokenizer.eos_token_id) if t is not None][:1]
-    return tuple(start), ()
+    return first("bos", "eos"), ()
 
 
 def _most_tokens(network: Any, tokenizer: Any, config: Any) -> int | None:
@@ -358,10 +363,9 @@ class Rows:
 
 def read_static(model: LanguageModel, batch: Sequence[ReadSequence], pooling: Pooling) -> Rows:
     """Input embeddings, pooled over each word's tokens; no surprisal, no entropy."""
-    torch = require("torch")
     ids, _ = _tensor(model, [s.ids for s in batch])
-    how: Pooling = "mean" if pooling in ("last", "first") else pooling
-    return _without_bits(_pool(torch, (model.embed(ids),), batch, how))
+    how: Pooling = "sum" if pooling == "sum" else "mean"
+    return _without_bits(_pool(require("torch"), (model.embed(ids),), batch, how))
 
 
 def _without_bits(hidden: Any) -> Rows:

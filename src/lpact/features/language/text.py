@@ -41,8 +41,6 @@ class Story:
 
     def piece(self, start: int, stop: int) -> Passage:
         """Return the story's own text from word ``start`` to word ``stop`` (exclusive)."""
-        if not 0 <= start < stop <= len(self.words):
-            raise IndexError(f"words {start} to {stop} of a story of {len(self.words)}")
         starts, ends = self.passage.starts[start:stop], self.passage.ends[start:stop]
         first = int(starts[0])
         return Passage(self.passage.text[first : int(ends[-1])], starts - first, ends - first)
@@ -149,16 +147,16 @@ def _cells(words: pl.DataFrame, where: str) -> list[str]:
             got="columns " + ", ".join(words.columns),
             remedy=did_you_mean("word", words.columns),
         )
-    cells: list[str | None] = words["word"].cast(pl.String).to_list()
-    for row, cell in enumerate(cells):
-        if cell is None or not cell.strip(BLANKS):
-            raise StimulusError(
-                "a word is empty",
-                where=f"{where}, column 'word', row {row + 1}",
-                got=repr(cell),
-                remedy="fill the cell, or leave the row out",
-            )
-    return [cell for cell in cells if cell is not None]
+    cells = words["word"].cast(pl.String)
+    empty = (cells.fill_null("").str.strip_chars(BLANKS) == "").arg_true()
+    if len(empty):
+        raise StimulusError(
+            "a word is empty",
+            where=f"{where}, column 'word', row {empty[0] + 1}",
+            got=repr(cells[empty[0]]),
+            remedy="fill the cell, or leave the row out",
+        )
+    return cells.to_list()
 
 
 def _bounds(words: pl.DataFrame, where: str) -> list[tuple[str, int, int]]:
@@ -169,22 +167,16 @@ def _bounds(words: pl.DataFrame, where: str) -> list[tuple[str, int, int]]:
         return [(ONE_STORY, 0, words.height)]
     check_filled(words, "story_id", where)
     runs = words["story_id"].cast(pl.String).rle()
-    ids, lengths = runs.struct.field("value").to_list(), runs.struct.field("len").to_list()
-    bounds: list[tuple[str, int, int]] = []
-    seen: set[str] = set()
-    start = 0
-    for story, length in zip(ids, lengths, strict=True):
-        if story in seen:
-            raise StimulusError(
-                "a story returns after another one",
-                where=f"{where}, column 'story_id', row {start + 1}",
-                got=repr(story),
-                remedy="sort the words, or give every story its own id",
-            )
-        seen.add(story)
-        bounds.append((story, start, start + length))
-        start += length
-    return bounds
+    ids, stop = runs.struct.field("value"), runs.struct.field("len").cum_sum().to_list()
+    again = (~ids.is_first_distinct()).arg_true()
+    if len(again):
+        raise StimulusError(
+            "a story returns after another one",
+            where=f"{where}, column 'story_id', row {stop[again[0] - 1] + 1}",
+            got=repr(ids[again[0]]),
+            remedy="sort the words, or give every story its own id",
+        )
+    return list(zip(ids, [0, *stop[:-1]], stop, strict=True))
 
 
 def _sentences(words: pl.DataFrame, where: str) -> IntArray | None:
@@ -209,19 +201,18 @@ def check_filled(words: pl.DataFrame, column: str, where: str) -> None:
 
 
 def _check_transcripts(stories: Sequence[str], transcripts: Mapping[str, str], where: str) -> None:
-    extra = [
+    what = [
         f"there is a transcript of story '{s}', which has no words"
         for s in transcripts
         if s not in stories
     ]
-    missing = [f"there is no transcript of story '{s}'" for s in stories if s not in transcripts]
-    for what in (*extra, *missing):
+    what += [f"there is no transcript of story '{s}'" for s in stories if s not in transcripts]
+    if what:
         raise StimulusError(
-            what,
+            what[0],
             where=where,
             got="transcripts of " + (", ".join(f"'{s}'" for s in transcripts) or "no story"),
-            expected="one transcript for each of the stories "
-            + ", ".join(f"'{s}'" for s in stories[:12]),
+            expected="one for each of the stories " + ", ".join(f"'{s}'" for s in stories[:12]),
             remedy="give every story a transcript, named by its id, or no story",
         )
 
