@@ -26,8 +26,7 @@ from lpact.features.language.language_model import (
 )
 from lpact.features.language.reader import StoryReader, stretches
 from lpact.features.language.settings import DRAWN, WORD_BY_WORD, ReadingOptions
-from lpact.features.language.text import Story
-from lpact.features.language.tokens import WordTokens
+from lpact.features.language.text import Story, WordTokens
 from lpact.features.models import SENTENCE_RESET, STATIC, UNTRAINED, ExtractionCost
 from lpact.math.seeding import keyed_rng
 from lpact.validation import config_digest

@@ -22,8 +22,7 @@ from lpact.features.language.language_model import (
     read_static,
 )
 from lpact.features.language.settings import WORD_BY_WORD, ReadingOptions
-from lpact.features.language.text import Story
-from lpact.features.language.tokens import WordTokens, tokenise
+from lpact.features.language.text import Story, WordTokens, tokenise
 from lpact.features.language.transcript import Passage
 from lpact.features.models import REVERSED, SENTENCE_RESET, SHUFFLED, STATIC
 from lpact.math.seeding import keyed_rng
