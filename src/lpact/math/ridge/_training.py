@@ -1,4 +1,4 @@
-"""Principal axes of a training set, and responses and held-out rows in them.
+"""Principal axes of training sets, and responses and held-out rows in them.
 
 Let Z be the training rows, standardised and with the unpenalised columns regressed out; ZᵀZ = V diag(s) Vᵀ. Ridge with
 penalty a on the first k principal scores has the coefficients c = b[:k] / (s[:k] + a), b = VᵀZᵀ(y − μ). So a training
@@ -11,23 +11,28 @@ Two forms give the same numbers. *Primal*: ZᵀZ [p, p] is a sum over pieces of 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from lpact.math.ridge._arrays import (
     CENTRING_LIMIT,
+    Block,
     Columns,
+    FittedFeatures,
+    Form,
     Held,
     Pieces,
+    Projected,
     Responses,
     check_finite,
     joined_columns,
     n_rows,
     power_of_two,
+    varying_columns,
 )
 from lpact.math.ridge.compute import Array, Backend
 from lpact.math.types import BoolArray, FloatArray, IntArray
@@ -50,15 +55,6 @@ class HeldOut:
     )  # columns [n_rows, P] of the rows themselves, and the axes [P, k]
     nuisance: Array | None  # [r, m], unpenalised columns, centred
     nuisance_mean: Array | None  # [m]
-
-
-@dataclass(frozen=True)
-class Projected:
-    """Responses in the principal axes of a training set."""
-
-    coordinates: Array  # [q, k]: b of every column
-    mean: Array  # [q]: training mean μ
-    nuisance: Array | None  # [q, m]: weights of the unpenalised columns in a model without features
 
 
 class TrainingAxes:
@@ -99,17 +95,6 @@ class TrainingAxes:
         return raw[:, m:], raw[:, :m], at_zero
 
 
-def varying_columns(
-    variance: FloatArray, raw_mean: FloatArray, distinct: BoolArray, n: int
-) -> BoolArray:
-    """Columns whose variance on n training rows exceeds the rounding error of their mean.
-
-    ``variance`` and ``raw_mean`` are in the same units; ``distinct``: max ≠ min, exactly.
-    """
-    kept: BoolArray = distinct & (variance > (n * _EPS * raw_mean) ** 2)
-    return kept
-
-
 def _leading(
     be: Backend, gram: Array, n: int, largest: float, size: int, most: int
 ) -> tuple[FloatArray, Array]:
@@ -135,21 +120,6 @@ def _scaled_pinv(be: Backend, gram: Array) -> Array:
 
 
 # --- primal form: the Gram matrix of columns --------------------------------------------------------------------------
-
-
-class Block:
-    """Held-out rows [r, P], centred; with more rows than ``compress`` > 0, their coordinates in a basis."""
-
-    def __init__(self, be: Backend, values: Array, compress: int) -> None:
-        mean = be.sums(values, 0) / values.shape[0]
-        self.mean = be.narrow(mean)
-        centred = values - self.mean
-        low, high = be.minmax(values, 0)
-        constant = np.flatnonzero(low == high)
-        if len(constant):
-            centred[:, be.index(constant)] = 0.0  # remove the rounding error of the mean
-        self.compressed = bool(compress) and values.shape[0] > compress
-        self.centred = be.upper(centred) if self.compressed else centred
 
 
 @dataclass(frozen=True)
@@ -474,11 +444,6 @@ class KernelAxes(TrainingAxes):
 
 Axes: TypeAlias = PrimalAxes | KernelAxes
 
-
-Form: TypeAlias = Literal["auto", "primal", "kernel"]
-
-FittedFeatures: TypeAlias = Callable[[IntArray], FloatArray]
-"""``features(train_rows)`` returns [n, p] for all rows, with every parameter fitted on ``train_rows`` only."""
 
 _THIN = 64
 """Pieces with fewer rows keep no Gram matrix; they are multiplied when they are needed."""

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from lpact.math.ridge._arrays import FittedFeatures, Form
 from lpact.math.ridge._engine import (
     Engine,
     Fitted,
@@ -25,7 +26,6 @@ from lpact.math.ridge._engine import (
     check_inputs,
     fit_all_rows,
 )
-from lpact.math.ridge._training import FittedFeatures, Form
 from lpact.math.ridge.compute import Array, Compute
 from lpact.math.ridge.grid import METRICS, Readout, RidgeFit, RidgeGrid, check_known
 from lpact.math.ridge.small import NotSmall, SmallRidge
