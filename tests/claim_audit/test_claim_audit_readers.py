@@ -6,7 +6,8 @@ import pytest
 
 from lpact.analyses.lpact.claims import Verdicts
 from lpact.claim_audit import Format, check_text, unread_files
-from lpact.claim_audit.readers import READERS, Block, BlockKind, split_sentences
+from lpact.claim_audit.readers import LONGEST_SENTENCE, READERS, Block, BlockKind, split_sentences
+from lpact.errors import InputError
 
 CLAIM = "GPT-2 is brain-like."
 WEAK = Verdicts.of_label("control_explained")
@@ -140,6 +141,24 @@ def test_readers_never_move_a_character(format: Format, text: str) -> None:
 )
 def test_sentences(text: str, n: int) -> None:
     assert len(list(split_sentences(Block(BlockKind.PROSE, 0, text)))) == n
+
+
+def test_a_long_sentence_is_read_in_pieces_that_leave_nothing_out() -> None:
+    # Without pieces, the scope of every match is the whole sentence: these lines would take many minutes.
+    text = f"the cortex and {CLAIM[:-1]}, " * 1000
+    assert 30_000 < len(text) < LONGEST_SENTENCE
+    pieces = list(split_sentences(Block(BlockKind.PROSE, 0, text)))
+    assert max(len(piece.text) for piece in pieces) <= 2000
+    assert "".join("".join(p.text for p in pieces).split()) == "".join(text.split())
+    assert [text[p.start : p.end] for p in pieces] == [p.text for p in pieces]
+    assert len(check_text(text, "text", WEAK)) == len(pieces)
+
+
+def test_a_sentence_of_megabytes_is_an_error_that_quotes_its_beginning() -> None:
+    text = f"Fine so far. {CLAIM[:-1]} and " + '"word (1990) and ' * 200_000
+    with pytest.raises(InputError, match="too long to be checked") as caught:
+        check_text(text, "text", WEAK)
+    assert "GPT-2" in str(caught.value)
 
 
 def test_a_sentence_over_lines_is_one() -> None:

@@ -30,7 +30,7 @@ from lpact.config import GridConfig
 from lpact.datasets.base import Recording, RecordingId, Stimulus, TimeSeries, Units
 from lpact.errors import ConfigError, FeatureError
 from lpact.features.language.reader import cut
-from lpact.features.language.tokens import WordTokens
+from lpact.features.language.text import WordTokens
 from lpact.grid import build_grid
 
 WORDS = TEXT.split()

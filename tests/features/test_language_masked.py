@@ -15,7 +15,7 @@ from small_models import (
 )
 
 from lpact.features.language.reader import cut, tail
-from lpact.features.language.tokens import WordTokens
+from lpact.features.language.text import WordTokens
 
 WORDS = TEXT.split()
 CHANGED = 0.01

@@ -20,7 +20,7 @@ from lpact import extract_features, plan_features
 from lpact.errors import RunError
 from lpact.features.language import extraction, feature_set, reader
 from lpact.features.language.feature_set import FeatureSetWriter, open_set
-from lpact.features.language.loading import LanguageModel
+from lpact.features.language.language_model import LanguageModel
 from lpact.store import storage_errors
 
 ALL = ("full", "sentence_reset", "reversed", "shuffled", "untrained", "static", "fixed-5")

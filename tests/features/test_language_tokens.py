@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lpact.errors import FeatureError
-from lpact.features.language.tokens import match_tokens, tokenise
+from lpact.features.language.text import match_tokens, tokenise
 from lpact.features.language.transcript import Passage, locate
 
 tokenizers = pytest.importorskip("tokenizers")

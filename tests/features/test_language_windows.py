@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lpact.errors import FeatureError
 from lpact.features.language.reader import Window, cut, tail
-from lpact.features.language.tokens import WordTokens
+from lpact.features.language.text import WordTokens
 
 
 def make_tokens(sizes, gaps, merged, after=0):

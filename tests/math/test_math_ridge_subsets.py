@@ -27,7 +27,7 @@ from lpact.math.ridge import (
 )
 from lpact.math.ridge import banded as module
 from lpact.math.ridge._arrays import Kept
-from lpact.math.ridge._spaces import SpacesEngine
+from lpact.math.ridge.banded import SpacesEngine
 from lpact.math.ridge.compute import Backend
 from lpact.math.splits import BlockedFolds, contiguous_folds
 

@@ -15,7 +15,7 @@ from lpact.math.similarity.correlation import (
     event_response_between_units,
     event_response_to_units,
 )
-from lpact.math.similarity.rsa import rdm, rdm_pattern, rsa_to_units
+from lpact.math.similarity.rsa import comparison_pattern, correlation_rdm, rdm, rsa_to_units
 
 FUNCTIONS = {**vars(cka), **vars(correlation), **vars(rsa_module)}
 CKAS = ("cka", "cka_debiased", "cka_rbf", "cka_rbf_debiased")
@@ -34,7 +34,8 @@ def linear_cka(x, y):
 
 
 def rsa(x, y):
-    return rdm_pattern(x) @ rdm_pattern(y)
+    first, second = (comparison_pattern(correlation_rdm(own), "pearson") for own in (x, y))
+    return first @ second
 
 
 def to_units(measure, phi, units):

@@ -21,7 +21,7 @@ from lpact.claim_audit.readers import (
     Format,
     Sentence,
     line_starts,
-    quotations,
+    quoted_characters,
     read_words,
     split_sentences,
 )
@@ -111,13 +111,13 @@ def _statements(
         in_references = _lists_references(block, in_references)
         if in_references:
             continue
-        quoted = quotations(block.text)
+        quoted = quoted_characters(block.text)
         before = ""
         for sentence in split_sentences(block):
             if _REFERENCE.search(sentence.text):
                 continue
-            shift = sentence.start - block.start
-            words = read_words(sentence.text, [(a - shift, b - shift) for a, b in quoted])
+            own = slice(sentence.start - block.start, sentence.end - block.start)
+            words = read_words(sentence.text, quoted[own])
             question = sentence.text.rstrip(" \"'”’)]}").endswith("?") or _LABEL.fullmatch(before)
             before = sentence.text
             found = list(find_statements(words, rules, sentence.kind, question=bool(question)))

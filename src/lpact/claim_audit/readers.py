@@ -10,10 +10,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Literal
 
 from markdown_it import MarkdownIt
+
+from lpact.errors import InputError
 
 CITATION = "\ue000"
 """Replaces a citation in brackets: [12], (Smith, 2020), \\citep{smith}."""
@@ -88,19 +90,18 @@ def line_starts(text: str) -> list[int]:
 # --- Plain text ------------------------------------------------------------------------------------
 
 
+_PARAGRAPH = re.compile(r"(?:^[^\S\n]*\S.*(?:\n|\Z))+", re.MULTILINE)
+"""Lines up to an empty one."""
+
+
 def read_plain(source: str) -> list[Block]:
     """Paragraphs of a plain text; one whose lines all begin with ``>`` is quoted."""
     blocks = []
-    for start, end in _paragraphs(source):
-        text = source[start:end]
-        quoted = all(line.lstrip().startswith(">") for line in text.splitlines())
-        blocks.append(Block(BlockKind.QUOTE if quoted else BlockKind.PROSE, start, text))
+    for paragraph in _PARAGRAPH.finditer(source):
+        quoted = all(line.lstrip().startswith(">") for line in paragraph[0].splitlines())
+        kind = BlockKind.QUOTE if quoted else BlockKind.PROSE
+        blocks.append(Block(kind, paragraph.start(), paragraph[0]))
     return blocks
-
-
-def _paragraphs(text: str) -> list[tuple[int, int]]:
-    """Start and end of the stretches between empty lines."""
-    return [m.span() for m in re.finditer(r"(?:^[^\S\n]*\S.*(?:\n|\Z))+", text, re.MULTILINE)]
 
 
 # --- Markdown --------------------------------------------------------------------------------------
@@ -175,7 +176,7 @@ def _markdown_block(text: str, start: int, containers: list[str]) -> Block:
         kind = BlockKind.HEADING
     elif "li" in containers:
         kind = BlockKind.ITEM
-    return Block(kind, start, _STRONG.sub(_spaces, _markdown_inline(marked.text(), start)))
+    return Block(kind, start, _plain(_markdown_inline(marked.text(), start)))
 
 
 def _markdown_inline(text: str, start: int) -> str:
@@ -193,15 +194,16 @@ def _markdown_inline(text: str, start: int) -> str:
     return canvas.text()
 
 
+def _plain(text: str) -> str:
+    """Text without marks of bold and italic type."""
+    return _STRONG.sub(lambda m: " " * len(m[0]), text)
+
+
 def _cells(line: str, start: int) -> Iterator[Block]:
     """Cells of a table's row that contain letters."""
     for cell in re.finditer(r"[^|\n]+", line):
         if re.search(r"[^\W\d_]", cell[0]):
-            yield Block(BlockKind.CELL, start + cell.start(), _STRONG.sub(_spaces, cell[0]))
-
-
-def _spaces(match: re.Match[str]) -> str:
-    return " " * len(match[0])
+            yield Block(BlockKind.CELL, start + cell.start(), _plain(cell[0]))
 
 
 # --- LaTeX -----------------------------------------------------------------------------------------
@@ -257,7 +259,9 @@ _VERBATIM = re.compile(
     r"\\(?:verb|lstinline)\*?(?:\[[^\]\n]*\])?([^A-Za-z\s*])[^\n]*?\1"
     r"|\\(?:url|nolinkurl|path)\s*\{[^{}\n]*\}"
 )
-_QUOTED = re.compile(r"\\(?:enquote|textquote|blockquote|blockcquote)\*?\s*(\{)", re.DOTALL)
+_QUOTED = re.compile(
+    rf"\\(?:enquote|textquote|blockquote|blockcquote)\*?\s*({_ARGUMENT})", re.DOTALL
+)
 _ITEMS = re.compile(r"\\(item|begin|end)\b[^\n]*?(?:\{[^{}]*\}|(?=\s))")
 
 
@@ -307,16 +311,11 @@ def _write_quotes(canvas: Canvas) -> None:
     """Turn quotes of LaTeX, and commands that quote, into quotation marks."""
     for quote, mark in ((r"``", "“"), (r"''", "”"), (r"(?<![\w`])`(?=\w)", "‘")):
         canvas.blank_all(quote, leaving=mark)
-    text = canvas.text()
-    for match in _QUOTED.finditer(text):
-        canvas.blank(*match.span(), leaving="“".rjust(len(match[0])))
-        depth = 0
-        for brace in re.finditer(r"(?<!\\)[{}]", text[match.start(1) :]):
-            depth += 1 if brace[0] == "{" else -1
-            if depth == 0:
-                end = match.start(1) + brace.start()
-                canvas.blank(end, end + 1, leaving="”")
-                break
+    for match in _QUOTED.finditer(canvas.text()):
+        opening = match.start(1)
+        canvas.blank(match.start(), opening)
+        canvas.blank(opening, opening + 1, leaving="“")
+        canvas.blank(match.end() - 1, match.end(), leaving="”")
 
 
 def _titled(canvas: Canvas) -> list[Block]:
@@ -339,14 +338,12 @@ def _body(canvas: Canvas) -> list[Block]:
             blocks.append(canvas.take(start, end, BlockKind.CELL))
         canvas.blank(*table.span())
     text = canvas.text()
-    for start, end in _paragraphs(text):
-        marks = list(_ITEMS.finditer(text[start:end]))
-        cuts = [start, *(start + m.start() for m in marks), end]
+    for paragraph in _PARAGRAPH.finditer(text):
+        marks = list(_ITEMS.finditer(text, *paragraph.span()))
+        cuts = [paragraph.start(), *(m.start() for m in marks), paragraph.end()]
         kinds = ["prose", *("item" if m[1] == "item" else "prose" for m in marks)]
-        blocks += [
-            Block(BlockKind(kind), a, text[a:b])
-            for kind, (a, b) in zip(kinds, pairwise(cuts), strict=True)
-        ]
+        for kind, start, end in zip(kinds, cuts, cuts[1:], strict=False):
+            blocks.append(Block(BlockKind(kind), start, text[start:end]))
     return blocks
 
 
@@ -371,15 +368,21 @@ READERS: dict[Format, Callable[[str], list[Block]]] = {
 # --- Sentences -------------------------------------------------------------------------------------
 
 _ABBREVIATION = re.compile(
-    r"al|e\.g|i\.e|cf|vs|figs?|eqs?|secs?|tab|nos?|vol|pp?|refs?|approx|ca|resp|dr|mrs?|ms|prof|st|inc|eds?|suppl|appx?|"
-    r"ch|viz|incl|excl|max|min|avg|dept|univ|est",
-    re.IGNORECASE,
+    r"(?<![\w.])(?:(?i:al|e\.g|i\.e|cf|vs|figs?|eqs?|secs?|tab|nos?|vol|pp?|refs?|approx|ca|resp|dr|mrs?|ms|prof|st|inc|"
+    r"eds?|suppl|appx?|ch|viz|incl|excl|max|min|avg|dept|univ|est)|[A-HJ-ZÀ-ÖØ-ÞΑ-ΩА-Я])\Z"
 )
-"""Words that end in a full stop without ending a sentence."""
-_LONGEST_ABBREVIATION = 20
+"""A word before a full stop that does not end a sentence: an abbreviation or an initial."""
+LONGEST_SENTENCE = 100_000
+"""In characters. More come from data and listings."""
+_PIECE = re.compile(r"\S(?:.{0,1999}(?!\S)|.{1999})", re.DOTALL)
 _END = re.compile(
     rf"[.!?]+[\"'”’)\]»]*(?:\s*{CITATION})?(?=\s+[\"'“‘(\[]?(?:[A-Z0-9{CITED_AUTHOR}{OPAQUE}])|\s*\Z)"
 )
+
+
+def _abbreviates(text: str, stop: int) -> bool:
+    """Whether the full stop at ``stop`` belongs to a word."""
+    return _ABBREVIATION.search(text, max(0, stop - 8), stop) is not None
 
 
 @dataclass(frozen=True)
@@ -393,31 +396,33 @@ class Sentence:
 
 
 def split_sentences(block: Block) -> Iterator[Sentence]:
-    """Split a block; abbreviations, initials and decimals do not end a sentence."""
+    """Split a block; abbreviations, initials and decimals do not end a sentence.
+
+    Very long sentences come in pieces, so that time grows with their length and not with its square. One that no author
+    wrote is an `InputError`.
+    """
     text, begin = block.text, 0
     length = len(text.rstrip())
     ends = [
         m.end()
         for m in _END.finditer(text)
-        if not (m[0][0] == "." and m.end() < length and _is_abbreviation(text, m.start()))
+        if m[0][0] != "." or m.end() >= length or not _abbreviates(text, m.start())
     ]
     for end in (*ends, len(text)):
-        piece = text[begin:end]
-        if re.search(r"[^\W\d_]", piece):
-            start = block.start + begin + len(piece) - len(piece.lstrip())
-            said = piece.strip().replace(JOINER, "")
-            yield Sentence(block.kind, start, block.start + begin + len(piece.rstrip()), said)
+        if end - begin > LONGEST_SENTENCE:
+            raise InputError(
+                "a sentence is too long to be checked",
+                where=f"the sentence that begins {text[begin:].split(maxsplit=8)[:8]}",
+                got=f"{end - begin:,} characters",
+                expected=f"at most {LONGEST_SENTENCE:,} characters up to a full stop",
+                remedy="leave out data and listings, or set the format of the text",
+            )
+        for piece in _PIECE.finditer(text, begin, end):
+            if re.search(r"[^\W\d_]", piece[0]):
+                said = piece[0].rstrip()
+                start = block.start + piece.start()
+                yield Sentence(block.kind, start, start + len(said), said.replace(JOINER, ""))
         begin = end
-
-
-def _is_abbreviation(text: str, stop: int) -> bool:
-    """Whether the full stop at ``stop`` belongs to a word."""
-    found = re.search(r"[\w.]+\Z", text[max(0, stop - _LONGEST_ABBREVIATION) : stop])
-    if found is None:
-        return False
-    word = found[0]
-    initial = len(word) == 1 and word.isupper() and word != "I"
-    return initial or _ABBREVIATION.fullmatch(word) is not None
 
 
 # --- Words -----------------------------------------------------------------------------------------
@@ -486,25 +491,28 @@ class Words:
         return replace(self, line=line)
 
 
-def quotations(text: str) -> list[tuple[int, int]]:
-    """Start and end of text in quotation marks: “…”, "…", ‘…’, '…', «…», „…“."""
-    return [match.span() for pattern in _QUOTES for match in pattern.finditer(text)]
+def quoted_characters(text: str) -> bytearray:
+    """For every character, 1 if it is in quotation marks: “…”, "…", ‘…’, '…', «…», „…“."""
+    quoted = bytearray(len(text))
+    for start, end in (match.span() for pattern in _QUOTES for match in pattern.finditer(text)):
+        quoted[start:end] = b"\1" * (end - start)
+    return quoted
 
 
-def read_words(text: str, quoted: list[tuple[int, int]]) -> Words:
-    """Normalise a sentence.
+def read_words(text: str, quoted: bytearray) -> Words:
+    """Normalise a sentence; ``quoted`` says which of its characters are in quotation marks.
 
     Citations in brackets are left out, cited authors become one word, hyphens and quotes are unified, possessives and
     contracted negations become words.
     """
-    for pattern, sign in ((_AUTHORS, CITED_AUTHOR), (_PARENTHESIS, CITATION)):
-        text = pattern.sub(lambda m, s=sign: s + " " * (len(m[0]) - 1), text)  # type: ignore[misc]
+    text = _AUTHORS.sub(lambda m: CITED_AUTHOR.ljust(len(m[0])), text)
+    text = _PARENTHESIS.sub(lambda m: CITATION.ljust(len(m[0])), text)
     words: list[str] = []
     inside: list[bool] = []
     for match in _WORD.finditer(text.translate(_HYPHENS)):
         parts = _parts(match[0])
         words += parts
-        inside += [any(a <= match.start() < b for a, b in quoted)] * len(parts)
+        inside += [bool(quoted[match.start()])] * len(parts)
     starts = [0, *accumulate(len(word) + 1 for word in words)][: len(words)]
     return Words("".join(f"{word} " for word in words), tuple(inside), tuple(starts))
 

@@ -195,10 +195,9 @@ class BlockedEstimator(MultiOutputMixin, RegressorMixin, BaseEstimator):
         ``"r2"``, around the training mean; None for the estimator's ``metric`` (``"r2"`` for ``"pooled_r2"``). Returns
         [t], or a number where ``y`` is [n]; NaN where the response is constant.
         """
-        problem = self._problem(X, y, groups, unpenalised, lags=np.ndim(y) == 3)
         if metric is None:  # scores of held-out rows are pooled in any case
             metric = "r2" if self.metric == "pooled_r2" else self.metric
-        readout = self._solve(type(self)._fit_nested, problem, metrics=(metric,))
+        problem, readout = self._nested(X, y, groups, unpenalised, metrics=(metric,))
         scores: FloatArray | float = problem.by_target(readout.scores(metric))
         return scores
 
@@ -211,8 +210,8 @@ class BlockedEstimator(MultiOutputMixin, RegressorMixin, BaseEstimator):
         unpenalised: ArrayLike | None = None,
     ) -> FloatArray:
         """Prediction of every row by the readout of `nested_scores`, [n] or [n, t]."""
-        problem = self._problem(X, y, groups, unpenalised, lags=np.ndim(y) == 3)
-        readout = self._solve(type(self)._fit_nested, problem, metrics=(), keep=("predictions",))
+        keep = ("predictions",)
+        problem, readout = self._nested(X, y, groups, unpenalised, metrics=(), keep=keep)
         predicted: FloatArray = readout.predicted
         return predicted[:, 0] if problem.single else predicted
 
@@ -231,9 +230,15 @@ class BlockedEstimator(MultiOutputMixin, RegressorMixin, BaseEstimator):
         ``keep`` may name ``"predictions"`` and ``"weights"``; those of `BandedRidge` are on the columns of the spaces
         side by side. A single response [n] counts as one target.
         """
-        problem = self._problem(X, y, groups, unpenalised, lags=np.ndim(y) == 3)
-        readout: Readout = self._solve(type(self)._fit_nested, problem, metrics=metrics, keep=keep)
+        readout: Readout
+        _, readout = self._nested(X, y, groups, unpenalised, metrics=metrics, keep=keep)
         return readout
+
+    def _nested(
+        self, X: ArrayLike, y: ArrayLike, *data: Any, **options: Any
+    ) -> tuple[Problem, Any]:
+        problem = self._problem(X, y, *data, lags=np.ndim(y) == 3)
+        return problem, self._solve(type(self)._fit_nested, problem, **options)
 
     def _set(self, problem: Problem) -> Self:
         fit = self._set_choice(problem, self._solve(type(self)._fit_all, problem))
@@ -549,10 +554,10 @@ class BandedRidge(BlockedEstimator):
             raise ValueError(
                 f"spaces must name the space of each of {n_features} features, got {len(labels)} labels"
             )
-        return {
-            name: np.array([i for i, label in enumerate(labels) if label == name])
-            for name in dict.fromkeys(labels)
-        }
+        found: dict[Hashable, list[int]] = {}
+        for i, label in enumerate(labels):
+            found.setdefault(label, []).append(i)
+        return {name: np.array(columns) for name, columns in found.items()}
 
 
 def _folds_of(make: Callable[..., Split], *args: Any, gap: int) -> BlockedFolds:
@@ -580,16 +585,13 @@ def _of_mapping(
     places = {name: i for i, name in enumerate(names)}
     for space, columns in spaces.items():
         if isinstance(columns, slice):
-            found[space] = np.arange(n_features)[columns]
-            continue
+            columns = range(n_features)[columns]
         listed = [columns] if isinstance(columns, str) else list(columns)
         unknown = [c for c in listed if isinstance(c, str) and c not in places]
         if unknown:
             raise ValueError(f"the space {space!r} names an unknown column: {unknown[0]!r}")
-        found[space] = np.array(
-            [places[c] if isinstance(c, str) else int(c) for c in listed], dtype=np.int64
-        )
-    everything = np.concatenate([np.zeros(0, dtype=np.int64), *found.values()])
-    if sorted(everything.tolist()) != list(range(n_features)):
-        raise ValueError(f"spaces must hold each of {n_features} features once")
+        numbers = [places[c] if isinstance(c, str) else int(c) for c in listed]
+        found[space] = np.array(numbers, dtype=np.int64)
+    if sorted(i for columns in found.values() for i in columns) != list(range(n_features)):
+        raise ValueError(f"spaces must contain each of {n_features} features once")
     return found

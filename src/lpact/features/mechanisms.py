@@ -14,6 +14,7 @@ from lpact.codes import Reason
 from lpact.datasets.base import Stimulus
 from lpact.datasets.validate import check_word_values
 from lpact.grid.words import slices
+from lpact.math.columns import standard_columns
 from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.registry import Plugin, Registry
 
@@ -141,16 +142,9 @@ def mechanism_correlations(
 
     ``matrix`` is [n_words or n_events, n_mechanisms], finite; ``names`` are its columns.
     """
-    columns = {name: _unit_norm(matrix[:, i]) for i, name in enumerate(names)}
-    return [(a, b, float(columns[a] @ columns[b])) for a, b in combinations(names, 2)]
-
-
-def _unit_norm(values: FloatArray) -> FloatArray:
-    """Return ``values`` centred and scaled to norm 1, or nan if they do not vary."""
-    if values.size == 0 or values.min() == values.max():
-        return np.full(values.shape, np.nan)
-    # Division by the largest magnitude first keeps squares of very large or small values in range.
-    centred = values / np.abs(values).max()
-    centred = centred - centred.mean()
-    scaled: FloatArray = centred / np.linalg.norm(centred)
-    return scaled
+    if len(matrix) == 0:
+        return [(a, b, float("nan")) for a, b in combinations(names, 2)]
+    z, varies = standard_columns(matrix)
+    r = np.where(varies[:, None] & varies, z.T @ z / len(z), np.nan)
+    pairs = combinations(range(len(names)), 2)
+    return [(names[i], names[j], float(r[i, j])) for i, j in pairs]

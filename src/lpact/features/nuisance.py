@@ -67,16 +67,16 @@ def nuisance_findings(stimulus: Stimulus, config: NuisanceConfig) -> list[Findin
         return []
     distinct = words["word"].filter(pl.Series(unlisted)).unique(maintain_order=True).to_list()
     shown = ", ".join(repr(word) for word in distinct[:SHOWN_WORDS])
+    more = " …" if len(distinct) > SHOWN_WORDS else ""
     return [
         Finding(
-            field="log_frequency",
-            reason=Reason.WORDS_WITHOUT_FREQUENCY,
-            severity="note",
-            where=stimulus.where,
-            found=f"{int(unlisted.sum())} of {unlisted.size} words ({len(distinct)} different): {shown}"
-            + (" …" if len(distinct) > SHOWN_WORDS else ""),
-            expected=f"every word in the list of language '{language}'",
-            remedy="check language and spelling, or add a column 'log_frequency'; "
+            "log_frequency",
+            Reason.WORDS_WITHOUT_FREQUENCY,
+            "note",
+            stimulus.where,
+            f"{int(unlisted.sum())} of {unlisted.size} words ({len(distinct)} different): {shown}{more}",
+            f"every word in the list of language '{language}'",
+            "check language and spelling, or add a column 'log_frequency'; "
             "they have the frequency of the rarest word in the list",
         )
     ]
@@ -124,27 +124,20 @@ def log_frequency(stimulus: Stimulus, config: NuisanceConfig) -> FloatArray | Mi
 
     A word that the list does not have gets the frequency of the rarest word in it.
     """
-    language = config.language
     if "log_frequency" in stimulus.words.columns:
-        return _column_log_frequency(stimulus)
+        column = stimulus.words["log_frequency"]
+        if not column.dtype.is_numeric():
+            return _not_offered(stimulus, f"'log_frequency' holds {column.dtype}, not numbers")
+        values = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+        if (unknown := ~np.isfinite(values)).any():
+            return _not_offered(stimulus, "no log frequency for " + _some(stimulus, unknown))
+        return values[:, None]
     if lacking := stimulus.lacks("word"):
         return _not_offered(stimulus, lacking)
-    if language is None:
+    if config.language is None:
         why = "the words table has no column 'log_frequency', and the option nuisance.language is unset"
         return _not_offered(stimulus, why)
-    values, _ = list_log_frequency(stimulus.words["word"].to_list(), language)
-    return values[:, None]
-
-
-def _column_log_frequency(stimulus: Stimulus) -> FloatArray | Missing:
-    column = stimulus.words["log_frequency"]
-    if not column.dtype.is_numeric():
-        return _not_offered(stimulus, f"'log_frequency' holds {column.dtype}, not numbers")
-    values = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
-    unknown = ~np.isfinite(values)
-    if unknown.any():
-        return _not_offered(stimulus, "no log frequency for " + _some(stimulus, unknown))
-    return values[:, None]
+    return list_log_frequency(stimulus.words["word"].to_list(), config.language)[0][:, None]
 
 
 def position_in_sentence(stimulus: Stimulus, _: NuisanceConfig) -> FloatArray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.metadata
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -67,25 +68,58 @@ def parse_from_columns(stimulus: Stimulus) -> Parse | Missing:
             f"no parse: the words table of stimulus '{stimulus.id}' ({stimulus.where}) has no column "
             f"{' and no column '.join(absent)}, and no parser is named",
         )
+    return Parse(
+        head=_heads(stimulus),
+        relation=_labels(stimulus, RELATION),
+        upos=_labels(stimulus, UPOS) if UPOS in stimulus.words.columns else None,
+        where=f"{stimulus.where}, columns '{HEAD}' and '{RELATION}'",
+    )
+
+
+def _heads(stimulus: Stimulus) -> IntArray:
+    """The row of every word's head."""
     _check_filled(stimulus, HEAD, "a position in the sentence: 1, 2, …, and 0 for its root")
     heads = stimulus.words[HEAD].cast(pl.Int64).to_numpy()
+    sentence, words = stimulus.words["sentence_id"], stimulus.words["word"]
     first, stop = slices(stimulus.words, "sentence_id")
     length = stop - first
     start, n_words = np.repeat(first, length), np.repeat(length, length)
     if (outside := (heads < 0) | (heads > n_words)).any():
         row = int(np.argmax(outside))
-        sentence = stimulus.words["sentence_id"][row]
-        expected = f"0 (root) to {n_words[row]}, the words of sentence {sentence}"
+        expected = f"0 (root) to {n_words[row]}, the words of sentence {sentence[row]}"
         raise _wrong(stimulus, HEAD, row, str(heads[row]), expected)
-    _check_roots(stimulus, heads, first)
+    n_roots = np.add.reduceat(heads == 0, first, dtype=np.int64) if heads.size else heads
+    if (wrong := n_roots != 1).any():
+        number = int(np.argmax(wrong))
+        roots = np.flatnonzero(heads[first[number] : stop[number]] == 0)
+        row = int(first[number] + (roots[1] if roots.size else 0))
+        raise _wrong(
+            stimulus,
+            HEAD,
+            row,
+            f"{roots.size} words with head 0 in sentence {sentence[row]}",
+            "one word with head 0 per sentence",
+            what="a sentence does not have exactly one root",
+            remedy="correct the heads; two sentences need two values of 'sentence_id'",
+        )
     head = np.where(heads == 0, ROOT, start + heads - 1)
-    _check_cycles(stimulus, head)
-    return Parse(
-        head=head,
-        relation=_labels(stimulus, RELATION),
-        upos=_labels(stimulus, UPOS) if UPOS in stimulus.words.columns else None,
-        where=f"{stimulus.where}, columns '{HEAD}' and '{RELATION}'",
-    )
+    if (lost := unrooted(head)).any():
+        row = int(np.argmax(lost))
+        for _ in range(head.size):  # a word that never reaches a root leads to the cycle
+            row = int(head[row])
+        cycle = [row]
+        while (row := int(head[row])) != cycle[0]:
+            cycle.append(row)
+        raise _wrong(
+            stimulus,
+            HEAD,
+            min(cycle),
+            f"{words[min(cycle)]!r}, whose heads lead back to it",
+            "heads that lead to the root",
+            what="the heads of a sentence form a cycle",
+            remedy="correct one of these heads",
+        )
+    return head
 
 
 def _labels(stimulus: Stimulus, name: str) -> tuple[str, ...]:
@@ -111,57 +145,21 @@ def _check_filled(stimulus: Stimulus, name: str, expected: str) -> None:
         raise _wrong(stimulus, name, int(empty.arg_true()[0]), "nothing", expected)
 
 
-def _check_roots(stimulus: Stimulus, heads: IntArray, first: IntArray) -> None:
-    n_roots = np.add.reduceat(heads == 0, first, dtype=np.int64) if heads.size else heads
-    if (wrong := n_roots != 1).any():
-        sentence = int(np.argmax(wrong))
-        row = int(first[sentence])
-        if n_roots[sentence] > 1:
-            row = int(np.flatnonzero(heads[row:] == 0)[1]) + row
-        raise StimulusError(
-            "a sentence does not have exactly one root",
-            where=_place(stimulus, HEAD, row),
-            got=f"{n_roots[sentence]} words with head 0 in sentence "
-            f"{stimulus.words['sentence_id'][row]}",
-            expected="one word with head 0 per sentence",
-            remedy="correct the heads; two sentences need two values of 'sentence_id'",
-        )
-
-
-def _check_cycles(stimulus: Stimulus, head: IntArray) -> None:
-    lost = unrooted(head)
-    if not lost.any():
-        return
-    # Climbing far enough from a word that never reaches a root ends on the cycle itself.
-    row = int(np.argmax(lost))
-    for _ in range(head.size):
-        row = int(head[row])
-    cycle = [row]
-    while (row := int(head[row])) != cycle[0]:
-        cycle.append(row)
-    row = min(cycle)
-    raise StimulusError(
-        "the heads of a sentence form a cycle",
-        where=_place(stimulus, HEAD, row),
-        got=f"{stimulus.words['word'][row]!r}, whose heads lead back to it",
-        expected="heads that lead to the root",
-        remedy="correct one of these heads",
+def _wrong(
+    stimulus: Stimulus,
+    column: str,
+    row: int,
+    got: str,
+    expected: str,
+    *,
+    what: str = "",
+    remedy: str = "correct the cell; the columns are those of CoNLL-U, positions counted in the sentence",
+) -> StimulusError:
+    where = (
+        f"{stimulus.where}, column '{column}', row {row + 1}, word {stimulus.words['word'][row]!r}"
     )
-
-
-def _wrong(stimulus: Stimulus, column: str, row: int, got: str, expected: str) -> StimulusError:
-    return StimulusError(
-        f"'{column}' of a word is not valid",
-        where=_place(stimulus, column, row),
-        got=got,
-        expected=expected,
-        remedy="correct the cell; the columns are those of CoNLL-U, positions counted in the sentence",
-    )
-
-
-def _place(stimulus: Stimulus, column: str, row: int) -> str:
-    word = stimulus.words["word"][row]
-    return f"{stimulus.where}, column '{column}', row {row + 1}, word {word!r}"
+    what = what or f"'{column}' of a word is not valid"
+    return StimulusError(what, where=where, got=got, expected=expected, remedy=remedy)
 
 
 # --- From the tokens of a pipeline to words ---------------------------------------------------------
@@ -209,11 +207,13 @@ def parse_with(stimulus: Stimulus, pipeline: Pipeline) -> Parse:
         try:
             heads, relations, tags = collapse(spans, tokens)
         except NoToken as error:
-            raise StimulusError(
-                "the parser finds no token in a word",
-                where=_place(stimulus, "word", begin + int(error.args[0])),
-                got=f"only tokens outside it, from {pipeline.where}",
-                expected="at least one token per word",
+            raise _wrong(
+                stimulus,
+                "word",
+                begin + int(error.args[0]),
+                f"only tokens outside it, from {pipeline.where}",
+                "at least one token per word",
+                what="the parser finds no token in a word",
                 remedy="correct the word, leave it out, or give the parse in columns 'head' and 'deprel'",
             ) from None
         head[begin:end] = np.where(heads == ROOT, ROOT, heads + begin)
@@ -247,7 +247,12 @@ def collapse(spans: Sequence[tuple[int, int]], tokens: Sequence[Token]) -> Sente
     ``ValueError`` if heads of tokens form a cycle.
     """
     owner, shared = _owners(spans, tokens)
-    strong = _strong(owner, tokens)
+    # Punctuation represents a word only where there is nothing else.
+    content = {w for w, t in zip(owner, tokens, strict=True) if t.relation != PUNCTUATION}
+    strong = [
+        word != ROOT and (token.relation != PUNCTUATION or word not in content)
+        for word, token in zip(owner, tokens, strict=True)
+    ]
     given = np.array([token.head for token in tokens], dtype=np.int64)
     if unrooted(given).any():
         raise ValueError("the heads of the tokens form a cycle")
@@ -277,32 +282,16 @@ def collapse(spans: Sequence[tuple[int, int]], tokens: Sequence[Token]) -> Sente
 
 def _owners(
     spans: Sequence[tuple[int, int]], tokens: Sequence[Token]
-) -> tuple[IntArray, dict[int, int]]:
+) -> tuple[list[int], dict[int, int]]:
     """Return the first word that each token touches (−1: none), and for other words touched, that first word."""
-    starts, stops = np.array(spans, dtype=np.int64).reshape(-1, 2).T
-    owner = np.full(len(tokens), ROOT, dtype=np.int64)
-    shared: dict[int, int] = {}
+    owner, shared = [ROOT] * len(tokens), {}
+    starts, stops = [start for start, _ in spans], [stop for _, stop in spans]
     for index, token in enumerate(tokens):
-        first = int(np.searchsorted(stops, token.start, side="right"))
-        last = int(np.searchsorted(starts, token.stop, side="left"))
-        touched = [word for word in range(first, last) if spans[word][0] < spans[word][1]]
-        if touched:
-            owner[index] = touched[0]
-            shared.update(dict.fromkeys(touched[1:], touched[0]))
+        near = range(bisect_right(stops, token.start), bisect_left(starts, token.stop))
+        first, *others = [word for word in near if starts[word] < stops[word]] or [ROOT]
+        owner[index] = first
+        shared.update(dict.fromkeys(others, first))
     return owner, shared
-
-
-def _strong(owner: IntArray, tokens: Sequence[Token]) -> list[bool]:
-    """Which tokens may represent their word: not punctuation next to other tokens, nor tokens outside words."""
-    content = {
-        int(word)
-        for word, token in zip(owner, tokens, strict=True)
-        if token.relation != PUNCTUATION
-    }
-    return [
-        bool(word != ROOT and (token.relation != PUNCTUATION or int(word) not in content))
-        for word, token in zip(owner, tokens, strict=True)
-    ]
 
 
 # --- Pipelines ---------------------------------------------------------------------------------------

@@ -15,15 +15,18 @@ import numpy as np
 from lpact.datasets.fetch import Progress
 from lpact.datasets.series import ahead
 from lpact.errors import FeatureError
-from lpact.features.language.extra import require
 from lpact.features.language.feature_set import RECORD, FeatureSet, FeatureSetWriter, open_set
-from lpact.features.language.folder import Checksums, ModelFolder, declared_kind
-from lpact.features.language.loading import LanguageModel, load_model, resolve_precision
-from lpact.features.language.passes import Rows, to_host
+from lpact.features.language.folder import Checksums, ModelFolder, declared_kind, require
+from lpact.features.language.language_model import (
+    LanguageModel,
+    Rows,
+    load_model,
+    resolve_precision,
+    to_host,
+)
 from lpact.features.language.reader import StoryReader, stretches
 from lpact.features.language.settings import DRAWN, WORD_BY_WORD, ReadingOptions
-from lpact.features.language.text import Story
-from lpact.features.language.tokens import WordTokens
+from lpact.features.language.text import Story, WordTokens
 from lpact.features.models import SENTENCE_RESET, STATIC, UNTRAINED, ExtractionCost
 from lpact.math.seeding import keyed_rng
 from lpact.validation import config_digest
@@ -57,8 +60,8 @@ class PlannedSet:
         return self.n_done == self.n_words
 
 
-class Shelf:
-    """Keeps one loaded model: the trained one, or one with random weights."""
+class LoadedModel:
+    """Keeps one model in memory: the trained one, or one with random weights."""
 
     def __init__(self, folder: ModelFolder, options: ReadingOptions) -> None:
         self._folder, self._options = folder, options
@@ -87,14 +90,14 @@ class Extraction:
         name: str,
         contexts: Sequence[str],
         where: str,
-        shelf: Shelf | None = None,
+        loaded: LoadedModel | None = None,
     ) -> None:
         self.folder, self.stories, self.options = folder, list(stories), options
         self.where, self._parent = where, out / name
         for context, story in product(contexts, self.stories):
             stretches(context, story)  # raises before anything is computed
         self.checksums = Checksums(out)
-        self._shelf = shelf or Shelf(folder, options)
+        self._loaded = loaded or LoadedModel(folder, options)
         self._story_tokens: dict[int, WordTokens] = {}
         self.n_words = sum(len(s.words) for s in self.stories)
         self.sets = [
@@ -118,7 +121,7 @@ class Extraction:
 
     def model(self) -> LanguageModel:
         """The model, loaded."""
-        return self._reader(None).model
+        return self._loaded.model(None)
 
     def estimate(self) -> ExtractionCost:
         """Count the remaining work, and time one batch."""
@@ -161,7 +164,7 @@ class Extraction:
 
     def _reader(self, draw: int | None) -> StoryReader:
         """The model with the stories; for a draw, the same architecture with random weights."""
-        model = self._shelf.model(draw)
+        model = self._loaded.model(draw)
         return StoryReader(model, self.stories, self.options, self.where, self._story_tokens)
 
     def _extract(self, reader: StoryReader, planned: PlannedSet, progress: Progress) -> None:
@@ -305,10 +308,7 @@ def describe(
     }
     if context == STATIC:
         return what
-    what |= {
-        "window_tokens": options.window_tokens,
-        "stride_tokens": options.stride_tokens,
-    }
+    what |= {"window_tokens": options.window_tokens, "stride_tokens": options.stride_tokens}
     by_word = context in WORD_BY_WORD or options.words_before(context) is not None
     causal = surely_causal(folder, options)
     if by_word or not causal:

@@ -27,8 +27,7 @@ from typing import Any, Self
 import numpy as np
 
 from lpact.errors import FeatureError, LPactError
-from lpact.features.language.extra import require
-from lpact.features.language.folder import Checksums
+from lpact.features.language.folder import Checksums, require
 from lpact.math.types import FloatArray
 from lpact.store import FolderLock, atomic_write_bytes, storage_errors
 
@@ -66,9 +65,11 @@ class FeatureSet:
     def hidden(self, layer: int) -> FloatArray:
         """Hidden states of a layer, [n_words, n_columns]; layer 0 is the input embedding."""
         if not 0 <= layer < self.n_layers:
-            what = f"there is no layer {layer}"
-            expected = f"0 to {self.n_layers - 1}"
-            raise FeatureError(what, where=str(self.path), got=layer, expected=expected)
+            raise FeatureError(
+                f"there is no layer {layer}",
+                where=str(self.path),
+                expected=f"0 to {self.n_layers - 1}",
+            )
         return self._read("hidden", layer)
 
     def files(self, checksums: Checksums) -> dict[str, tuple[Path, str]]:
@@ -149,23 +150,18 @@ def digest_of(files: Mapping[str, tuple[Path, str]]) -> str:
     return hashlib.sha256(listed.encode()).hexdigest()
 
 
-def _damaged(path: Path, error: Exception) -> FeatureError:
-    lines = str(error).strip().splitlines() or [""]
-    return FeatureError(
-        "stored features are damaged",
-        where=str(path),
-        got=f"{type(error).__name__}: {lines[0]}",
-        remedy="remove the folder, and extract the features again",
-    )
-
-
 @contextmanager
-def _damage(path: Path) -> Iterator[None]:
-    """Report an error on reading, of which Zarr and its codecs raise many types, as damage to the set."""
+def _damage(path: Path, errors: type[Exception] = Exception) -> Iterator[None]:
+    """Report errors, of which Zarr and its codecs raise many types, as damage to the set."""
     try:
         yield
-    except Exception as error:
-        raise _damaged(path, error) from error
+    except errors as error:
+        raise FeatureError(
+            "stored features are damaged",
+            where=str(path),
+            got=f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}",
+            remedy="remove the folder, and extract the features again",
+        ) from error
 
 
 class FeatureSetWriter:
@@ -211,9 +207,7 @@ class FeatureSetWriter:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
-            if kind is None or not issubclass(
-                kind, LPactError
-            ):  # what could not be written stays so
+            if kind is None or not issubclass(kind, LPactError):  # not after a failed write
                 self._commit()
         finally:
             self.close()
@@ -237,12 +231,10 @@ class FeatureSetWriter:
         self._waiting.clear()
         stop = self.n_done + sum(map(len, surprisal))
         with storage_errors(self.path, WRITING):
-            try:
+            with _damage(self.path, ValueError):  # to earlier words in the same chunk
                 self._arrays["hidden"][:, self.n_done : stop] = np.concatenate(hidden, axis=1)
                 self._arrays["surprisal"][self.n_done : stop] = np.concatenate(surprisal)
                 self._arrays["entropy"][self.n_done : stop] = np.concatenate(entropy)
-            except ValueError as error:  # the words before, in the same chunk
-                raise _damaged(self.path, error) from error
             self.n_done = stop
             self._record()
         self._committed = time.monotonic()
@@ -253,10 +245,8 @@ class FeatureSetWriter:
         root = str(self.path / ARRAYS)
         group = require("zarr").open_group(root, mode="w", zarr_format=3)
         group.attrs.put(self.about)
-        options: dict[str, Any] = {
-            "compressors": [require("zarr.codecs").Crc32cCodec()],
-            "fill_value": float("nan"),
-        }
+        codecs = [require("zarr.codecs").Crc32cCodec()]
+        options: dict[str, Any] = {"compressors": codecs, "fill_value": float("nan")}
         n_rows = min(max(8, CHUNK_BYTES // (n_columns * np.dtype(dtype).itemsize)), 1024)
         group.create_array(
             "hidden",
@@ -280,8 +270,8 @@ class FeatureSetWriter:
         return group
 
     def _open(self, dtype: str) -> Any:
-        for torn in (self.path / ARRAYS).rglob("*.partial"):
-            torn.unlink()  # left by a killed process
+        for partial in (self.path / ARRAYS).rglob("*.partial"):
+            partial.unlink()  # left by a killed process
         with _damage(self.path):
             group = require("zarr").open_group(str(self.path / ARRAYS), mode="r+")
             hidden = group["hidden"]
@@ -290,17 +280,10 @@ class FeatureSetWriter:
         return group
 
     def _record(self) -> None:
-        n_layers, n_words, n_columns = self.shape
-        values: dict[str, Any] = {
-            "format": FORMAT,
-            "key": self.key,
-            "about": self.about,
-            "n_words": n_words,
-            "n_layers": n_layers,
-            "n_columns": n_columns,
-            "n_done": self.n_done,
-        }
-        if self.n_done == n_words:
+        sizes = dict(zip(("n_layers", "n_words", "n_columns"), self.shape, strict=True))
+        values: dict[str, Any] = {"format": FORMAT, "key": self.key, "about": self.about}
+        values |= sizes | {"n_done": self.n_done}
+        if self.n_done == sizes["n_words"]:
             values["sha256"] = digest_of(array_files(self.path, self._checksums))
         record = json.dumps(values, indent=1, sort_keys=True).encode()
         atomic_write_bytes(self.path / RECORD, record)

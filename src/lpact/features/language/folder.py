@@ -8,13 +8,16 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
+from lpact import extras
 from lpact.errors import FeatureError
-from lpact.features.language.extra import require
 from lpact.store import atomic_write_bytes, sha256_file
+
+require = partial(extras.require, extra="lm")
+"""Import a package that reads language models."""
 
 Kind = Literal["causal", "masked"]
 
@@ -222,20 +225,18 @@ def _refuse_other_files(folder: ModelFolder) -> None:
         ("config.json", "transformers_weights"),
         ("tokenizer_config.json", "fast_tokenizer_files"),
     )
-    found = (
-        {"adapter_config.json": "an adapter"}
-        if (folder.path / "adapter_config.json").is_file()
-        else {}
-    )
+    found = []
+    if (folder.path / "adapter_config.json").is_file():
+        found.append(("adapter_config.json", "an adapter"))
     for name, option in settings:
         path = folder.path / name
         if path.is_file() and (value := _read_json(path, folder.name).get(option)):
-            found[f"{name}, '{option}'"] = repr(value)
-    for name, got in found.items():
+            found.append((f"{name}, '{option}'", repr(value)))
+    if found:
         raise FeatureError(
             f"the model '{folder.name}' depends on other files",
-            where=str(folder.path / name),
-            got=got,
+            where=str(folder.path / found[0][0]),
+            got=found[0][1],
             expected="a whole model: weights in model.safetensors and a tokenizer in tokenizer.json",
             remedy="load the model with transformers, merge an adapter into it, and write the folder with "
             "save_pretrained",
@@ -252,17 +253,13 @@ def _from_hub(name: str, revision: str) -> ModelFolder:
             allow_patterns=list(WANTED),
             ignore_patterns=["*/*", "consolidated*"],
         )
-    except (
-        Exception
-    ) as error:  # the hub library raises its own, the network's and the disk's errors
+    except Exception as error:  # the library's own, the network's and the disk's
         offline = os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}
         at = f" --revision {revision}" if revision else ""
         raise FeatureError(
             f"the model '{name}' is neither a local folder nor available from the hub",
             where=name + (f", revision '{revision}'" if revision else ""),
-            got=(
-                "offline mode (HF_HUB_OFFLINE) and no local copy" if offline else _first_line(error)
-            ),
+            got="offline mode (HF_HUB_OFFLINE), no local copy" if offline else _first_line(error),
             expected="a folder, or a hub name that can be fetched or was fetched before",
             remedy=f"on a machine with access, run `hf download {name}{at} --local-dir DIR`, copy DIR here, and name "
             f"it: `--model DIR`, or in a study file `[run.models]` with the model's name",

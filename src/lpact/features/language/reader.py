@@ -10,9 +10,9 @@ from itertools import pairwise
 import numpy as np
 
 from lpact.errors import ConfigError, FeatureError
-from lpact.features.language.extra import require
-from lpact.features.language.loading import LanguageModel
-from lpact.features.language.passes import (
+from lpact.features.language.folder import require
+from lpact.features.language.language_model import (
+    LanguageModel,
     ReadSequence,
     Rows,
     batches,
@@ -22,8 +22,7 @@ from lpact.features.language.passes import (
     read_static,
 )
 from lpact.features.language.settings import WORD_BY_WORD, ReadingOptions
-from lpact.features.language.text import Story
-from lpact.features.language.tokens import WordTokens, tokenise
+from lpact.features.language.text import Story, WordTokens, tokenise
 from lpact.features.language.transcript import Passage
 from lpact.features.models import REVERSED, SENTENCE_RESET, SHUFFLED, STATIC
 from lpact.math.seeding import keyed_rng
@@ -55,7 +54,7 @@ class StoryReader:
 
     def blocks(self, context: str, draw: int) -> Iterator[list[ReadSequence]]:
         """Yield sequences in the order of their words, in blocks that depend only on text and options."""
-        self._check_promise(context)
+        self._check_context(context)
         model = self.model
         per_word = (model.n_layers + 1) * model.width * 4
         room = BLOCK_BYTES if model.device == "cpu" else 2 * BLOCK_BYTES
@@ -139,7 +138,7 @@ class StoryReader:
                 seconds.append(time.perf_counter() - start)
         return n_rows * length / max(seconds[-1], 1e-6)
 
-    def _check_promise(self, context: str) -> None:
+    def _check_context(self, context: str) -> None:
         """Raise `ConfigError` if passages for one word are shorter than min_context_tokens."""
         least, most = self.options.min_context_tokens, self.options.words_before(context)
         if not least or not self._by_word(context):
@@ -322,9 +321,8 @@ def _n_farthest(rows: IntArray, tokens: WordTokens, n_tokens: int) -> int:
 
 def stretches(context: str, story: Story) -> list[tuple[int, int]]:
     """Words that share a context: sentences where it is cut at their starts, else the whole story."""
-    n_words = len(story.words)
     if context != SENTENCE_RESET:
-        return [(0, n_words)]
+        return [(0, len(story.words))]
     if story.sentence is None:
         raise ConfigError(
             "the context 'sentence_reset' needs sentences",
@@ -333,8 +331,7 @@ def stretches(context: str, story: Story) -> list[tuple[int, int]]:
             remedy="add the column, or leave the context out",
         )
     edges = np.flatnonzero(np.diff(story.sentence)) + 1
-    bounds = [0, *edges.tolist(), n_words]
-    return list(pairwise(bounds))
+    return list(pairwise([0, *edges.tolist(), len(story.words)]))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""Stories as texts for a model, with the place of every word in them.
+"""Stories as texts for a model, with the place of every word in them, and the tokens of every word.
 
 The text of a story is its words joined, or its transcript. In a transcript, words are found by letters and digits
-only: case, accents, punctuation, spaces, Unicode form and split contractions make no difference.
+only: case, accents, punctuation, spaces, Unicode form and split contractions make no difference. Tokens belong to the
+words whose characters they cover.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from lpact.errors import StimulusError, did_you_mean
-from lpact.features.language.transcript import BLANKS, Passage, Stretch, locate
-from lpact.math.types import IntArray
+from lpact.errors import FeatureError, StimulusError, did_you_mean
+from lpact.features.language.transcript import BLANKS, Passage, Stretch, blank_mask, locate
+from lpact.math.types import BoolArray, IntArray
 
 _YES = frozenset(("yes", "true", "1"))
 _NO = frozenset(("no", "false", "0"))
@@ -41,8 +44,6 @@ class Story:
 
     def piece(self, start: int, stop: int) -> Passage:
         """Return the story's own text from word ``start`` to word ``stop`` (exclusive)."""
-        if not 0 <= start < stop <= len(self.words):
-            raise IndexError(f"words {start} to {stop} of a story of {len(self.words)}")
         starts, ends = self.passage.starts[start:stop], self.passage.ends[start:stop]
         first = int(starts[0])
         return Passage(self.passage.text[first : int(ends[-1])], starts - first, ends - first)
@@ -149,16 +150,16 @@ def _cells(words: pl.DataFrame, where: str) -> list[str]:
             got="columns " + ", ".join(words.columns),
             remedy=did_you_mean("word", words.columns),
         )
-    cells: list[str | None] = words["word"].cast(pl.String).to_list()
-    for row, cell in enumerate(cells):
-        if cell is None or not cell.strip(BLANKS):
-            raise StimulusError(
-                "a word is empty",
-                where=f"{where}, column 'word', row {row + 1}",
-                got=repr(cell),
-                remedy="fill the cell, or leave the row out",
-            )
-    return [cell for cell in cells if cell is not None]
+    cells = words["word"].cast(pl.String)
+    empty = (cells.fill_null("").str.strip_chars(BLANKS) == "").arg_true()
+    if len(empty):
+        raise StimulusError(
+            "a word is empty",
+            where=f"{where}, column 'word', row {empty[0] + 1}",
+            got=repr(cells[empty[0]]),
+            remedy="fill the cell, or leave the row out",
+        )
+    return cells.to_list()
 
 
 def _bounds(words: pl.DataFrame, where: str) -> list[tuple[str, int, int]]:
@@ -169,22 +170,16 @@ def _bounds(words: pl.DataFrame, where: str) -> list[tuple[str, int, int]]:
         return [(ONE_STORY, 0, words.height)]
     check_filled(words, "story_id", where)
     runs = words["story_id"].cast(pl.String).rle()
-    ids, lengths = runs.struct.field("value").to_list(), runs.struct.field("len").to_list()
-    bounds: list[tuple[str, int, int]] = []
-    seen: set[str] = set()
-    start = 0
-    for story, length in zip(ids, lengths, strict=True):
-        if story in seen:
-            raise StimulusError(
-                "a story returns after another one",
-                where=f"{where}, column 'story_id', row {start + 1}",
-                got=repr(story),
-                remedy="sort the words, or give every story its own id",
-            )
-        seen.add(story)
-        bounds.append((story, start, start + length))
-        start += length
-    return bounds
+    ids, stop = runs.struct.field("value"), runs.struct.field("len").cum_sum().to_list()
+    again = (~ids.is_first_distinct()).arg_true()
+    if len(again):
+        raise StimulusError(
+            "a story returns after another one",
+            where=f"{where}, column 'story_id', row {stop[again[0] - 1] + 1}",
+            got=repr(ids[again[0]]),
+            remedy="sort the words, or give every story its own id",
+        )
+    return list(zip(ids, [0, *stop[:-1]], stop, strict=True))
 
 
 def _sentences(words: pl.DataFrame, where: str) -> IntArray | None:
@@ -209,19 +204,18 @@ def check_filled(words: pl.DataFrame, column: str, where: str) -> None:
 
 
 def _check_transcripts(stories: Sequence[str], transcripts: Mapping[str, str], where: str) -> None:
-    extra = [
+    what = [
         f"there is a transcript of story '{s}', which has no words"
         for s in transcripts
         if s not in stories
     ]
-    missing = [f"there is no transcript of story '{s}'" for s in stories if s not in transcripts]
-    for what in (*extra, *missing):
+    what += [f"there is no transcript of story '{s}'" for s in stories if s not in transcripts]
+    if what:
         raise StimulusError(
-            what,
+            what[0],
             where=where,
             got="transcripts of " + (", ".join(f"'{s}'" for s in transcripts) or "no story"),
-            expected="one transcript for each of the stories "
-            + ", ".join(f"'{s}'" for s in stories[:12]),
+            expected="one for each of the stories " + ", ".join(f"'{s}'" for s in stories[:12]),
             remedy="give every story a transcript, named by its id, or no story",
         )
 
@@ -252,3 +246,147 @@ def separators(words: pl.DataFrame, *, joiner: str, where: str) -> list[str]:
                 )
             after[row] = "" if value in _NO else joiner or " "
     return after
+
+
+SHOWN = 30
+"""Characters of the text that a message shows on either side."""
+
+
+@dataclass(frozen=True)
+class WordTokens:
+    """The tokens of a passage and of its words.
+
+    ``ids`` is [n tokens]. Word i has the tokens ``first[i]`` to ``last[i]``, inclusive. Its surprisal counts from
+    ``lead[i]``: tokens of blanks alone just before it are predicted as part of it. All three are [n words].
+    """
+
+    ids: IntArray
+    first: IntArray
+    last: IntArray
+    lead: IntArray
+
+
+def match_tokens(
+    passage: Passage,
+    ids: npt.ArrayLike,
+    offsets: npt.ArrayLike,
+    *,
+    where: str,
+    rows: Sequence[int] | IntArray | None = None,
+) -> WordTokens:
+    """Return the tokens of every word of a passage.
+
+    A token belongs to a word if both cover a character that is not blank: a token over two words belongs to both,
+    and all tokens that are bytes of one character belong to its word. A token of blanks belongs to none. A word without
+    a token is a `FeatureError`.
+
+    ``offsets`` are the characters ``[start, end)`` of each token, [n tokens, 2]. For messages, ``where`` names the
+    tokenizer, and ``rows`` is the row of every word in the words table, from 0.
+    """
+    token_ids = np.asarray(ids, dtype=np.int64).reshape(-1)
+    start, end = _without_blanks(passage.text, np.asarray(offsets, dtype=np.int64).reshape(-1, 2))
+    solid = np.flatnonzero(start < end)
+    if (np.diff(start[solid]) < 0).any() or (np.diff(end[solid]) < 0).any():
+        raise FeatureError(
+            "the tokenizer's offsets are not in reading order",
+            where=where,
+            got=f"{len(token_ids)} tokens, some of which go back",
+            remedy="use a tokenizer that keeps the order of characters",
+        )
+    first = np.searchsorted(end[solid], passage.starts, side="right")
+    last = np.searchsorted(start[solid], passage.ends, side="left") - 1
+    if (bare := first > last).any():
+        i = int(np.argmax(bare))
+        raise _no_token(passage, i, where, i if rows is None else int(rows[i]))
+    first, last = solid[first], solid[last]
+    return WordTokens(token_ids, first, last, _leads(first, last, start < end))
+
+
+def tokenise(
+    tokenizer: Any,
+    passages: Sequence[Passage],
+    *,
+    where: str,
+    rows: Sequence[Sequence[int] | IntArray] | None = None,
+) -> list[WordTokens]:
+    """Return the tokens of every passage, whole and without special tokens.
+
+    ``tokenizer`` is a fast tokenizer of transformers; ``rows`` are those of `match_tokens`, for each passage.
+    """
+    if not getattr(tokenizer, "is_fast", False):
+        raise FeatureError(
+            "the tokenizer has no character offsets",
+            where=where,
+            got=type(tokenizer).__name__,
+            remedy="save it as a fast tokenizer (tokenizer.json) with transformers, and use that folder",
+        )
+    if not passages:
+        return []
+    encoded = tokenizer(
+        [passage.text for passage in passages],
+        add_special_tokens=False,
+        return_offsets_mapping=True,
+        return_attention_mask=False,
+        return_token_type_ids=False,
+        padding=False,
+        truncation=False,
+        split_special_tokens=True,
+        verbose=False,
+    )
+    blanks: dict[int, bool] = {}
+    matched = []
+    for i, passage in enumerate(passages):
+        ids = np.array(encoded["input_ids"][i], dtype=np.int64)
+        offsets = np.array(encoded["offset_mapping"][i], dtype=np.int64).reshape(-1, 2)
+        _free_prefixes(tokenizer, ids, offsets, blanks)
+        own = None if rows is None else rows[i]
+        matched.append(match_tokens(passage, ids, offsets, where=where, rows=own))
+    return matched
+
+
+def _without_blanks(text: str, offsets: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the tokens' characters without blanks at their ends; start ≥ end where nothing is left."""
+    solid = np.flatnonzero(~blank_mask(text))
+    start = np.append(solid, len(text))[np.searchsorted(solid, offsets[:, 0])]
+    end = np.append(0, solid + 1)[np.searchsorted(solid, offsets[:, 1])]
+    empty = offsets[:, 0] >= offsets[:, 1]
+    return np.where(empty, offsets[:, 0], start), np.where(empty, offsets[:, 0], end)
+
+
+def _leads(first: IntArray, last: IntArray, solid: BoolArray) -> IntArray:
+    """Return the first token after the last one before ``first`` that is not blank or is a word's."""
+    taken = np.full(len(solid), -1, dtype=np.int64)
+    taken[solid] = np.flatnonzero(solid)
+    before = np.concatenate(([-1], np.maximum.accumulate(taken)))[first]
+    lead = before + 1
+    lead[1:] = np.minimum(np.maximum(lead[1:], last[:-1] + 1), first[1:])
+    return lead
+
+
+def _free_prefixes(
+    tokenizer: Any, ids: IntArray, offsets: IntArray, blanks: dict[int, bool]
+) -> None:
+    """Empty the offsets of a blank that the tokenizer itself has put before a text, in place.
+
+    The offsets of such a token cover the first character of the next token. ``blanks`` caches which ids are blank.
+    """
+    sharing = np.flatnonzero(offsets[1:, 0] < offsets[:-1, 1])
+    for token in np.unique(ids[sharing]).tolist():
+        if token not in blanks:
+            blanks[token] = not tokenizer.decode([token]).strip()
+        if blanks[token]:
+            mine = sharing[ids[sharing] == token]
+            offsets[mine, 1] = offsets[mine, 0]
+
+
+def _no_token(passage: Passage, i: int, where: str, row: int) -> FeatureError:
+    start, end = int(passage.starts[i]), int(passage.ends[i])
+    word = passage.text[start:end]
+    codes = " ".join(f"U+{ord(character):04X}" for character in word[:8])
+    return FeatureError(
+        f"the tokenizer gives no token to the word {word!r}",
+        where=f"{where}, row {row + 1}, word {word!r} ({codes})",
+        got="no token over its characters in "
+        + repr(passage.text[max(start - SHOWN, 0) : end + SHOWN]),
+        remedy="correct or leave out the word (the tokenizer drops these characters), or use another model",
+    )

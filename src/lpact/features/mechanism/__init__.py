@@ -1,10 +1,10 @@
 """Mechanisms."""
 
 BUILT_IN = {
-    "context_update": "from_language:ContextUpdate",
-    "dependency_integration": "from_parse:DependencyIntegration",
-    "discourse_boundary": "from_parse:DiscourseBoundary",
-    "semantic_transition": "from_language:SemanticTransition",
-    "surprisal": "from_language:Surprisal",
-    "syntactic_boundary": "from_parse:SyntacticBoundary",
+    "context_update": "built_in:ContextUpdate",
+    "dependency_integration": "built_in:DependencyIntegration",
+    "discourse_boundary": "built_in:DiscourseBoundary",
+    "semantic_transition": "built_in:SemanticTransition",
+    "surprisal": "built_in:Surprisal",
+    "syntactic_boundary": "built_in:SyntacticBoundary",
 }

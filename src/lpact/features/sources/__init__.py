@@ -2,7 +2,7 @@
 
 BUILT_IN = {
     "matrix": "files:Matrix",
-    "precomputed": "precomputed:Precomputed",
+    "precomputed": "files:Precomputed",
     "transformers": "transformers:Transformers",
     "word_vectors": "files:WordVectors",
 }

@@ -19,6 +19,32 @@ from lpact.features.models import FULL, ModelSource, check_features
 from lpact.math.types import FloatArray
 from lpact.registry import PluginOptions
 
+
+class Precomputed(ModelSource):
+    """Feature sets of the dataset, under the model's name."""
+
+    name = "precomputed"
+    summary = "feature sets that the dataset offers under the model's name"
+
+    def offers(self, model: str, stimulus: Stimulus) -> Sequence[FeatureKey]:
+        """Return the dataset's feature sets of this model."""
+        return sorted(
+            (key for key in stimulus.features if key.model == model),
+            key=lambda key: (key.layer, key.context, key.draw),
+        )
+
+    def load(self, key: FeatureKey, stimulus: Stimulus) -> FloatArray:
+        """Return one of the dataset's feature sets, checked against the words."""
+        offered = stimulus.features[key]
+        values = np.asarray(offered.load(), dtype=np.float64)
+        check_features(values, key, stimulus, where=offered.where)
+        return values
+
+    def check(self, key: FeatureKey, stimulus: Stimulus) -> None:
+        """Read the feature set."""
+        self.load(key, stimulus)
+
+
 SHOWN = 8
 MATRIX_ENDINGS = (".npy", ".csv", ".tsv", ".parquet")
 
@@ -115,17 +141,11 @@ class WordVectors(UserFiles):
         lacking = {*missing}
         n_rows = sum(word in lacking for word in words)
         shown = ", ".join(repr(word) for word in missing[:SHOWN])
-        return [
-            Finding(
-                f"words of model '{model}'",
-                Reason.WORDS_UNKNOWN_TO_MODEL,
-                "note",
-                stimulus.where,
-                f"{n_rows} of {len(words)} words ({len(missing)} different): {shown}",
-                f"a vector in {path.name} for every word",
-                "their vectors are zero; use vectors with these words",
-            )
-        ]
+        found = f"{n_rows} of {len(words)} words ({len(missing)} different): {shown}"
+        field, expected = f"words of model '{model}'", f"a vector in {path.name} for every word"
+        remedy = "their vectors are zero; use vectors with these words"
+        reason = Reason.WORDS_UNKNOWN_TO_MODEL
+        return [Finding(field, reason, "note", stimulus.where, found, expected, remedy)]
 
 
 def _spellings(word: str) -> tuple[str, ...]:
@@ -141,8 +161,10 @@ def _looked_up(
 ) -> tuple[FloatArray, tuple[str, ...]]:
     """Vectors of the words [n, d], and the words without one. The file is read line by line."""
     path = state[0]
+    spellings = {word: _spellings(word) for word in dict.fromkeys(words)}
+    wanted = {own for several in spellings.values() for own in several}
     try:
-        return _vectors(path, words)
+        found, size = _vectors(path, wanted)
     except (OSError, UnicodeDecodeError) as error:
         raise FeatureError(
             "the word vectors cannot be read",
@@ -151,11 +173,15 @@ def _looked_up(
             expected="a text file in UTF-8, with a word and its numbers on each line",
             remedy="name the text file, not a folder or a binary table",
         ) from error
+    known = {w: next((s for s in several if s in found), None) for w, several in spellings.items()}
+    zero = np.zeros(size)
+    vectors = np.stack([zero if (own := known[word]) is None else found[own] for word in words])
+    vectors.flags.writeable = False
+    return vectors, tuple(word for word, own in known.items() if own is None)
 
 
-def _vectors(path: Path, words: tuple[str, ...]) -> tuple[FloatArray, tuple[str, ...]]:
-    spellings = {word: _spellings(word) for word in dict.fromkeys(words)}
-    wanted = {own for several in spellings.values() for own in several}
+def _vectors(path: Path, wanted: set[str]) -> tuple[dict[str, FloatArray], int]:
+    """The vectors of some words of a file, and their size."""
     found: dict[str, FloatArray] = {}
     size = 0
     with path.open(encoding="utf-8", errors="strict") as lines:
@@ -164,14 +190,14 @@ def _vectors(path: Path, words: tuple[str, ...]) -> tuple[FloatArray, tuple[str,
                 continue
             size = size or len(line.split()) - 1
             # Words of some tables contain blanks.
-            word, *values = line.rstrip("\n").rstrip().rsplit(" ", size)
+            word, *values = line.rstrip().rsplit(" ", size)
             if word not in wanted or word in found:
                 continue
             try:
-                vector = np.array([float(value) for value in values])
+                found[word] = np.array([float(value) for value in values])
             except ValueError:
-                vector = np.empty(0)
-            if vector.size != size or not np.isfinite(vector).all():
+                found[word] = np.empty(0)
+            if found[word].size != size or not np.isfinite(found[word]).all():
                 raise FeatureError(
                     "a line of the word vectors cannot be read",
                     where=f"{path}, line {number}",
@@ -179,17 +205,7 @@ def _vectors(path: Path, words: tuple[str, ...]) -> tuple[FloatArray, tuple[str,
                     expected=f"a word and {size} finite numbers, separated by blanks",
                     remedy="correct the line",
                 )
-            found[word] = vector
-    of_word = {
-        word: next((found[own] for own in several if own in found), None)
-        for word, several in spellings.items()
-    }
-    missing = tuple(word for word, vector in of_word.items() if vector is None)
-    zero = np.zeros(size)
-    made = [zero if (own := of_word[word]) is None else own for word in words]
-    vectors = np.stack(made)
-    vectors.flags.writeable = False
-    return vectors, missing
+    return found, size
 
 
 class Matrix(UserFiles):

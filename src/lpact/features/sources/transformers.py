@@ -15,7 +15,7 @@ from lpact.datasets._finding import Finding
 from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
 from lpact.datasets.fetch import Progress
 from lpact.errors import FeatureError
-from lpact.features.language.extraction import Extraction, PlannedSet, Shelf, surely_causal
+from lpact.features.language.extraction import Extraction, LoadedModel, PlannedSet, surely_causal
 from lpact.features.language.feature_set import FeatureSet
 from lpact.features.language.folder import Checksums, ModelFolder, find_model, missing_here
 from lpact.features.language.settings import KNOWN_CONTEXTS, WORD_BY_WORD, ReadingOptions
@@ -52,7 +52,7 @@ class Transformers(ModelSource):
     def __init__(self, options: Any = None) -> None:
         super().__init__(options)
         self._folders: dict[str, ModelFolder] = {}
-        self._shelves: dict[str, Shelf] = {}
+        self._loaded: dict[str, LoadedModel] = {}
         self._extractions: OrderedDict[tuple[str, str, tuple[str, ...]], Extraction] = OrderedDict()
         self._verified: set[Path] = set()
 
@@ -264,7 +264,9 @@ class Transformers(ModelSource):
                 name=model,
                 contexts=contexts,
                 where=stimulus.where,
-                shelf=self._shelves.setdefault(model, Shelf(self._folder(model), self.reading)),
+                loaded=self._loaded.setdefault(
+                    model, LoadedModel(self._folder(model), self.reading)
+                ),
             )
             while len(self._extractions) > KEPT_EXTRACTIONS:
                 self._extractions.popitem(last=False)

@@ -1,12 +1,10 @@
 """Ridge readouts that choose lag, penalty and components on blocks they are not tested on."""
 
-from lpact.math.ridge._design import FittedFeatures
+from lpact.math.ridge._arrays import FittedFeatures
 from lpact.math.ridge.banded import (
     BandedFit,
-    BandedGrid,
     BandedReadout,
     BandedSubsets,
-    banded_candidates,
     cross_validated_banded_ridge,
     nested_banded_ridge,
 )
@@ -15,10 +13,12 @@ from lpact.math.ridge.grid import (
     METRICS,
     PER_TARGET,
     SHARED,
+    BandedGrid,
     Readout,
     RidgeFit,
     RidgeGrid,
     Selection,
+    banded_candidates,
 )
 from lpact.math.ridge.nested import (
     NestedRidge,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, pairwise
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -17,9 +17,15 @@ from lpact.math.types import BoolArray, FloatArray, IntArray
 Held: TypeAlias = frozenset[int]
 """Blocks left out of a training set. The set of outer block o and validation block i is that of i and o."""
 
+Form: TypeAlias = Literal["auto", "primal", "kernel"]
+
+FittedFeatures: TypeAlias = Callable[[IntArray], FloatArray]
+"""``features(train_rows)`` returns [n, p] for all rows, with every parameter fitted on ``train_rows`` only."""
+
 CENTRING_LIMIT = 1e3
 """n·mean² over the centred sum of squares above which columns are centred row by row."""
 
+_EPS = float(np.finfo(np.float64).eps)
 _PROBES = 31
 _FAR = 30.0
 """Interquartile ranges of the probes between median and mean above which outliers dominate the mean."""
@@ -168,6 +174,32 @@ def scaled_columns(be: Backend, x: Array, n_layers: int = 1, name: str = "featur
     return Columns(be.narrow(shifted), offset, factor)
 
 
+def varying_columns(
+    variance: FloatArray, raw_mean: FloatArray, distinct: BoolArray, n: int
+) -> BoolArray:
+    """Columns whose variance on n training rows exceeds the rounding error of their mean.
+
+    ``variance`` and ``raw_mean`` are in the same units; ``distinct``: max ≠ min, exactly.
+    """
+    kept: BoolArray = distinct & (variance > (n * _EPS * raw_mean) ** 2)
+    return kept
+
+
+class Block:
+    """Held-out rows [r, P], centred; with more rows than ``compress`` > 0, their coordinates in a basis."""
+
+    def __init__(self, be: Backend, values: Array, compress: int) -> None:
+        mean = be.sums(values, 0) / values.shape[0]
+        self.mean = be.narrow(mean)
+        centred = values - self.mean
+        low, high = be.minmax(values, 0)
+        constant = np.flatnonzero(low == high)
+        if len(constant):
+            centred[:, be.index(constant)] = 0.0  # remove the rounding error of the mean
+        self.compressed = bool(compress) and values.shape[0] > compress
+        self.centred = be.upper(centred) if self.compressed else centred
+
+
 def power_of_two(peak: FloatArray) -> FloatArray:
     """Factors that scale ``peak`` into [½, 1); 1 where it is zero."""
     factor: FloatArray = np.ldexp(1.0, -np.frexp(np.where(peak > 0.0, peak, 1.0))[1])
@@ -277,3 +309,12 @@ class Responses:
         if key not in self._held:
             self._held[key] = self.block(rows)[0] @ columns
         return self._held[key]
+
+
+@dataclass(frozen=True)
+class Projected:
+    """Responses in the principal axes of a training set."""
+
+    coordinates: Array  # [q, k]: b of every column
+    mean: Array  # [q]: training mean μ
+    nuisance: Array | None  # [q, m]: weights of the unpenalised columns in a model without features

@@ -11,9 +11,23 @@ from functools import partial
 
 import numpy as np
 
-from lpact.math.ridge._arrays import Held, Kept, Pieces, Responses, cut, n_rows, nested_validation
-from lpact.math.ridge._axes import Axes, Projected
-from lpact.math.ridge._design import FittedFeatures, Form, SharedDesign, fitted_axes
+from lpact.math.ridge._arrays import (
+    FittedFeatures,
+    Form,
+    Held,
+    Kept,
+    Pieces,
+    Projected,
+    Responses,
+    cut,
+    n_rows,
+    nested_validation,
+)
+from lpact.math.ridge._training import (
+    Axes,
+    SharedDesign,
+    fitted_axes,
+)
 from lpact.math.ridge._validation import (
     Settings,
     Validation,
@@ -91,9 +105,9 @@ class Engine:
         *,
         nested: bool,
         orders: Sequence[IntArray | None] = (None,),
-        unpenalised: Array | None,
-        form: Form,
-        compute: Compute | None,
+        unpenalised: Array | None = None,
+        form: Form = "auto",
+        compute: Compute | None = None,
     ) -> None:
         check_inputs(responses, folds, nested=nested, unpenalised=unpenalised, form=form)
         self.compute = compute or Compute()
@@ -120,7 +134,7 @@ class Engine:
         if callable(design):
             options = (unpenalised, self.pieces, form, self.most)
             self.train = partial(fitted_axes, self.be, design, *options)
-            # Only a fitted design tells how wide it is.
+            # The width of a fitted design is known once it is fitted.
             first = self.trained(next(iter(self.validation))).axes
             self.n_features, self.form = first.n_features, first.form
             return

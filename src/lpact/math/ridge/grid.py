@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from numbers import Integral
 from typing import Any, Literal, TypeAlias
 
@@ -13,6 +14,7 @@ import numpy as np
 from lpact.math.ridge._arrays import power_of_two
 from lpact.math.ridge.compute import Array, Backend
 from lpact.math.scores import spearman_columns
+from lpact.math.seeding import keyed_rng
 from lpact.math.splits import BlockedFolds
 from lpact.math.types import FloatArray, IntArray
 
@@ -111,6 +113,90 @@ class RidgeGrid:
         if not isinstance(self.selection, Selection):
             raise ValueError(f"selection must be a Selection, got {self.selection!r}")
         check_known("metric", [self.metric], VALIDATION_METRICS)
+
+
+MAX_SPACES = 10
+"""Feature spaces of which every subset is tried: 1,023 subsets."""
+
+
+@dataclass(frozen=True)
+class BandedGrid:
+    """Candidate settings of a banded ridge and how they are compared on validation blocks.
+
+    First every subset of the feature spaces is tried, with equal weights that add up to 1 and the smallest subsets
+    first. Then weights are drawn from Dirichlet distributions until ``draws`` have been tried or ``patience`` draws in
+    a row have not raised the best mean score by more than ``min_gain`` above its last such rise.
+
+    Attributes
+    ----------
+    alphas
+        Ridge penalties, positive, on the sum of squared weights of the weighted features.
+    draws
+        Largest number of random weights.
+    patience, min_gain
+        When to stop, see above. The mean is over the targets, of each one's best validation score so far.
+    concentration
+        Of the Dirichlet distributions, used in turn. Below 1, draws favour few spaces.
+    subsets
+        Whether to try every subset of the feature spaces. If not, equal weights of all spaces come first.
+    metric
+        Validation score by which settings are chosen.
+    seed
+        Of the draws, which depend only on it and the number of spaces.
+    """
+
+    alphas: tuple[float, ...]
+    draws: int = 1000
+    patience: int = 50
+    min_gain: float = 1e-4
+    concentration: tuple[float, ...] = (0.1, 1.0)
+    subsets: bool = True
+    metric: Metric = "r2"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        RidgeGrid(self.alphas, metric=self.metric)
+        if self.draws < 0 or self.patience < 1:
+            raise ValueError(
+                f"draws must be at least 0 and patience at least 1, got {self.draws} and {self.patience}"
+            )
+        if not (math.isfinite(self.min_gain) and self.min_gain >= 0.0):
+            raise ValueError(f"min_gain must not be negative, got {self.min_gain}")
+        positive = [math.isfinite(c) and c > 0.0 for c in self.concentration]
+        if not positive or not all(positive):
+            raise ValueError(f"concentration must be positive and finite, got {self.concentration}")
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Weights to try, gamma [c, m], in this order; the first ``n_first`` are tried in any case."""
+
+    gamma: FloatArray
+    n_first: int
+
+
+def banded_candidates(n_spaces: int, grid: BandedGrid) -> Candidates:
+    """Weights that a search over ``n_spaces`` feature spaces tries; 1 for a single space."""
+    if n_spaces < 1:
+        raise ValueError("at least one feature space is needed")
+    sizes = range(1, n_spaces + 1) if grid.subsets else [n_spaces]
+    if grid.subsets and n_spaces > MAX_SPACES:
+        raise ValueError(
+            f"{n_spaces} feature spaces have {2**n_spaces - 1} subsets, and at most {MAX_SPACES} spaces are searched "
+            "that way: join some spaces, or use draws alone with subsets=False"
+        )
+    subsets = [subset for size in sizes for subset in combinations(range(n_spaces), size)]
+    first = np.zeros((len(subsets), n_spaces))
+    for row, subset in zip(first, subsets, strict=True):
+        row[list(subset)] = 1.0 / len(subset)
+    if n_spaces == 1:
+        return Candidates(first, 1)
+    rng = keyed_rng(grid.seed, "banded ridge", n_spaces)
+    cycle = grid.concentration
+    draws = [
+        rng.dirichlet(np.full(n_spaces, cycle[draw % len(cycle)])) for draw in range(grid.draws)
+    ]
+    return Candidates(np.array([*first, *draws]), len(first))
 
 
 def _listed(values: Any, name: str) -> tuple[Any, ...]:

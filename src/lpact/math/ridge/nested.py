@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from lpact.math.ridge._design import FittedFeatures, Form
+from lpact.math.ridge._arrays import FittedFeatures, Form
 from lpact.math.ridge._engine import (
     Engine,
     Fitted,
@@ -70,19 +70,9 @@ def nested_ridge(
     """
     if unpenalised is None and not keep and form == "auto":
         return NestedRidge(responses, folds, grid, metrics=metrics, compute=compute).fit(design)
-    (readout,) = nested_ridge_draws(
-        design,
-        responses,
-        folds,
-        grid,
-        [None],
-        unpenalised=unpenalised,
-        metrics=metrics,
-        keep=keep,
-        form=form,
-        compute=compute,
-    )
-    return readout
+    options: dict[str, Any] = {"unpenalised": unpenalised, "form": form, "compute": compute}
+    data = (design, responses, folds, grid, [None])
+    return nested_ridge_draws(*data, metrics=metrics, keep=keep, **options)[0]
 
 
 class NestedRidge:
@@ -140,17 +130,8 @@ def nested_ridge_draws(
     checked = [None if order is None else _permutation(order, folds.n_rows) for order in orders]
     if not checked:
         return []
-    engine = Engine(
-        design,
-        responses,
-        folds,
-        grid,
-        nested=True,
-        orders=checked,
-        unpenalised=unpenalised,
-        form=form,
-        compute=compute,
-    )
+    options: dict[str, Any] = {"unpenalised": unpenalised, "form": form, "compute": compute}
+    engine = Engine(design, responses, folds, grid, nested=True, orders=checked, **options)
     results = HeldOutResults(engine, metrics, keep)
     choices = []
     for loaded, choice, _ in engine.chosen():
@@ -158,24 +139,19 @@ def nested_ridge_draws(
         results.add(loaded, partial(engine.fit_chosen, loaded, choice))
     lag, components, alpha = np.concatenate(choices, axis=-1)
     components = np.asarray(grid.components)[components]
-    n_targets, readouts = responses.shape[2], []
-    for first in range(0, engine.n_targets, n_targets):
+    n_targets = responses.shape[2]
 
-        def own(values: Any, targets: slice = slice(first, first + n_targets)) -> Any:
-            return np.ascontiguousarray(values[..., targets])
+    def readout(first: int) -> Readout:
+        def own(values: Any) -> Any:
+            return np.ascontiguousarray(values[..., first : first + n_targets])
 
-        readouts.append(
-            Readout(
-                folds,
-                own(lag),
-                own(alpha),
-                own(components),
-                {metric: own(scores) for metric, scores in results.pooled.items()},
-                {metric: own(scores) for metric, scores in results.by_fold.items()},
-                **{name: own(values) for name, values in results.kept.items()},
-            )
+        pooled, by_fold, kept = (
+            {name: own(values) for name, values in found.items()}
+            for found in (results.pooled, results.by_fold, results.kept)
         )
-    return readouts
+        return Readout(folds, own(lag), own(alpha), own(components), pooled, by_fold, **kept)
+
+    return [readout(first) for first in range(0, engine.n_targets, n_targets)]
 
 
 def cross_validated_ridge(
@@ -192,16 +168,8 @@ def cross_validated_ridge(
 
     Parameters are those of `nested_ridge`; two blocks are enough.
     """
-    engine = Engine(
-        design,
-        responses,
-        folds,
-        grid,
-        nested=False,
-        unpenalised=unpenalised,
-        form=form,
-        compute=compute,
-    )
+    data = (design, responses, folds, grid)
+    engine = Engine(*data, nested=False, unpenalised=unpenalised, form=form, compute=compute)
     choices, best = [], []
 
     def fits() -> Iterator[tuple[Loaded, list[Fitted]]]:

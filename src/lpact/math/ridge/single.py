@@ -15,8 +15,8 @@ computed once for pieces of rows, one matrix product each, and two runs A, B are
 
     Σ_AB (x − x̄)(y − ȳ) = Σ_A + Σ_B + (n_A n_B / n_AB) (x̄_A − x̄_B)(ȳ_A − ȳ_B),
 
-where nothing cancels. Training sets are at most three runs of pieces. For 60 columns, 60 targets and 600 rows this is
-about 20 times as fast as a loop of `nested_ridge` over columns.
+where nothing cancels. Training sets are at most three runs of pieces. For 60 columns, 60 targets and 600 rows this is 9
+times as fast as a loop of `nested_ridge` over columns (small fits); with 5,000 rows and 250 targets, 34 times.
 
 References: Hoerl & Kennard (1970), Technometrics 12:55–67; Chan, Golub & LeVeque (1983), Am. Stat. 37:242–247 (joining
 sums of squares).
@@ -39,8 +39,8 @@ from lpact.math.ridge._arrays import (
     nested_sets,
     nested_validation,
     scaled_columns,
+    varying_columns,
 )
-from lpact.math.ridge._axes import varying_columns
 from lpact.math.ridge._engine import check_inputs
 from lpact.math.ridge.compute import Array, Backend, Compute
 from lpact.math.ridge.grid import METRICS, RidgeGrid, Selection, check_known, mean_scores, select

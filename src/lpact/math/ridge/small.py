@@ -29,6 +29,7 @@ from scipy.linalg import lapack
 
 from lpact.math.ridge._arrays import (
     CENTRING_LIMIT,
+    FittedFeatures,
     contiguous_runs,
     cut,
     n_rows,
@@ -36,7 +37,6 @@ from lpact.math.ridge._arrays import (
     nested_validation,
     scaled_columns,
 )
-from lpact.math.ridge._design import FittedFeatures
 from lpact.math.ridge.compute import Array, Compute
 from lpact.math.ridge.grid import Readout, RidgeGrid, mean_scores, rankable, select
 from lpact.math.scores import average_ranks

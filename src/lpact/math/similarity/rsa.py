@@ -115,15 +115,6 @@ def rdm(x: FloatArray, metric: Dissimilarity) -> FloatArray:
     return upper_triangle(len(u), lambda rows: 1.0 - u[rows] @ u[rows.start :].T)
 
 
-def rdm_pattern(x: FloatArray) -> FloatArray:
-    """Return the dissimilarities of all pairs of rows, centred and at unit length: [n, p] → [n (n − 1) / 2].
-
-    The RSA of two representations is the product of their patterns. Columns are not standardised. NaN where all
-    dissimilarities are equal.
-    """
-    return comparison_pattern(correlation_rdm(x), "pearson")
-
-
 def correlation_rdm(x: FloatArray) -> FloatArray:
     """Return correlation distances of all pairs of rows; squared Euclidean ones with fewer than three columns."""
     x = as_matrix(x, "x")

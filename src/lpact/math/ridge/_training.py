@@ -1,4 +1,4 @@
-"""Principal axes of a training set, and responses and held-out rows in them.
+"""Principal axes of training sets, and responses and held-out rows in them.
 
 Let Z be the training rows, standardised and with the unpenalised columns regressed out; ZᵀZ = V diag(s) Vᵀ. Ridge with
 penalty a on the first k principal scores has the coefficients c = b[:k] / (s[:k] + a), b = VᵀZᵀ(y − μ). So a training
@@ -14,16 +14,28 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from lpact.math.ridge._arrays import Columns, Held, Responses, check_finite, power_of_two
+from lpact.math.ridge._arrays import (
+    CENTRING_LIMIT,
+    Block,
+    Columns,
+    FittedFeatures,
+    Form,
+    Held,
+    Pieces,
+    Projected,
+    Responses,
+    check_finite,
+    joined_columns,
+    n_rows,
+    power_of_two,
+    varying_columns,
+)
 from lpact.math.ridge.compute import Array, Backend
 from lpact.math.types import BoolArray, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from lpact.math.ridge._design import SharedDesign
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -45,15 +57,6 @@ class HeldOut:
     nuisance_mean: Array | None  # [m]
 
 
-@dataclass(frozen=True)
-class Projected:
-    """Responses in the principal axes of a training set."""
-
-    coordinates: Array  # [q, k]: b of every column
-    mean: Array  # [q]: training mean μ
-    nuisance: Array | None  # [q, m]: weights of the unpenalised columns in a model without features
-
-
 class TrainingAxes:
     """One training set of ``n_rows`` rows: eigenvalues [k], descending, and scaled columns.
 
@@ -63,7 +66,7 @@ class TrainingAxes:
     [q, p] and [q, m], with the prediction at raw zero [q], for coefficients [q, k].
     """
 
-    form: ClassVar[str]
+    form: str
     n_unpenalised: int
 
     def __init__(self, be: Backend, columns: Columns, eigenvalues: FloatArray, n_rows: int) -> None:
@@ -92,17 +95,6 @@ class TrainingAxes:
         return raw[:, m:], raw[:, :m], at_zero
 
 
-def varying_columns(
-    variance: FloatArray, raw_mean: FloatArray, distinct: BoolArray, n: int
-) -> BoolArray:
-    """Columns whose variance on n training rows exceeds the rounding error of their mean.
-
-    ``variance`` and ``raw_mean`` are in the same units; ``distinct``: max ≠ min, exactly.
-    """
-    kept: BoolArray = distinct & (variance > (n * _EPS * raw_mean) ** 2)
-    return kept
-
-
 def _leading(
     be: Backend, gram: Array, n: int, largest: float, size: int, most: int
 ) -> tuple[FloatArray, Array]:
@@ -128,21 +120,6 @@ def _scaled_pinv(be: Backend, gram: Array) -> Array:
 
 
 # --- primal form: the Gram matrix of columns --------------------------------------------------------------------------
-
-
-class Block:
-    """Held-out rows [r, P], centred; with more rows than ``compress`` > 0, their coordinates in a basis."""
-
-    def __init__(self, be: Backend, values: Array, compress: int) -> None:
-        mean = be.sums(values, 0) / values.shape[0]
-        self.mean = be.narrow(mean)
-        centred = values - self.mean
-        low, high = be.minmax(values, 0)
-        constant = np.flatnonzero(low == high)
-        if len(constant):
-            centred[:, be.index(constant)] = 0.0  # remove the rounding error of the mean
-        self.compressed = bool(compress) and values.shape[0] > compress
-        self.centred = be.upper(centred) if self.compressed else centred
 
 
 @dataclass(frozen=True)
@@ -466,3 +443,154 @@ class KernelAxes(TrainingAxes):
 
 
 Axes: TypeAlias = PrimalAxes | KernelAxes
+
+
+_THIN = 64
+"""Pieces with fewer rows keep no Gram matrix; they are multiplied when they are needed."""
+
+
+class SharedDesign:
+    """The same features for all training sets, whose Gram matrices are sums over shared pieces.
+
+    At most ``most`` axes of a set are kept. Blocks with more than ``compress`` > 0 rows are compressed (see `Block`).
+    """
+
+    def __init__(
+        self,
+        be: Backend,
+        features: Array,
+        unpenalised: Array | None,
+        pieces: Pieces,
+        form: Form,
+        most: int,
+        compress: int,
+    ) -> None:
+        self.be, self.pieces, self.most, self.compress = be, pieces, most, compress
+        self.raw = (features, unpenalised)
+        self.columns, self.n_unpenalised = joined_columns(be, features, unpenalised)
+        n_features = self.columns.values.shape[1] - self.n_unpenalised
+        primal = n_features <= min(pieces.n_rows.values())
+        self.form = form if form != "auto" else ("primal" if primal else "kernel")
+        parts = [self.columns.values[piece] for piece in pieces.slices]
+        self._sums = [be.sums(part, 0) for part in parts]
+        self._ranges = [be.minmax(part, 0) for part in parts]
+        self._grams: dict[int, Array] = {}
+        self._blocks: dict[tuple[int, int], Block] = {}
+
+    def train(self, held: Held, validation: Sequence[slice]) -> Axes:
+        """The training set without ``held``, ready for the rows in ``validation``."""
+        if self.form == "kernel":
+            return self.standard_rows(held).axes(self.most, validation)
+        return self.moments(held).axes(self.most)
+
+    def moments(self, held: Held) -> Moments:
+        """Moments as sums over pieces; row by row where a column's mean is far larger than its spread."""
+        be, members, n = self.be, self.pieces.members[held], self.pieces.n_rows[held]
+        mean = np.sum([self._sums[i] for i in members], axis=0) / n
+        distinct = self._distinct(held)
+        wide = be.wide(mean)
+        gram = self._gram(members) - n * (wide[:, None] * wide)
+        power = be.host(gram.diagonal())
+        if (distinct & (n * mean**2 > CENTRING_LIMIT * power)).any():
+            return moments_by_row(be, *self.raw, held, self.pieces.rows(held))
+        raw_mean = mean + self.columns.offset * self.columns.factor
+        varying = varying_columns(power / n, raw_mean, distinct, n)
+        return Moments(be, self, self.columns, held, n, self.n_unpenalised, mean, gram, varying)
+
+    def standard_rows(self, held: Held) -> StandardRows:
+        """Statistics that standardise all rows on the training rows."""
+        rows, distinct = self.pieces.rows(held), self._distinct(held)
+        return StandardRows(self.be, self.columns, self.n_unpenalised, held, rows, distinct)
+
+    def _distinct(self, held: Held) -> BoolArray:
+        """Columns whose largest and smallest value on the training rows differ, [P]."""
+        low, high = zip(*(self._ranges[i] for i in self.pieces.members[held]), strict=True)
+        differ: BoolArray = np.max(high, axis=0) != np.min(low, axis=0)
+        return differ
+
+    def _thin_and_thick(self, members: Sequence[int]) -> tuple[list[int], list[int]]:
+        thin = [i for i in members if n_rows(self.pieces.slices[i]) < _THIN]
+        return thin, [i for i in members if i not in thin]
+
+    def _gram(self, members: Sequence[int]) -> Array:
+        """Sum of outer products over pieces, [P, P] wide; a new array."""
+        be, total = self.be, None
+        thin, thick = self._thin_and_thick(members)
+        values = [be.wide(self.columns.values[self.pieces.slices[i]]) for i in thin]
+        if thin:
+            rows = be.concatenate(values, 0)
+            total = rows.T @ rows
+        for i in thick:
+            if i not in self._grams:
+                part = be.wide(self.columns.values[self.pieces.slices[i]])
+                self._grams[i] = part.T @ part
+            if total is None:
+                total = self._grams[i] + 0.0
+            else:
+                total += self._grams[i]
+        return total
+
+    def cross(
+        self, responses: Responses, held: Held, mean: FloatArray, columns: IntArray | None = None
+    ) -> Array:
+        """Σ (y − μ)(x − m) over a training set, [q, P], of some columns of the responses or all.
+
+        ``mean`` is μ of those columns. Products are taken within pieces, around the pieces' means, and joined by
+        Σ_b n_b (ȳ_b − μ)(x̄_b − m), so that drift between pieces costs no digits.
+        """
+        be, members = self.be, self.pieces.members[held]
+        sizes = np.array([n_rows(self.pieces.slices[i]) for i in members], dtype=np.float64)
+        x_means = np.stack([self._sums[i] for i in members]) / sizes[:, None]
+        y_means = responses.piece_means[list(members)]
+        y_means = y_means if columns is None else y_means[:, columns]
+        x_between = x_means - sizes @ x_means / sizes.sum()
+        y_between = (y_means - mean) * sizes[:, None]
+        total = be.narrow(be.wide(np.ascontiguousarray(y_between.T)) @ be.wide(x_between))
+        thin, thick = self._thin_and_thick(members)
+        if thin:
+            y = be.concatenate([responses.centred_piece(i) for i in thin], 1)
+            y = y if columns is None else be.take(y, columns, 0)
+            total += y @ be.concatenate([self._centred_piece(i) for i in thin], 0)
+        for i in thick:
+            if i not in responses.cross:
+                responses.cross[i] = responses.centred_piece(i) @ self._centred_piece(i)
+            own = responses.cross[i]
+            total += own if columns is None else be.take(own, columns, 0)
+        return total
+
+    def _centred_piece(self, piece: int) -> Array:
+        rows = self.pieces.slices[piece]
+        return self.columns.values[rows] - self.be.narrow(self._sums[piece] / n_rows(rows))
+
+    def block(self, rows: slice) -> Block:
+        """Held-out rows minus their mean, shared by all training sets."""
+        key = (rows.start, rows.stop)
+        if key not in self._blocks:
+            self._blocks[key] = Block(self.be, self.columns.values[rows], self.compress)
+        return self._blocks[key]
+
+
+def fitted_axes(
+    be: Backend,
+    features: FittedFeatures,
+    unpenalised: Array | None,
+    pieces: Pieces,
+    form: Form,
+    most: int,
+    held: Held,
+    validation: Sequence[slice],
+) -> Axes:
+    """Fit features on the training rows without ``held``, then decompose them."""
+    rows, n = pieces.rows(held), pieces.folds.n_rows
+    fitted = np.asarray(features(rows), dtype=np.float64)
+    if fitted.ndim != 2 or len(fitted) != n:
+        raise ValueError(
+            f"a design function must return features [{n}, p] for all rows, got {fitted.shape}"
+        )
+    if form == "primal" or (form == "auto" and fitted.shape[1] <= len(rows)):
+        return moments_by_row(be, fitted, unpenalised, held, rows).axes(most)
+    columns, m = joined_columns(be, fitted, unpenalised)
+    low, high = be.minmax(be.take(columns.values, rows, 0), 0)
+    axes = StandardRows(be, columns, m, held, rows, low != high).axes(most, validation)
+    axes.own_columns = True
+    return axes
