@@ -66,9 +66,14 @@ def fixed(value: float | None, decimals: int = 3, *, sign: bool = False) -> str:
     return f"{value:{plus}z.{decimals}f}".replace("-", MINUS)
 
 
+def p_value(value: float | None) -> str:
+    """A p-value of a column or figure."""
+    return "< 0.001" if value is not None and value < 0.001 else fixed(value)
+
+
 def percent(share: float, digits: int = 3) -> str:
     """A share as a percentage with so many significant digits."""
-    return f"{100 * share:.{digits}g} %"
+    return f"{100 * share:.{digits}g} %".replace("-", MINUS)
 
 
 def cell(value: Any) -> str:

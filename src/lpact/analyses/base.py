@@ -205,6 +205,8 @@ class Analysis(Plugin, ABC):
     """Shared parts of the study file that it computes with: "readout", "nuisance", "controls", "mechanisms". The
     Methods section describes no others.
     """
+    keeps_missing: ClassVar[bool] = False
+    """Whether missing responses stay missing, whatever ``preprocess.missing`` says."""
     registered: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Columns of its audit tables that a preregistration freezes, by table; they hold names and sizes, no outcomes."""
     figures: ClassVar[Mapping[str, tuple[str, ...]]] = {}

@@ -79,10 +79,11 @@ def methods_parts(
     """The section in parts: what all analyses share, then each analysis, then software and further options."""
     config = material.config
     uses = frozenset[str]().union(*(analysis.uses for analysis in analyses.values()))
+    kept = all(analysis.keeps_missing for analysis in analyses.values())
     shared = {
         "Overview": overview(config, analyses),
         "Datasets": [_dataset(own) for own in config.datasets],
-        "Preprocessing": _by_dataset(config, lambda own: _preprocessing(own.preprocess)),
+        "Preprocessing": _by_dataset(config, lambda own: _preprocessing(own.preprocess, kept)),
         "Events and responses": _by_dataset(config, lambda own: _grid(own.grid, uses)),
         "Models": [_model(own) for own in config.models],
         "Readout": readout(config) if config.models and "readout" in uses else [],
@@ -179,7 +180,7 @@ def _by_dataset(config: StudyConfig, text: Callable[[DatasetConfig], str]) -> li
     return [f"{enumerated(who)}: {said}" for said, who in grouped(texts)]
 
 
-def _preprocessing(steps: PreprocessConfig) -> str:
+def _preprocessing(steps: PreprocessConfig, keeps_missing: bool) -> str:
     edges = settings(steps.envelope_bands_hz, "Hz")
     parts = {
         f"channels kept: {names(steps.channels)}": steps.channels,
@@ -206,7 +207,9 @@ def _preprocessing(steps: PreprocessConfig) -> str:
         "drop_events": "cost the events whose windows touched them",
         "keep": "stayed missing",
     }
-    text += f". Samples that are not finite {lost[steps.missing]}."
+    text += "."
+    if not keeps_missing:
+        text += f" Samples that are not finite {lost[steps.missing]}."
     if steps.artefact_threshold is not None:
         text += (
             f" Values beyond {setting(steps.artefact_threshold)} (in units of the signal) counted as artefacts; "
@@ -219,7 +222,7 @@ def _grid(grid: GridConfig, uses: frozenset[str]) -> str:
     one = {"words": "word", "sentences": "sentence", "trs": "volume"}[grid.events]
     lags = settings(grid.lags_ms, "ms")
     text = (
-        f"one event per {one}; the response is "
+        f"continuous recordings had one event per {one}; the response is "
         + {
             "words": f"the mean over a window of {setting(grid.window_ms)} ms that begins {lags} after word onset",
             "sentences": f"the mean from the first word's onset to the last word's offset, {lags} later",
@@ -229,18 +232,17 @@ def _grid(grid: GridConfig, uses: frozenset[str]) -> str:
     if len(grid.lags_ms) > 1 and "readout" in uses:
         text += " (candidate lags, chosen on training rows)"
     text += _features_of_events(grid)
-    one_lag = "measures without a readout use" if "readout" in uses else "the reference lag is"
-    middle = grid.reference_lag_ms is None
-    lag = "the middle lag" if middle else f"the lag of {setting(grid.reference_lag_ms or 0)} ms"
-    text += f"; {one_lag} {lag}"
+    if "readout" in uses:
+        middle = grid.reference_lag_ms is None
+        lag = "the middle lag" if middle else f"the lag of {setting(grid.reference_lag_ms or 0)} ms"
+        text += f"; measures without a readout use {lag}"
     of = (
         "means over regions"
         if grid.units == "regions"
         else "electrodes, sensors or voxels as the dataset has them"
     )
-    return (
-        f"{text}; brain units are {of}. Recordings with one response per event keep their own lags."
-    )
+    epochs = "Recordings with one response per event were taken as they are, at their own lags."
+    return f"{text}; brain units are {of}. {epochs}"
 
 
 def _features_of_events(grid: GridConfig) -> str:

@@ -51,6 +51,7 @@ class Turing(Analysis):
         score="score",
         details=("between", "fraction_of_between", "position", "p_value"),
     )
+    keeps_missing = True
     registered: ClassVar[Mapping[str, tuple[str, ...]]] = {
         table.name: table.column_names for table in (own.SUBJECTS, own.REGIONS, own.SPLITS, own.UNAVAILABLE)
     }  # fmt: skip

@@ -35,7 +35,7 @@ from lpact.analyses.turing.config import (
 from lpact.analyses.turing.jobs import BRAIN, POOLED, TRIALS
 from lpact.config import StudyConfig
 from lpact.report.methods import cite
-from lpact.wording import counted, fixed, listed, number, percent
+from lpact.wording import counted, fixed, listed, number, p_value, percent
 
 TESTS = {"none": "a test"} | {own: f"the {own} test" for own in ("exact", "approximate", "paired")}
 CODES = {CONVERGES: "C", ABOVE: "A", INCONCLUSIVE: "I", BELOW: "B"}
@@ -176,13 +176,13 @@ def result_blocks(material: Material) -> list[Block]:
     claims = material.table(tables.CLAIMS.name)
     rows = tuple(
         (*(row[name] for name in summaries.PLACE), row["model"], fixed(row["score"]), fixed(row["between"]),
-         fixed(row["fraction_of_between"], 2), fixed(row["p_value"]), fixed(row["equivalence_p"]), row["label"])
+         fixed(row["fraction_of_between"], 2), p_value(row["p_value"]), p_value(row["equivalence_p"]), row["label"])
         for row in claims.iter_rows(named=True)
     )  # fmt: skip
     titles = ("score", "between brains", "fraction", "p", "p equivalent")
     columns = (*summaries.PLACE, "model", *titles, "verdict")
     paper = tuple(
-        (*(row[name] for name in summaries.PLACE), row["model"], fixed(row["rank_sum_p"]), fixed(row["ks_p"]),
+        (*(row[name] for name in summaries.PLACE), row["model"], p_value(row["rank_sum_p"]), p_value(row["ks_p"]),
          "converges" if row["converges_in_paper"] else "does not converge",
          f"{fixed(row['rank_sum_false_alarms'], 2)} / {fixed(row['ks_false_alarms'], 2)}")
         for row in claims.drop_nulls("rank_sum_p").iter_rows(named=True)
@@ -367,7 +367,8 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
             (
                 f"Models, and {source}, were compared with every subject by {', '.join(options.measures)}. Fitted "
                 f"measures were scored on held-out stimuli of {folds}.{layers if several else ''}",
-                f"{estimators[options.estimator]}{halves}{cite('feather2025')}. {trials}",
+                f"{estimators[options.estimator]}{halves}{cite('feather2025')}. {trials} Missing trials were left out "
+                "of means.",
             ),
         ),
         MethodsPart(

@@ -14,7 +14,7 @@ from lpact.analyses.turing.summaries import interval
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure, with_marks
 from lpact.report.panels import BOX, Look
-from lpact.wording import MISSING, fixed, percent, spoken
+from lpact.wording import MISSING, fixed, p_value, percent, spoken
 
 WIDTH, STEP = 300, 22
 COLUMNS = {
@@ -77,8 +77,8 @@ def _forest(
     rows = claims.with_columns(
         said=pl.Series([spoken(label) for label in claims["label"]]),
         gap_said=pl.Series([_gap(row) for row in claims.iter_rows(named=True)]),
-        p_said=pl.Series([_p(value) for value in claims["p_value"]]),
-        equivalence=pl.Series([_p(value) for value in claims["equivalence_p"]]),
+        p_said=pl.Series([p_value(value) for value in claims["p_value"]]),
+        equivalence=pl.Series([p_value(value) for value in claims["equivalence_p"]]),
         rank_sum=pl.Series([fixed(value, 2) for value in claims["rank_sum_false_alarms"]]),
         ks=pl.Series([fixed(value, 2) for value in claims["ks_false_alarms"]]),
     )
@@ -122,8 +122,3 @@ def _forest(
 
 def _gap(row: dict[str, object]) -> str:
     return f"{fixed(row['gap'], sign=True)} ({interval(row)})" if row["gap"] is not None else MISSING  # type: ignore[arg-type]  # fmt: skip
-
-
-def _p(value: float | None) -> str:
-    """A p-value in a column."""
-    return "< 0.001" if value is not None and value < 0.001 else fixed(value)
