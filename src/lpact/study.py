@@ -83,7 +83,15 @@ class Run(StoredRun):
         """One analysis of the run; without a name, the only or the first one."""
         if name is None:
             return next(iter(self.analyses.values()))
-        require_known(name, self.analyses, "analysis", where=str(self.root), error=ConfigError)
+        if name not in self.analyses:
+            again = f"add [{name}] to the study file and run it into another folder"
+            raise ConfigError(
+                f"the run has no analysis '{name}'",
+                where=str(self.root),
+                got=", ".join(self.analyses),
+                expected=f"a run of a study with a table [{name}]",
+                remedy=again if name in ANALYSES.names() else did_you_mean(name, self.analyses),
+            )
         return self.analyses[name]
 
     @property
