@@ -42,7 +42,7 @@ def test_a_mechanism_that_hardly_varies_is_decided(
     folder, tinier_study, tmp_path, value, changed
 ) -> None:
     data = tmp_path / "data"
-    _copy(folder, data, {name: value for name in changed})
+    _copy(folder, data, dict.fromkeys(changed, value))
     study = _on(data, tinier_study(mechanisms={"include": list(KEPT)}))
     run = study.run(tmp_path / "run", progress=False)
     claims = run.claims()

@@ -175,6 +175,25 @@ def test_a_missing_table_is_named(tmp_path) -> None:
     assert caught.value.where == str(tmp_path / "audits" / "every_type.parquet")
 
 
+def test_short_memory_is_not_damage(tmp_path, monkeypatch) -> None:
+    write_table(TWO, EVERY_TYPE, tmp_path)
+
+    def short(*_: object) -> None:
+        raise pa.ArrowMemoryError("malloc of size 8 failed")
+
+    monkeypatch.setattr(pq.ParquetFile, "read", short)
+    with pytest.raises(MemoryError):
+        read_table(tmp_path, EVERY_TYPE)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(pq.ParquetFile, "read", full)
+    with pytest.raises(RunError, match="cannot be read") as caught:
+        read_table(tmp_path, EVERY_TYPE)
+    assert "close other programs" in str(caught.value)
+
+
 def test_damaged_tables_are_refused(tmp_path) -> None:
     parquet, _ = write_table(TWO, EVERY_TYPE, tmp_path)
     whole = parquet.read_bytes()

@@ -144,7 +144,7 @@ def reader_options(reader: type[DatasetReader], given: list[str]) -> dict[str, A
         texts[key] = text
         try:
             values[key] = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):
             values[key] = text
     try:
         reader.Options.model_validate_json(json.dumps(values, default=str))

@@ -233,7 +233,18 @@ def run(
     workers: Workers = None,
     cluster: Annotated[
         str | None,
-        typer.Option("--cluster", metavar="ADDRESS", help="Dask scheduler (tcp://…), or slurm."),
+        typer.Option(
+            "--cluster",
+            metavar="ADDRESS",
+            envvar="LPACT_CLUSTER",
+            help="Dask scheduler that you trust (tcp://…), or slurm.",
+        ),
+    ] = None,
+    slurm: Annotated[
+        Path | None,
+        typer.Option(
+            "--slurm", envvar="LPACT_SLURM", help="File with the options of SLURM jobs (TOML)."
+        ),
     ] = None,
     preregistration: Annotated[
         Path | None,
@@ -262,6 +273,8 @@ def run(
     ] = None,
 ) -> None:
     """Compute a study, or resume it."""
+    from lpact.config import read_slurm_file
+
     if workers != 1 and cluster is None:
         from lpact.run.executors import fork_server
 
@@ -270,6 +283,7 @@ def run(
     loaded.run_config = loaded.settings(
         workers=chosen_workers(workers, loaded.run_config),
         cluster=cluster,
+        slurm=slurm and read_slurm_file(slurm).model_dump(),
         preregistration=preregistration,
         progress=progress,
     )

@@ -457,7 +457,11 @@ def read_table(root: Path, table: Table) -> pl.DataFrame:
             )
             check_types(columns, table, str(path))
             frame = cast(pl.DataFrame, pl.from_arrow(stored.read()))
+        except MemoryError:  # also that of Arrow
+            raise
         except (pa.ArrowException, PolarsError, PanicException, OSError, ValueError) as error:
+            if getattr(error, "errno", None) is not None:
+                raise  # the disk's, not the file's
             raise RunError(
                 f"the table '{table.name}' is damaged",
                 where=str(path),

@@ -95,12 +95,12 @@ class Database:
 
     @contextmanager
     def _bound(self, parameters: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Parameters with files where DuckDB reads them; errors of DuckDB or Arrow become a `RunError` about the files."""
+        """Parameters with files where DuckDB reads them; errors, also Arrow's, become a `RunError` about the files."""
         files = {name: own for name, own in parameters.items() if name.startswith(FILE)}
         try:
             yield parameters | {n: self._places.get(own, own) for n, own in files.items()}
         except (duckdb.Error, pa.ArrowException, OSError) as error:
-            memory = isinstance(error, duckdb.OutOfMemoryException)
+            memory = isinstance(error, duckdb.OutOfMemoryException | MemoryError)
             raise RunError(
                 "the query needs too much memory" if memory else "a table cannot be read",
                 where=", ".join(dict.fromkeys(files.values())) or None,
