@@ -50,7 +50,7 @@ def lock(run: RunFolder) -> None:
         f"It covers {counted(locked.n_files, 'file')} and {counted(locked.n_tables, 'table')}, the configuration, "
         "inputs and software. Quote it in a paper: anyone who has the run can check it with"
     )
-    say(f"{program()} verify {run} --digest {locked.digest}", indent=2)
+    say(f"{program()} verify {shlex.quote(str(run))} --digest {locked.digest}", indent=2)
     say("Files and folders of the run are read-only now.")
     if not (run / REPORT_FOLDER / REPORT_PAGE).is_file():
         say(f"It has no report; {program()} report {run} --out FOLDER writes one elsewhere.")
@@ -107,10 +107,9 @@ def _show_verification(found: Verification) -> None:
             say(text, indent=2)
     if found.problems:
         heading(f"{counted(len(found.problems), 'problem')} found.")
-    elif found.locked:
-        heading("Nothing differs: the run is as it was locked.")
     else:
-        heading("Nothing differs, but the run is not locked.")
+        heading("Nothing differs.")
+        say(found.proven)
 
 
 def export(
