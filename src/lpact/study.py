@@ -39,6 +39,7 @@ from lpact.errors import (
 )
 from lpact.registry import ANALYSES
 from lpact.store import RunTables, StoredRun, clear_leftovers, differences, existing_run
+from lpact.store.manifest import REPORT_FOLDER
 from lpact.validation import validate_model
 
 if TYPE_CHECKING:
@@ -473,6 +474,7 @@ class Study:
 
     def reopen(self, out: str | Path, audit: StudyAudit) -> Run:
         """Open a finished run of this study; raises `RunError` if it would come out differently today."""
+        from lpact.report.folder import clear_leftovers as clear_report
         from lpact.run.audit import provenance, with_sets_of
 
         run = Run(out)
@@ -488,6 +490,7 @@ class Study:
                 remedy="choose another output folder, or remove this run to compute it again",
             )
         clear_leftovers(out, run.manifest.config_digest)
+        clear_report(run.root / REPORT_FOLDER)
         return run
 
 

@@ -100,9 +100,9 @@ class Verification:
             )
         if not self.quoted:
             return (
-                "Files, tables, decisions and lock agree with each other. Anyone who can write to the run can make all of "
-                "them again, so this does not prove that the numbers are those that were locked. Give the digest that "
-                "its authors quote: --digest HEX."
+                "Files, tables, decisions and lock agree with each other. Anyone who can write to the run can make all "
+                "of them again, so this does not prove that the numbers are those that were locked. Give the digest "
+                "that its authors quote: --digest HEX."
             )
         return "This is the run that was locked under the given digest."
 

@@ -20,6 +20,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from lpact.cli._terminal import complain
 from lpact.errors import LPactError, RegistryError, RunError
 
 USAGE_ERROR = 2
@@ -136,7 +137,7 @@ class _Commands(TyperGroup):
         try:
             names += (name for name, _ in _of_analyses())
         except RegistryError as error:
-            typer.echo(f"error: {error}", err=True)
+            complain(f"error: {error}")
         return names
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -156,9 +157,9 @@ class _Commands(TyperGroup):
                 return super().invoke(ctx)
         except (LPactError, MemoryError) as error:
             if ctx.params.get("debug"):
-                typer.echo(traceback.format_exc(), err=True)
+                complain(traceback.format_exc())
             shown = error if isinstance(error, LPactError) else _shortage(error)
-            typer.echo(f"error: {shown}", err=True)
+            complain(f"error: {shown}")
             raise typer.Exit(USAGE_ERROR) from None
         except KeyboardInterrupt:
             typer.echo("interrupted; run the same command again to continue", err=True)

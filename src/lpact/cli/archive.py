@@ -10,7 +10,7 @@ import typer
 
 from lpact.cli._options import Json, RunFolder, chosen_workers, program
 from lpact.cli._terminal import console, heading, print_json, say
-from lpact.wording import counted, listed, plain, size
+from lpact.wording import counted, listed, size
 
 if TYPE_CHECKING:
     from lpact.archive import Verification
@@ -55,7 +55,7 @@ def lock(run: RunFolder) -> None:
     if not (run / REPORT_FOLDER / REPORT_PAGE).is_file():
         say(f"It has no report; {program()} report {run} --out FOLDER writes one elsewhere.")
     if locked.foreign:
-        names = listed([plain(name) for name in locked.foreign], 5)
+        names = listed(locked.foreign, 5)
         say(f"Locked too, although lpact did not write them: {names}.")
 
 

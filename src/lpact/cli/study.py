@@ -26,7 +26,7 @@ from lpact.cli._options import (
     progress_on_terminals,
 )
 from lpact.cli._results import show_places, show_results
-from lpact.cli._terminal import heading, say, show_blocks, show_table
+from lpact.cli._terminal import complain, heading, say, show_blocks, show_table
 from lpact.cli.datasets import source_lines
 from lpact.cli.read import add_report
 from lpact.wording import MISSING, about, counted, duration, size
@@ -97,7 +97,7 @@ def plan(
     features = Path(loaded.run_config.features)
     problem = plan.refusal(workers=n_workers, out=out, features=features, report=report)
     if problem is not None:
-        typer.echo(str(problem), err=True)
+        complain(problem)
         raise typer.Exit(1)
 
 
@@ -272,7 +272,10 @@ def run(
         typer.Option("--analysis", help="Run this analysis alone (`lpact list analyses`)."),
     ] = None,
 ) -> None:
-    """Compute a study, or resume it."""
+    """Compute a study, or resume it.
+
+    Exit status 0: done; 1: the run is complete, but its report could not be written; 2: an error.
+    """
     from lpact.config import read_slurm_file
 
     if workers != 1 and cluster is None:
@@ -295,9 +298,10 @@ def run(
         from lpact.run.preregistration.compare import check_run
 
         show_followed(check_run(registration, run, deposited=registered_digest))
-    if report:
-        add_report(run)
+    written = not report or add_report(run)
     show_places(run)
+    if not written:
+        raise typer.Exit(1)
 
 
 def compute(
@@ -389,12 +393,14 @@ def demo(
     study.run_config = study.settings(workers=chosen_workers(workers), progress=True)
     run = compute(study, out)
     show_results(run, every_claim=True)
-    add_report(run)
+    written = add_report(run)
     heading("Tables")
     counts = {table.name: run.n_rows(table.name) for table in run.tables()}
     show_table(("table", "rows"), counts.items())
     say(f"{counted(len(counts), 'table')}, {counted(sum(counts.values()), 'row')}", indent=2)
     show_places(run)
+    if not written:
+        raise typer.Exit(1)
 
 
 def demo_study(analysis: str = DEFAULT) -> Study:
