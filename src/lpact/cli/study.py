@@ -122,6 +122,7 @@ def audit(
 
 def cost_line(plan: Plan, workers: int, *, report: bool = True) -> str:
     """Size and cost of a run in one line."""
+    workers = plan.busy_workers(workers)
     return (
         f"{counted(plan.n_claims, 'claim')}, {counted(plan.n_tasks, 'task')}; "
         f"{_time(plan.seconds_with(workers, report=report))} with {counted(workers, 'worker')}; "
@@ -172,11 +173,11 @@ def _show_cost(plan: Plan, workers: int, *, report: bool) -> None:
     if plan.extraction.n_sets:
         say(extraction_line(plan), indent=2)
     say(cost_line(plan, workers, report=report), indent=2)
-    cores = n_cores()
+    workers, cores = plan.busy_workers(workers), plan.busy_workers(n_cores())
     if cores > workers:
         time = _time(plan.seconds_with(cores, report=report))
         most = size(plan.memory_with(cores, report=report))
-        say(f"with --workers {cores} (all cores): {time}, {most} of memory", indent=2)
+        say(f"with --workers {cores}: {time}, {most} of memory", indent=2)
 
 
 def _show_outline(outline: Outline) -> None:

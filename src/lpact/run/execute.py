@@ -101,7 +101,11 @@ def _make(
         from lpact.run.preregistration.earlier import leave_note
 
         leave_note(writer.tasks, config, audit)
-    with open_executor(workspace, writer.tasks, workers, lost=lost, note=journal.note) as executor:
+    # More processes than a stage has tasks would only fill memory.
+    most = max((len(stage.tasks) for own in measurings for stage in own.stages), default=1)
+    with open_executor(
+        workspace, writer.tasks, min(workers, most), lost=lost, note=journal.note
+    ) as executor:
         conductor = Conductor(writer.tasks, executor, journal)
         for measuring in measurings:
             measuring.run(conductor)
