@@ -55,6 +55,8 @@ TABLE_BYTES, CELL_BYTES = 3_000, 12
 """A table's two files without rows, and one value in them."""
 DECISION_S, DECISION_COPIES = 0.2, 7
 """To decide, and copies of the tables in memory meanwhile."""
+WRITE_COPIES = 7
+"""Copies of the largest table in memory while it is put together, sorted and written."""
 REPORT_S, CLAIM_S = 8.0, 0.03
 """To draw all figures, and for each claim."""
 REPORT_BYTES, REPORT_PEAK_BYTES, AS_TEXT = 12_000_000, 150_000_000, 1.75
@@ -125,15 +127,16 @@ def closing_costs(
 ) -> tuple[StageCost, StageCost, StageCost]:
     """Decision, tables and report; ``list_bytes`` of the tables are in lists."""
     n_rows = sum(rows.values())
-    cells = sum(n * len(find_table(name).columns) for name, n in rows.items())
-    disk = len(rows) * TABLE_BYTES + CELL_BYTES * cells + list_bytes
+    cells = [n * len(find_table(name).columns) for name, n in rows.items()]
+    disk = len(rows) * TABLE_BYTES + CELL_BYTES * sum(cells) + list_bytes
     peak = held + DECISION_COPIES * disk // 2
+    largest = held + WRITE_COPIES * CELL_BYTES * max(cells, default=0) + 2 * list_bytes
     writing = TABLE_S * len(rows) + 2 * ROW_S * n_rows
     drawing = REPORT_S + CLAIM_S * n_claims
     report = REPORT_BYTES + int(AS_TEXT * disk)
     return (
         StageCost(DECISION, 1, DECISION_S + ROW_S * n_rows, peak, 0),
-        StageCost(TABLES, len(rows), writing, peak, disk),
+        StageCost(TABLES, len(rows), writing, max(peak, largest), disk),
         StageCost(REPORT, 1, drawing, peak + REPORT_PEAK_BYTES, report),
     )
 
