@@ -55,25 +55,9 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=Section)
 
-MOVED = {
-    "decisions": "claims()",
-    "calibrated": 'claims(profile="calibrated")',
-    "verdicts": "claims(profile=…)",
-    "outcome": "conclusion().outcome().code",
-    "calibrated_outcome": 'conclusion().outcome("calibrated").code',
-    "explain": "claim(…).explain()",
-    "robustness": "`lpact robustness RUN`",
-}
-"""Attributes of `Run` in version 0.1, and what replaces them."""
-
 
 class Run(StoredRun):
     """A finished run: tables as Polars data frames, claims, figures, report and archive."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name in MOVED:
-            raise AttributeError(f"Run.{name} was removed; use {MOVED[name]}")
-        raise AttributeError(f"'Run' object has no attribute '{name}'")
 
     @cached_property
     def analyses(self) -> dict[str, Analysis]:
