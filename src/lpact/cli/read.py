@@ -137,10 +137,12 @@ def _write_csv(run: Run, table: Table) -> None:
     """Write the whole table to standard output, as in its CSV file; a terminal gets it escaped."""
     from lpact.store.frames import write_csv
 
-    made = io.BytesIO() if sys.stdout.isatty() else sys.stdout.buffer
-    write_csv(run.table(table.name), table, made)
-    if isinstance(made, io.BytesIO):
+    if sys.stdout.isatty():
+        made = io.BytesIO()
+        write_csv(run.table(table.name), table, made)
         typer.echo(safe(made.getvalue().decode()), nl=False)
+        return
+    write_csv(run.table(table.name), table, sys.stdout.buffer)
     sys.stdout.buffer.flush()
 
 

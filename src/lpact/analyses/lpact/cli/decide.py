@@ -66,7 +66,7 @@ def read_gates(path: Path) -> GatesConfig:
     from lpact.config import read_study_file, read_toml
     from lpact.validation import validate_model
 
-    values = read_toml(path, "the file of gates")
+    values = read_toml(path, "the study file")
     own = values.get("lpact")
     if values.keys() == {"lpact"} and isinstance(own, dict) and own.keys() == {"gates"}:
         return validate_model(GatesConfig, own["gates"], where=f"{path}, table [lpact.gates]")
