@@ -26,7 +26,8 @@ from lpact.analyses import BUILT_IN as BUILT_IN_ANALYSES
 from lpact.analyses import COMMANDS
 from lpact.cli.list import plugin_kinds
 from lpact.codes import ALL_CODES
-from lpact.config import RunConfig, SharedConfig
+from lpact.config import RunTable, SharedConfig
+from lpact.config.study import SlurmConfig
 from lpact.features.nuisance import NUISANCE
 from lpact.registry import ANALYSES, BUILT_IN, Entry, Registry
 from lpact.tables import ENGINE_TABLES, Table
@@ -185,10 +186,14 @@ def study_file() -> str:
     ]
     for heading, model in [
         *sections(SharedConfig),
-        ("[run]", RunConfig),
-        *sections(RunConfig, "run."),
+        ("[run]", RunTable),
     ]:
         parts += [f"## `{heading}`", prose(model.__doc__), options_table(model)]
+    parts += [
+        "## File of `lpact run --slurm`",
+        prose(SlurmConfig.__doc__),
+        options_table(SlurmConfig),
+    ]
     for entry in built_in(ANALYSES):
         parts += [f"## `[{entry.name}]`", prose(entry.plugin.Options.__doc__)]
         parts.append(options_table(entry.plugin.Options))

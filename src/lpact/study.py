@@ -39,6 +39,7 @@ from lpact.errors import (
 )
 from lpact.registry import ANALYSES
 from lpact.store import RunTables, StoredRun, clear_leftovers, differences, existing_run
+from lpact.store.manifest import REPORT_FOLDER
 from lpact.validation import validate_model
 
 if TYPE_CHECKING:
@@ -54,25 +55,9 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=Section)
 
-MOVED = {
-    "decisions": "claims()",
-    "calibrated": 'claims(profile="calibrated")',
-    "verdicts": "claims(profile=…)",
-    "outcome": "conclusion().outcome().code",
-    "calibrated_outcome": 'conclusion().outcome("calibrated").code',
-    "explain": "claim(…).explain()",
-    "robustness": "`lpact robustness RUN`",
-}
-"""Attributes of `Run` in version 0.1, and what replaces them."""
-
 
 class Run(StoredRun):
     """A finished run: tables as Polars data frames, claims, figures, report and archive."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name in MOVED:
-            raise AttributeError(f"Run.{name} was removed; use {MOVED[name]}")
-        raise AttributeError(f"'Run' object has no attribute '{name}'")
 
     @cached_property
     def analyses(self) -> dict[str, Analysis]:
@@ -83,7 +68,15 @@ class Run(StoredRun):
         """One analysis of the run; without a name, the only or the first one."""
         if name is None:
             return next(iter(self.analyses.values()))
-        require_known(name, self.analyses, "analysis", where=str(self.root), error=ConfigError)
+        if name not in self.analyses:
+            again = f"add [{name}] to the study file and run it into another folder"
+            raise ConfigError(
+                f"the run has no analysis '{name}'",
+                where=str(self.root),
+                got=", ".join(self.analyses),
+                expected=f"a run of a study with a table [{name}]",
+                remedy=again if name in ANALYSES.names() else did_you_mean(name, self.analyses),
+            )
         return self.analyses[name]
 
     @property
@@ -465,6 +458,7 @@ class Study:
 
     def reopen(self, out: str | Path, audit: StudyAudit) -> Run:
         """Open a finished run of this study; raises `RunError` if it would come out differently today."""
+        from lpact.report.folder import clear_leftovers as clear_report
         from lpact.run.audit import provenance, with_sets_of
 
         run = Run(out)
@@ -480,6 +474,7 @@ class Study:
                 remedy="choose another output folder, or remove this run to compute it again",
             )
         clear_leftovers(out, run.manifest.config_digest)
+        clear_report(run.root / REPORT_FOLDER)
         return run
 
 

@@ -21,6 +21,7 @@ from tampering import (
 )
 
 from lpact.archive import Problem, Verification, lock_run, read_lock, verify_run
+from lpact.archive.lock import lock_bytes, make_lock
 from lpact.archive.problems import MOST_CELLS, frame_problems
 from lpact.errors import ConfigError, RunError
 from lpact.store import read_table
@@ -298,6 +299,40 @@ def test_a_label_is_found_by_deciding_again_though_all_checksums_match(copy: Cop
     assert (cell.where, cell.column) == (DECISIONS, "label")
     assert (cell.old, cell.new) == (before["label"], "integrated_candidate")
     assert cell.row["dataset"] == before["dataset"]
+
+
+@pytest.mark.parametrize("name", ["predictive_scores", "predictive_control_nulls"])
+def test_draws_that_the_study_does_not_ask_for_are_named(copy: Copy, name: str) -> None:
+    """More draws than `controls.draws`, and everything made to match: a p-value could be as small as one likes."""
+    root, column = copy(), "draw" if name == "predictive_scores" else "n_draws"
+    edit_table(root, name, lambda f: _with_more_draws(f, column))
+    rehash_manifest(root)
+    rehash_lock(root)
+    found = [p.what for p in named(verify(root), "consistency")]
+    assert found
+    assert all("more draws than the study asks for" in what for what in found)
+
+
+def _with_more_draws(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    if column == "n_draws":
+        return frame.with_columns(n_draws=pl.col("n_draws") + 5)
+    last = frame.filter(condition="circular_shift", draw=frame["draw"].max())
+    return pl.concat([frame, last.with_columns(draw=pl.col("draw") + 1)])
+
+
+def test_a_seed_that_is_not_that_of_the_configuration_is_named(copy: Copy) -> None:
+    root = copy()
+    edit_manifest(root, lambda values: values.update(seed=12))
+    rehash_lock(root)
+    assert "seed 12, and 11 in its configuration" in texts(verify(root))
+
+
+def test_a_lock_that_contradicts_its_configuration_is_named(copy: Copy) -> None:
+    root = copy()
+    lock = read_lock(root)
+    content = lock.content.model_copy(update={"seed": 12})
+    (root / "lock.json").write_bytes(lock_bytes(make_lock(content, locked_on=lock.locked_on)))
+    assert "its study or seed is not that of its configuration" in texts(verify(root))
 
 
 def test_a_deleted_file_is_named(copy: Copy) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lpact.cli import list as list_command
@@ -79,6 +80,23 @@ def test_interruption_is_a_message(lpact: Lpact, monkeypatch: pytest.MonkeyPatch
     result = lpact("list", "controls")
     assert result.exit_code == 130
     assert result.stderr == "interrupted; run the same command again to continue\n"
+
+
+def test_short_memory_is_a_message(lpact: Lpact, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(list_command, "plugin_kinds", lambda: np.empty(2**62, np.int8))
+    result = lpact("list", "controls")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: memory is short\n  found:    Unable to allocate")
+
+
+def test_a_simulated_study_has_a_largest_size(
+    lpact: Lpact, tiny_study: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "large.toml"
+    path.write_text(tiny_study.read_text().replace("n_units = 8", "n_units = 1000000000"))
+    result = lpact("plan", path)
+    assert result.exit_code == 2
+    assert "n_units: Input should be less than or equal to 1000000" in result.stderr
 
 
 def test_a_bug_is_not_dressed_up(lpact: Lpact, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 import lpact as api
 from lpact.analyses.lpact.config import LPactSection
 from lpact.analyses.lpact.levels.stripping_methods import STRIPPINGS
-from lpact.config import RunConfig, Section, SharedConfig, parse_study
+from lpact.config import RunTable, Section, SharedConfig, parse_study
 from lpact.controls.base import CONTROLS
 from lpact.datasets.simulated.options import SimulatedOptions
 from lpact.measures import MEASURES
@@ -93,7 +93,7 @@ def test_options_behind_a_number_sign_are_the_defaults() -> None:
 def test_every_option_is_in_the_starter() -> None:
     lines = starter_text().split("\n")
     tables = {line.lstrip("#") for line in lines if line.lstrip("#").startswith("[")}
-    models: list[type[BaseModel]] = [SharedConfig, LPactSection, RunConfig, SimulatedOptions]
+    models: list[type[BaseModel]] = [SharedConfig, LPactSection, RunTable, SimulatedOptions]
     seen = set()
     while models:
         for name, field in models.pop().model_fields.items():
@@ -103,7 +103,7 @@ def test_every_option_is_in_the_starter() -> None:
             listed = any(re.match(rf"#?{name} = |# {name} is not set", line) for line in lines)
             table = any(re.fullmatch(rf"\[+(\w+\.)*{name}\]+", t) for t in tables)
             assert listed or table, name
-    assert {"seed", "folds", "lags_ms", "snr", "direction_fraction", "walltime"} <= seen
+    assert {"seed", "folds", "lags_ms", "snr", "direction_fraction", "patience_s"} <= seen
 
 
 def test_the_starter_asks_the_chosen_questions(lpact: Lpact, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,7 @@ from lpact.cli._terminal import (
     broken,
     cell,
     drawing_on,
+    print_json,
     say,
     show_blocks,
     show_table,
@@ -135,3 +137,40 @@ def test_lines_to_copy_call_lpact_where_it_is(
     assert program() == "lpact"
     monkeypatch.setattr("sys.argv", ["pytest"])
     assert program() == "lpact"
+
+
+HOSTILE = "u\x1b]0;title\x07\x1b[2J\x9b31m\u202e"
+"""A name that would change a terminal's title, clear it, colour it, and turn its text around."""
+
+
+def test_names_cannot_steer_a_terminal() -> None:
+    block = Block(HOSTILE, lines=[HOSTILE], columns=(HOSTILE,), rows=[(HOSTILE,)])
+    lines = printed(lambda: (say(HOSTILE), show_blocks([block])))
+    assert sum("\\x1b]0;title\\x07\\x1b[2J\\x9b31m\\u202e" in line for line in lines) == 5
+    assert all(c.isprintable() for line in lines for c in line)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("tables", "{run}", HOSTILE),
+        ("explain", "{run}", HOSTILE),
+        ("report", HOSTILE),
+        ("plan", HOSTILE),
+        ("--debug", "plan", HOSTILE),
+    ],
+)
+def test_errors_cannot_steer_a_terminal(
+    lpact: Lpact, tiny_run: TinyRun, command: tuple[str, ...]
+) -> None:
+    result = lpact(*(part.replace("{run}", str(tiny_run.folder)) for part in command))
+    assert result.exit_code == 2
+    assert "\\x1b]0;title\\x07" in result.stderr
+    assert all(c.isprintable() for line in result.output.split("\n") for c in line)
+
+
+def test_json_cannot_steer_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({HOSTILE: "é"})
+    text = capsys.readouterr().out
+    assert text.isascii()
+    assert json.loads(text) == {HOSTILE: "é"}

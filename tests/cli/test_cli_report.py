@@ -62,9 +62,22 @@ def test_a_run_stays_good_when_its_report_cannot_be_written(
 
     monkeypatch.setattr(Run, "report", full)
     result = lpact("run", tiny_run.study, "--out", copy)
-    assert result.exit_code == 0
+    assert result.exit_code == 1
     assert "The run is complete, but its report could not be written" in result.stderr
     assert "no space" in result.stderr
     assert ("RuntimeError" in result.stderr) == (kind is RuntimeError)
     assert f"lpact report {copy}" in result.stdout
     assert api.open_run(copy).conclusion().outcomes
+
+
+def test_running_again_removes_what_a_killed_report_left(
+    lpact: Lpact, tiny_run: TinyRun, tmp_path: Path
+) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(tiny_run.folder, copy)
+    left = copy / ".report.partial"
+    (left / "new").mkdir(parents=True)
+    (left / "new" / "report.html").write_text("half")
+    assert lpact("run", tiny_run.study, "--out", copy, "--no-report").exit_code == 0
+    assert not left.exists()
+    assert (copy / "report" / "report.html").is_file()

@@ -27,8 +27,18 @@ def test_a_run_that_is_right(lpact: Lpact, root: Path) -> None:
     result = lpact("verify", root, "--digest", digest, "--no-report")
     assert result.exit_code == 0, result.output
     assert "The root digest is the given one." in result.stdout
-    assert "Nothing differs: the run is as it was locked." in result.stdout
+    assert "This is the run that was locked under the given digest." in result.stdout
     assert "The report was not made again." in result.stdout
+
+
+def test_without_a_digest_little_is_proven(lpact: Lpact, root: Path) -> None:
+    result = lpact("verify", root, "--no-report")
+    assert result.exit_code == 0
+    assert "this does not prove that the numbers are those that were locked" in result.stdout
+    assert "--digest" in result.stdout
+    values = json.loads(lpact("verify", root, "--no-report", "--json").stdout)
+    assert (values["ok"], values["quoted"]) == (True, False)
+    assert "does not prove" in values["proven"]
 
 
 def test_what_differs_is_listed_and_the_exit_status_is_one(lpact: Lpact, root: Path) -> None:
@@ -58,7 +68,7 @@ def test_json_names_all(lpact: Lpact, root: Path) -> None:
 def test_a_run_that_is_not_locked_says_so(lpact: Lpact, tiny_run: TinyRun) -> None:
     result = lpact("verify", tiny_run.folder, "--no-report")
     assert result.exit_code == 0, result.output
-    assert "Nothing differs, but the run is not locked." in result.stdout
+    assert "whether its numbers were changed is not known" in result.stdout
 
 
 def test_neither_run_nor_archive(lpact: Lpact, tmp_path: Path) -> None:

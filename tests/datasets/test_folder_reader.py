@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
 import shutil
 from collections.abc import Callable
@@ -278,6 +279,14 @@ def link_out(path: Path) -> Callable[[Path], object]:
     return apply
 
 
+def pipe(path: Path) -> Callable[[Path], object]:
+    def apply(root: Path) -> None:
+        (root / path).unlink()
+        os.mkfifo(root / path)
+
+    return apply
+
+
 def circle(path: Path) -> Callable[[Path], object]:
     def apply(root: Path) -> None:
         (root / path).unlink()
@@ -331,6 +340,9 @@ MALFORMED: dict[str, tuple[Callable[[Path], object], type[InputError], str, str]
     "neural has one axis": (save(NEURAL, np.zeros(4)), RecordingError, "recordings/one", "wrong number of axes"),
     "neural leads out": (link_out(NEURAL), RecordingError, "neural.npy", "leads out"),
     "recording leads out": (link_out(ONE), RecordingError, "recordings/one", "leads out"),
+    "neural is a pipe": (pipe(NEURAL), RecordingError, "neural.npy", "a pipe, a socket or a device"),
+    "words are a pipe": (pipe(TSV), StimulusError, "words.tsv", "a pipe, a socket or a device"),
+    "dataset.toml is a pipe": (pipe(ABOUT), InputError, "dataset.toml", "a pipe, a socket or a device"),
     "neural leads to itself": (circle(NEURAL), RecordingError, "neural.npy", "itself"),
     "unit column missing": (edit(UNITS, "region", "regoin"), RecordingError, "column 'region'", "mean 'regoin'"),
     "half a coordinate": (write(UNITS, "unit\tregion\tx_mm\na\tA\t1\n"), RecordingError, "column 'y_mm'", "missing"),

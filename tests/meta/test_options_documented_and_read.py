@@ -17,7 +17,7 @@ from source_tree import Module, outside_validators, read_module, source_modules
 import lpact
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.levels.stripping_methods import STRIPPINGS
-from lpact.config import RunConfig, Section, StudyConfig
+from lpact.config import RunConfig, RunTable, Section, StudyConfig
 from lpact.config.study import SlurmConfig
 from lpact.controls.base import CONTROLS
 from lpact.datasets.base import DATASETS
@@ -269,7 +269,7 @@ def test_every_option_is_read_while_a_study_runs(
     models = set(all_models()) - files - {SlurmConfig, lpact.Dataset, lpact.Model}
     read = {(base, name) for kind, name in seen for base in kind.__mro__}
     wanted = {(model, name) for model in models for name in model.model_fields}
-    wanted -= {(RunConfig, "patience_s"), (RunConfig, "slurm")}
+    wanted -= {(model, name) for model in (RunTable, RunConfig) for name in ("patience_s", "slurm")}
     assert {f"{m.__name__}.{name}" for m, name in wanted - read} == set()
     assert (StudyConfig, "seed") in read
     assert {StudyConfig, RunConfig} <= models

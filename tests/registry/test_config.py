@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpact
-from lpact.config import RunConfig, StudyConfig, parse_study, read_study_file, study_config
+from lpact.config import (
+    RunConfig,
+    StudyConfig,
+    parse_study,
+    read_slurm_file,
+    read_study_file,
+    study_config,
+)
 from lpact.errors import ConfigError
 from lpact.validation import config_digest, validate_model
 
@@ -471,3 +479,50 @@ def test_sections_built_in_python_have_the_same_errors(build, where, fix) -> Non
         build()
     assert caught.value.where == where
     assert fix in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("table", "fix"),
+    [
+        ('[run]\ncluster = "tcp://10.0.0.1:8786"', "--cluster"),
+        ('[run.slurm]\nprologue = ["id"]', "--slurm FILE"),
+    ],
+)
+def test_a_study_file_names_no_machine_that_runs_code(table: str, fix: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(fix)):
+        parse_study(TOML + table, where="study.toml")
+
+
+def test_slurm_options_come_from_a_file_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "slurm.toml"
+    path.write_text('jobs = 3\nprologue = ["module load python"]')
+    assert read_slurm_file(path).jobs == 3
+    path.write_text("job = 3")
+    with pytest.raises(ConfigError, match="did you mean 'jobs'") as error:
+        read_slurm_file(path)
+    assert str(path) in str(error.value.where)
+
+
+@pytest.mark.parametrize(
+    ("text", "got"),
+    [
+        (f"x = {'[' * 5000}{']' * 5000}", "thousands of nested brackets"),
+        (f"x = {'[' * 60}{']' * 60}", "more than 50 tables or lists"),
+        (f"[lpact.{'.'.join('a' * 3000)}]", "more than 50 tables or lists"),
+        (f"seed = {'1' * 100_000}", "a number of thousands of digits"),
+        (f"seed = 0x{'f' * 100_000}", "an integer of more than 64 bits"),
+    ],
+)
+def test_values_that_are_too_large_are_refused(text: str, got: str) -> None:
+    with pytest.raises(ConfigError, match="not valid TOML") as error:
+        parse_study(text, where="study.toml")
+    assert got in str(error.value.got)
+
+
+def test_a_pipe_is_no_study_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "study.toml"
+    os.mkfifo(pipe)
+    with pytest.raises(ConfigError, match="cannot be read") as error:
+        read_study_file(pipe)
+    assert error.value.where == str(pipe)
+    assert error.value.got == "not a regular file"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -283,6 +284,21 @@ def test_a_scheduler_that_is_not_there(tmp_path, monkeypatch):
         open_executor(workspace("tcp://127.0.0.1:9"), TaskStore(tmp_path), 1),
     ):
         pass
+
+
+def test_a_port_that_is_no_scheduler_ends_with_the_reason(tmp_path, monkeypatch):
+    """Something that accepts connections and says nothing: a Dask client alone would wait for ever."""
+    monkeypatch.setattr(clusters, "CONNECT_S", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        began = time.monotonic()
+        with (
+            pytest.raises(RunError, match="cannot be reached") as error,
+            open_executor(workspace(address), TaskStore(tmp_path), 1),
+        ):
+            pass
+    assert time.monotonic() - began < 20
+    assert error.value.got == "no scheduler that answers within 1 s"
 
 
 def test_a_missing_package_is_named_with_its_remedy(tmp_path, monkeypatch):

@@ -109,7 +109,7 @@ def test_the_job_script_says_what_the_study_says(slurm, tmp_path):
 
 
 def test_a_network_must_be_named(slurm, tmp_path):
-    with pytest.raises(ConfigError, match=r"run\.slurm\.interface"):
+    with pytest.raises(ConfigError, match="option 'interface'"):
         slurm_options(settings(tmp_path, interface=""))
 
 

@@ -58,6 +58,13 @@ def test_tables_and_report_grow_with_rows_and_claims() -> None:
     assert many[1].disk_bytes > 100 * few[1].disk_bytes
 
 
+def test_the_largest_table_is_written_in_memory() -> None:
+    rows = dict.fromkeys(run_tables(["lpact"]), 0) | {"predictive/predictive_scores": 10_000_000}
+    decision, tables, _ = closing_costs(rows, 1, 0, 1000)
+    assert tables.peak_bytes > 10_000_000 * 17 * 66  # measured: 66 bytes per value
+    assert tables.peak_bytes > decision.peak_bytes
+
+
 def test_an_analysis_without_work_is_counted_and_gets_no_estimate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -51,6 +51,20 @@ def test_memory_of_processes_adds_up() -> None:
     assert memory_with(STAGES, 3) == GIB // 2 + 3 * 2 * GIB
 
 
+def test_only_processes_with_a_task_need_memory() -> None:
+    least = 250 * MIB
+    stages = (
+        StageCost(DECISION, 1, 1.0, least, 0),
+        StageCost(LEVELS, 6, 1.0, GIB, 0, shared=True),
+        StageCost(BRAINS, 1, 1.0, 4 * GIB, 0, shared=True),
+    )
+    assert memory_with(stages, 4) == least + 4 * GIB + 3 * least
+    assert memory_with(stages, 6) == memory_with(stages, 100) == least + 6 * GIB
+    problem = judged(Limits(memory=GIB, out=None, features=None), 100, stages)
+    assert problem is not None
+    assert "with 6 workers" in str(problem.got)
+
+
 def test_too_many_workers_are_told_how_many_fit() -> None:
     problem = judged(Limits(memory=8 * GIB, out=None, features=None), 4)
     assert problem is not None

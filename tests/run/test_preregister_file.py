@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -155,6 +156,12 @@ def test_white_space_is_no_edit(registration: Registration, tmp_path: Path) -> N
     path = tmp_path / "r.json"
     path.write_text(json.dumps(json.loads(registration.text())), encoding="utf-8")
     assert read_registration(path) == registration
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "r.json")
+    with pytest.raises(RunError, match="a pipe, a device or another special file"):
+        read_registration(tmp_path / "r.json")
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

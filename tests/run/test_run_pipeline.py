@@ -10,7 +10,6 @@ import pytest
 import lpact
 from lpact.analyses.base import analyses_of
 from lpact.errors import ConfigError, RunError
-from lpact.study import MOVED
 from lpact.tables import run_tables
 
 RUN_TABLES = run_tables(["lpact"])
@@ -240,9 +239,3 @@ def test_ways_to_choose_and_compute(tiny_study, tmp_path, readout):
     scores = run.table("predictive_scores").filter(condition="real", metric="pearson")
     assert scores["score_median"].null_count() == 0
     assert (scores["score_median"].abs() <= 1.0).all()
-
-
-@pytest.mark.parametrize("name", MOVED)
-def test_names_of_the_last_release_say_what_replaces_them(tiny_run, name):
-    with pytest.raises(AttributeError, match=f"Run.{name} was removed; use "):
-        getattr(tiny_run[1], name)

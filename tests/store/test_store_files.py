@@ -24,13 +24,14 @@ from lpact.store import (
     atomic_write_bytes,
     frame,
     frame_from_columns,
+    frames,
     read_table,
     sha256_file,
     table_path,
     validate,
     write_table,
 )
-from lpact.store.frames import ROWS_PER_CSV_SLICE
+from lpact.store.frames import ROWS_PER_CSV_SLICE, csv_rows
 
 TWO = frame(EVERY_TYPE, [row(name="b"), row(name="a", delta=0.1, best="x")])
 
@@ -173,6 +174,37 @@ def test_a_missing_table_is_named(tmp_path) -> None:
     with pytest.raises(RunError, match="is missing") as caught:
         read_table(tmp_path, EVERY_TYPE)
     assert caught.value.where == str(tmp_path / "audits" / "every_type.parquet")
+
+
+def test_long_lists_are_written_in_small_pieces(monkeypatch) -> None:
+    """The text of a table of draws would be many times as large as the table."""
+    made = frame(
+        EVERY_TYPE, [row(draw=i, pattern=[0.5] * 7, layers=[], units=[]) for i in range(100)]
+    )
+    whole = "".join(csv_rows(made, EVERY_TYPE))
+    monkeypatch.setattr(frames, "ITEMS_PER_CSV_SLICE", 70)
+    pieces = list(csv_rows(made, EVERY_TYPE))
+    assert [piece.count("\n") for piece in pieces] == [10] * 10
+    assert "".join(pieces) == whole
+
+
+def test_short_memory_is_not_damage(tmp_path, monkeypatch) -> None:
+    write_table(TWO, EVERY_TYPE, tmp_path)
+
+    def short(*_: object) -> None:
+        raise pa.ArrowMemoryError("malloc of size 8 failed")
+
+    monkeypatch.setattr(pq.ParquetFile, "read", short)
+    with pytest.raises(MemoryError):
+        read_table(tmp_path, EVERY_TYPE)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(pq.ParquetFile, "read", full)
+    with pytest.raises(RunError, match="cannot be read") as caught:
+        read_table(tmp_path, EVERY_TYPE)
+    assert "close other programs" in str(caught.value)
 
 
 def test_damaged_tables_are_refused(tmp_path) -> None:

@@ -151,7 +151,7 @@ def test_a_table_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     file.write_bytes(b"PAR1 this is no table PAR1")
     database = Database([file])
     with pytest.raises(RunError) as told:
-        database.rows("SELECT * FROM read_parquet($p)", {"p": str(file), "other": ["x"]})
+        database.rows("SELECT * FROM read_parquet($file)", {"file": str(file), "other": ["x"]})
     assert told.value.where == str(file)
     database.close()
 

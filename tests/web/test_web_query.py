@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,6 +84,23 @@ def test_missing_numbers_come_last_both_ways(
         assert 0 < n_missing < len(seen)
         assert seen[-n_missing:] == [None] * n_missing
     reader.close()
+
+
+@pytest.mark.parametrize(("name", "decoy"), [("run[1]", "run1"), ("a*b", "axb"), ("a?b", "axb")])
+def test_a_path_is_no_pattern(
+    tiny_run: Path, planted: Path, tmp_path: Path, name: str, decoy: str
+) -> None:
+    """The explorer shows the run of that very name, whatever another one is called."""
+    table = declared_tables()["decisions/lpact_decision_table"]
+    shutil.copytree(planted, tmp_path / name)
+    shutil.copytree(tiny_run, tmp_path / decoy)
+    opened = open_runs([tmp_path / name, tmp_path / decoy])
+    files = [run.file(table) for run in opened]
+    made = Database([file.path for file in files])
+    shown = [page(made, Query(Source(table, (file,))), 0, 100) for file in files]
+    assert shown == [run.table(table.name).to_dicts() for run in opened]
+    assert shown[0] != shown[1]
+    made.close()
 
 
 @pytest.mark.parametrize("text", ["DRIFT", "random_", "u00", "zzz", "Real"])

@@ -318,7 +318,7 @@ class Analysis(Plugin, ABC):
         """Tables for the report that a run does not store; ``tell`` is called with what is being done."""
         return {}
 
-    def check(self, rows: Rows) -> Iterable[str]:
+    def check(self, study: StudyConfig, rows: Rows) -> Iterable[str]:
         """Faults between tables of a finished run that `lpact verify` should name, one sentence each."""
         return ()
 

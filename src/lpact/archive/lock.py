@@ -106,6 +106,9 @@ class Lock(Record):
         again = make_lock(self.content, locked_on=self.locked_on)
         if again.root_digest != self.root_digest:
             return f"was edited: its content has the root digest {again.root_digest}"
+        own = self.content
+        if (own.study, own.seed) != (own.config.get("name"), own.config.get("seed")):
+            return "was edited: its study or seed is not that of its configuration"
         if again.checksum != self.checksum:
             return f"was edited: its checksum does not match the day {self.locked_on!r}"
         return "" if lock_bytes(self) == written else "was edited: lpact formats it differently"

@@ -75,6 +75,8 @@ class Verification:
     path: Path
     locked: bool
     digest: str | None
+    quoted: bool
+    """Whether a digest from elsewhere was given."""
     problems: tuple[Problem, ...]
     checked: tuple[str, ...]
     """What was checked, in sentences."""
@@ -86,9 +88,28 @@ class Verification:
         """Whether no problem was found."""
         return not self.problems
 
+    @property
+    def proven(self) -> str:
+        """What the verification proves, and what it does not."""
+        if not self.ok:
+            return "The run is not as it was."
+        if not self.locked:
+            return (
+                "Tables, decisions and manifest agree with each other. The run is not locked: whether its numbers were "
+                "changed is not known."
+            )
+        if not self.quoted:
+            return (
+                "Files, tables, decisions and lock agree with each other. Anyone who can write to the run can make all "
+                "of them again, so this does not prove that the numbers are those that were locked. Give the digest "
+                "that its authors quote: --digest HEX."
+            )
+        return "This is the run that was locked under the given digest."
+
     def as_json(self) -> dict[str, Any]:
         """The verification as plain JSON values."""
-        return {**asdict(self), "path": str(self.path), "ok": self.ok}
+        more = {"path": str(self.path), "ok": self.ok, "proven": self.proven}
+        return {**asdict(self), **more}
 
 
 def shown(value: Any) -> str:

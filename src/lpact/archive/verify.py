@@ -104,6 +104,7 @@ def verify_run(
             path=Path(path),
             locked=found.locked,
             digest=None if found.lock is None else found.lock.root_digest,
+            quoted=digest is not None,
             problems=tuple(found.problems),
             checked=tuple(found.checked),
             notes=tuple(found.notes),
@@ -340,7 +341,7 @@ class _Verifier:
             try:
                 self.problems += [
                     Problem("consistency", f"analysis '{analysis.name}'", sentence)
-                    for sentence in analysis.check(tables.rows)
+                    for sentence in analysis.check(study, tables.rows)
                 ]
             except _FAILURES as error:
                 self.add("consistency", f"analysis '{analysis.name}'", _failed(error))

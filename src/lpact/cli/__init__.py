@@ -20,7 +20,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from lpact.errors import LPactError, RegistryError
+from lpact.cli._terminal import complain
+from lpact.errors import LPactError, RegistryError, RunError
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -136,7 +137,7 @@ class _Commands(TyperGroup):
         try:
             names += (name for name, _ in _of_analyses())
         except RegistryError as error:
-            typer.echo(f"error: {error}", err=True)
+            complain(f"error: {error}")
         return names
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -154,14 +155,24 @@ class _Commands(TyperGroup):
         try:
             with _termination_interrupts():
                 return super().invoke(ctx)
-        except LPactError as error:
+        except (LPactError, MemoryError) as error:
             if ctx.params.get("debug"):
-                typer.echo(traceback.format_exc(), err=True)
-            typer.echo(f"error: {error}", err=True)
+                complain(traceback.format_exc())
+            shown = error if isinstance(error, LPactError) else _shortage(error)
+            complain(f"error: {shown}")
             raise typer.Exit(USAGE_ERROR) from None
         except KeyboardInterrupt:
             typer.echo("interrupted; run the same command again to continue", err=True)
             raise typer.Exit(INTERRUPTED) from None
+
+
+def _shortage(error: MemoryError) -> RunError:
+    return RunError(
+        "memory is short",
+        got=str(error) or "nothing left to allocate",
+        expected="enough for the study (`lpact plan` says how much)",
+        remedy="use fewer --workers, make the study smaller, or use a machine with more memory",
+    )
 
 
 app = typer.Typer(

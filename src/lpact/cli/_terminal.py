@@ -1,4 +1,7 @@
-"""Text and tables on standard output; Rich shrinks columns and wraps cells where a terminal is narrow."""
+"""Text and tables on standard output; Rich shrinks columns and wraps cells where a terminal is narrow.
+
+Names come from data of other people: what a terminal would interpret is escaped here, and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from lpact.wording import MISSING, number
+from lpact.wording import MISSING, number, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,10 +60,20 @@ def line_width() -> int | None:
     return out.width if out.is_terminal or os.environ.get("COLUMNS") else None
 
 
+def safe(text: object) -> str:
+    """Text in which only line breaks mean anything to a terminal."""
+    return "\n".join(map(plain, str(text).split("\n")))
+
+
+def complain(text: object) -> None:
+    """Print on standard error, without breaking lines."""
+    typer.echo(safe(text), err=True)
+
+
 def say(text: str = "", *, indent: int = 0, hanging: int = 0, stderr: bool = False) -> None:
     """Print plain text, broken to the width of the terminal under an even indent."""
     out = console(stderr=stderr)
-    for line in broken(text, line_width(), indent, hanging):
+    for line in broken(safe(text), line_width(), indent, hanging):
         out.print(line, soft_wrap=True)
 
 
@@ -85,7 +98,7 @@ def heading(text: str) -> None:
     """Print a section's name after an empty line."""
     out = console()
     out.print()
-    out.print(text, style="bold", soft_wrap=True)
+    out.print(safe(text), style="bold", soft_wrap=True)
 
 
 def show_table(
@@ -138,7 +151,7 @@ def _table(
     for i, name in enumerate(columns):
         numbers = all(type(row[i]) in (int, float, type(None)) for row in rows) and rows
         justify: Any = "right" if name in right or numbers else "left"
-        table.add_column(Text(name), header_style="bold", justify=justify, overflow="fold")
+        table.add_column(Text(safe(name)), header_style="bold", justify=justify, overflow="fold")
     styles = {**MARKS, **(styles or {})}
     for row in rows:
         texts = [cell(value) for value in row]
@@ -160,7 +173,7 @@ def cell(value: object) -> str:
         case list():
             more = f", … {len(value)} values" if len(value) > MOST_VALUES else ""
             return f"[{', '.join(map(cell, value[:MOST_VALUES]))}{more}]"
-    return str(value)
+    return safe(value)
 
 
 def show_blocks(blocks: Iterable[Block]) -> None:
@@ -180,4 +193,4 @@ def label_styles(labels: Collection[str]) -> dict[str, str]:
 
 def print_json(values: object) -> None:
     """Print values as JSON on standard output."""
-    typer.echo(json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False))
+    typer.echo(json.dumps(values, indent=2, allow_nan=False))

@@ -10,7 +10,7 @@ import typer
 
 from lpact.cli._options import Json, RunFolder, chosen_workers, program
 from lpact.cli._terminal import console, heading, print_json, say
-from lpact.wording import counted, listed, plain, size
+from lpact.wording import counted, listed, size
 
 if TYPE_CHECKING:
     from lpact.archive import Verification
@@ -50,12 +50,12 @@ def lock(run: RunFolder) -> None:
         f"It covers {counted(locked.n_files, 'file')} and {counted(locked.n_tables, 'table')}, the configuration, "
         "inputs and software. Quote it in a paper: anyone who has the run can check it with"
     )
-    say(f"{program()} verify {run} --digest {locked.digest}", indent=2)
+    say(f"{program()} verify {shlex.quote(str(run))} --digest {locked.digest}", indent=2)
     say("Files and folders of the run are read-only now.")
     if not (run / REPORT_FOLDER / REPORT_PAGE).is_file():
         say(f"It has no report; {program()} report {run} --out FOLDER writes one elsewhere.")
     if locked.foreign:
-        names = listed([plain(name) for name in locked.foreign], 5)
+        names = listed(locked.foreign, 5)
         say(f"Locked too, although lpact did not write them: {names}.")
 
 
@@ -107,10 +107,9 @@ def _show_verification(found: Verification) -> None:
             say(text, indent=2)
     if found.problems:
         heading(f"{counted(len(found.problems), 'problem')} found.")
-    elif found.locked:
-        heading("Nothing differs: the run is as it was locked.")
     else:
-        heading("Nothing differs, but the run is not locked.")
+        heading("Nothing differs.")
+        say(found.proven)
 
 
 def export(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lpact.cli._options import Json, program
-from lpact.cli._terminal import console, heading, print_json, say, show_blocks, show_table
+from lpact.cli._terminal import console, heading, print_json, safe, say, show_blocks, show_table
 from lpact.wording import counted, size
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def reader_options(reader: type[DatasetReader], given: list[str]) -> dict[str, A
         texts[key] = text
         try:
             values[key] = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):
             values[key] = text
     try:
         reader.Options.model_validate_json(json.dumps(values, default=str))
@@ -185,7 +185,7 @@ def _show_plan(plan: FetchPlan) -> None:
         heading("Commands that would run")
     for command in plan.commands:
         # Commands to copy are never broken.
-        console().print(f"  {command_text(command)}", soft_wrap=True)
+        console().print(f"  {safe(command_text(command))}", soft_wrap=True)
     if plan.lacking:
         say(f"not installed; install it first: {plan.lacking}", indent=2)
     if plan.files:

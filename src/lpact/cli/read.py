@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shlex
 import sys
 from pathlib import Path
@@ -12,10 +13,12 @@ import typer
 from lpact.cli._options import RunFolder, chosen_workers, program
 from lpact.cli._terminal import (
     broken,
+    complain,
     console,
     heading,
     label_styles,
     line_width,
+    safe,
     say,
     show_table,
     table_width,
@@ -87,7 +90,7 @@ def _show_explanation(text: str) -> None:
     out = console()
     for paragraph in text.split("\n"):
         hanging = len("[pass] ") if paragraph.lstrip().startswith("[") else 0
-        for part in broken(paragraph, line_width(), 0, hanging):
+        for part in broken(safe(paragraph), line_width(), 0, hanging):
             line = Text(part)
             line.highlight_words(["[pass]"], "green")
             line.highlight_words(["[fail]"], "red")
@@ -131,9 +134,14 @@ def _show_head(run: Run, table: Table, n_rows: int) -> None:
 
 
 def _write_csv(run: Run, table: Table) -> None:
-    """Write the whole table to standard output, as in its CSV file."""
+    """Write the whole table to standard output, as in its CSV file; a terminal gets it escaped."""
     from lpact.store.frames import write_csv
 
+    if sys.stdout.isatty():
+        made = io.BytesIO()
+        write_csv(run.table(table.name), table, made)
+        typer.echo(safe(made.getvalue().decode()), nl=False)
+        return
     write_csv(run.table(table.name), table, sys.stdout.buffer)
     sys.stdout.buffer.flush()
 
@@ -197,8 +205,8 @@ def _make_report(run: Run, *, out: Path | None = None, tables: bool = True) -> W
         return run.report(out, tables=tables, workers=chosen_workers(None), tell=status.update)
 
 
-def add_report(run: Run) -> None:
-    """Write the report of a run that has none yet; the run stays complete if its report cannot be written."""
+def add_report(run: Run) -> bool:
+    """Write the report of a run that has none yet; False if it cannot be written, which leaves the run complete."""
     from lpact.errors import LPactError
     from lpact.report.folder import REPORT_PAGE
     from lpact.run.journal import logged_stage
@@ -207,14 +215,16 @@ def add_report(run: Run) -> None:
     from lpact.store.manifest import REPORT_FOLDER
 
     if (run.root / REPORT_FOLDER / REPORT_PAGE).is_file():
-        return
+        return True
     # On a terminal, `_make_report` shows the current step.
     if not sys.stderr.isatty():
-        typer.echo("report: drawing figures, writing page and tables", err=True)
+        complain("report: drawing figures, writing page and tables")
     try:
         with logged_stage(run.root / LOG_NAME, REPORT):
             _make_report(run)
     except Exception as error:  # the run is finished, and its claims must be shown whatever happens
         kind = "" if isinstance(error, LPactError) else f"{type(error).__name__}: "
-        message = f"The run is complete, but its report could not be written: {kind}{error}"
-        typer.echo(message, err=True)
+        complain(f"The run is complete, but its report could not be written: {kind}{error}")
+        complain(f"Write it with {program()} report {shlex.quote(str(run.root))}")
+        return False
+    return True

@@ -14,8 +14,8 @@ import typer
 
 from lpact.cli._options import program
 from lpact.cli._results import show_claim_counts
-from lpact.cli._terminal import console, heading, say, show_table
-from lpact.wording import counted, duration, plain, size
+from lpact.cli._terminal import console, heading, safe, say, show_table
+from lpact.wording import counted, duration, size
 
 if TYPE_CHECKING:
     from lpact.run.status import RunStatus, StatusFile
@@ -69,7 +69,7 @@ def _watch(run: Path, *, as_json: bool) -> RunStatus:
         else:
             line = json.dumps(status.as_json()) if as_json else status_line(status)
             if line != last:
-                typer.echo(line)
+                typer.echo(safe(line))
             last = line
         time.sleep(SECONDS_BETWEEN_LOOKS)
     return status
@@ -105,14 +105,14 @@ def _finished_values(run: Run) -> dict[str, Any]:
 
 def show_status(status: RunStatus) -> None:
     """Print the state of a run: how far it is, its stages, and what failed."""
-    console().print(f"{plain(status.out.name)}: {status.state}", style="bold", soft_wrap=True)
+    console().print(safe(f"{status.out.name}: {status.state}"), style="bold", soft_wrap=True)
     if status.state == "finished":
         _show_finished(status)
         return
     said = status.said
     tasks_failed = said is not None and said.n_failed > 0
     for line in status.why.splitlines()[: 1 if tasks_failed else None]:
-        say(plain(line), indent=2)
+        say(line, indent=2)
     if said is None:
         return
     running = status.state == "running"
@@ -124,7 +124,7 @@ def show_status(status: RunStatus) -> None:
         columns = ("stage", "done", "resumed", "failed", "time", "left", "workers", "client")
         rows = [
             (
-                plain(stage.stage),
+                stage.stage,
                 f"{stage.done:,}/{stage.total:,}",
                 stage.resumed,
                 stage.failed,
@@ -145,11 +145,11 @@ def status_line(status: RunStatus) -> str:
     """The state in one line, for plain logs."""
     said = status.said
     if said is None:
-        return f"{status.state}: {plain(status.why)}"
+        return f"{status.state}: {status.why}"
     stage = next((s for s in said.stages if s.stage == said.stage), None)
     parts: list[str] = [status.state]
     if stage is not None:
-        parts.append(f"{plain(stage.stage)} {stage.done}/{stage.total}")
+        parts.append(f"{stage.stage} {stage.done}/{stage.total}")
     parts.append(_overall(said))
     if said.n_failed:
         parts.append(f"{counted(said.n_failed, 'task')} failed")
@@ -171,12 +171,10 @@ def _overall(said: StatusFile) -> str:
 
 def _since(said: StatusFile) -> str:
     started = said.started_at.astimezone().strftime("%Y-%m-%d %H:%M")
-    where = (
-        f"on the cluster {plain(said.cluster)}" if said.cluster else counted(said.workers, "worker")
-    )
+    where = f"on the cluster {said.cluster}" if said.cluster else counted(said.workers, "worker")
     spent = (said.updated_at - said.started_at).total_seconds()
     return (
-        f"{plain(said.study)} (configuration {plain(said.config_digest[:12])}), {where}, since {started}, "
+        f"{said.study} (configuration {said.config_digest[:12]}), {where}, since {started}, "
         f"{duration(spent)} until it last wrote"
     )
 
@@ -191,11 +189,11 @@ def _show_failed(said: StatusFile, status: RunStatus) -> None:
     more = f", the first {len(shown)}" if said.n_failed > len(shown) else ""
     heading(f"Failed tasks ({said.n_failed:,}{more})")
     for failure in shown:
-        say(plain(failure.task), indent=2)
+        say(failure.task, indent=2)
         for line in (f"key {failure.key}", *failure.what.splitlines()):
-            say(plain(line), indent=4)
+            say(line, indent=4)
     say(f"Tracebacks: {program()} status {_quoted(status.out)} --traceback", indent=2)
-    say(f"or the lines task_failed of {plain(status.log)}", indent=2)
+    say(f"or the lines task_failed of {status.log}", indent=2)
 
 
 def _show_tracebacks(status: RunStatus) -> None:
@@ -203,17 +201,17 @@ def _show_tracebacks(status: RunStatus) -> None:
 
     failures = summarise_log(status.log).failures
     for failure in failures:
-        heading(plain(f"{failure.get('task')} (key {failure.get('key')})"))
+        heading(f"{failure.get('task')} (key {failure.get('key')})")
         for line in str(failure.get("trace", "")).splitlines():
-            console().print(f"  {plain(line)}", soft_wrap=True)
+            console().print(f"  {safe(line)}", soft_wrap=True)
     if not failures:
-        say(f"\nNo task of the last attempt failed, according to {plain(status.log)}.")
+        say(f"\nNo task of the last attempt failed, according to {status.log}.")
 
 
 def _quoted(path: Path) -> str:
     """A folder as a user types it here."""
     here = Path.cwd()
-    return plain(shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path)))
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
 
 
 def _show_finished(status: RunStatus) -> None:
@@ -225,7 +223,7 @@ def _show_finished(status: RunStatus) -> None:
     run = Run(status.out)
     values = _finished_values(run)
     say(
-        f"{plain(values['study'])} (configuration {values['config_digest'][:12]}), "
+        f"{values['study']} (configuration {values['config_digest'][:12]}), "
         f"{counted(values['n_tables'], 'table')}, {counted(values['n_rows'], 'row')}",
         indent=2,
     )
@@ -249,7 +247,7 @@ def _show_finished(status: RunStatus) -> None:
     heading(f"Stages ({attempts}; memory: the most that one process held)")
     columns = ("stage", "tasks", "time", "workers", "client")
     rows = [
-        (plain(name), spent.n_finished or None, duration(spent.seconds), *_memory(spent))
+        (name, spent.n_finished or None, duration(spent.seconds), *_memory(spent))
         for name, spent in history.stages.items()
     ]
     show_table(columns, rows, right=columns[1:])

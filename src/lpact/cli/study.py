@@ -26,7 +26,7 @@ from lpact.cli._options import (
     progress_on_terminals,
 )
 from lpact.cli._results import show_places, show_results
-from lpact.cli._terminal import heading, say, show_blocks, show_table
+from lpact.cli._terminal import complain, heading, say, show_blocks, show_table
 from lpact.cli.datasets import source_lines
 from lpact.cli.read import add_report
 from lpact.wording import MISSING, about, counted, duration, size
@@ -97,7 +97,7 @@ def plan(
     features = Path(loaded.run_config.features)
     problem = plan.refusal(workers=n_workers, out=out, features=features, report=report)
     if problem is not None:
-        typer.echo(str(problem), err=True)
+        complain(problem)
         raise typer.Exit(1)
 
 
@@ -122,6 +122,7 @@ def audit(
 
 def cost_line(plan: Plan, workers: int, *, report: bool = True) -> str:
     """Size and cost of a run in one line."""
+    workers = plan.busy_workers(workers)
     return (
         f"{counted(plan.n_claims, 'claim')}, {counted(plan.n_tasks, 'task')}; "
         f"{_time(plan.seconds_with(workers, report=report))} with {counted(workers, 'worker')}; "
@@ -172,11 +173,11 @@ def _show_cost(plan: Plan, workers: int, *, report: bool) -> None:
     if plan.extraction.n_sets:
         say(extraction_line(plan), indent=2)
     say(cost_line(plan, workers, report=report), indent=2)
-    cores = n_cores()
+    workers, cores = plan.busy_workers(workers), plan.busy_workers(n_cores())
     if cores > workers:
         time = _time(plan.seconds_with(cores, report=report))
         most = size(plan.memory_with(cores, report=report))
-        say(f"with --workers {cores} (all cores): {time}, {most} of memory", indent=2)
+        say(f"with --workers {cores}: {time}, {most} of memory", indent=2)
 
 
 def _show_outline(outline: Outline) -> None:
@@ -233,7 +234,18 @@ def run(
     workers: Workers = None,
     cluster: Annotated[
         str | None,
-        typer.Option("--cluster", metavar="ADDRESS", help="Dask scheduler (tcp://…), or slurm."),
+        typer.Option(
+            "--cluster",
+            metavar="ADDRESS",
+            envvar="LPACT_CLUSTER",
+            help="Dask scheduler that you trust (tcp://…), or slurm.",
+        ),
+    ] = None,
+    slurm: Annotated[
+        Path | None,
+        typer.Option(
+            "--slurm", envvar="LPACT_SLURM", help="File with the options of SLURM jobs (TOML)."
+        ),
     ] = None,
     preregistration: Annotated[
         Path | None,
@@ -261,7 +273,12 @@ def run(
         typer.Option("--analysis", help="Run this analysis alone (`lpact list analyses`)."),
     ] = None,
 ) -> None:
-    """Compute a study, or resume it."""
+    """Compute a study, or resume it.
+
+    Exit status 0: done; 1: the run is complete, but its report could not be written; 2: an error.
+    """
+    from lpact.config import read_slurm_file
+
     if workers != 1 and cluster is None:
         from lpact.run.executors import fork_server
 
@@ -270,6 +287,7 @@ def run(
     loaded.run_config = loaded.settings(
         workers=chosen_workers(workers, loaded.run_config),
         cluster=cluster,
+        slurm=slurm and read_slurm_file(slurm).model_dump(),
         preregistration=preregistration,
         progress=progress,
     )
@@ -281,9 +299,10 @@ def run(
         from lpact.run.preregistration.compare import check_run
 
         show_followed(check_run(registration, run, deposited=registered_digest))
-    if report:
-        add_report(run)
+    written = not report or add_report(run)
     show_places(run)
+    if not written:
+        raise typer.Exit(1)
 
 
 def compute(
@@ -375,12 +394,14 @@ def demo(
     study.run_config = study.settings(workers=chosen_workers(workers), progress=True)
     run = compute(study, out)
     show_results(run, every_claim=True)
-    add_report(run)
+    written = add_report(run)
     heading("Tables")
     counts = {table.name: run.n_rows(table.name) for table in run.tables()}
     show_table(("table", "rows"), counts.items())
     say(f"{counted(len(counts), 'table')}, {counted(sum(counts.values()), 'row')}", indent=2)
     show_places(run)
+    if not written:
+        raise typer.Exit(1)
 
 
 def demo_study(analysis: str = DEFAULT) -> Study:

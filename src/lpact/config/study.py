@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
     Field,
@@ -32,11 +32,13 @@ from lpact.registry import ANALYSES
 from lpact.validation import Section, config_digest, validate_model
 
 _Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.,@:+-]*$")]
+MOST_NESTED = 50
+"""Tables and lists inside each other in a file."""
 _BYTES = r"^\d+(\.\d+)? ?([kMGTP]i?)?B$"
 
 
 class SlurmConfig(Section):
-    """Jobs that `cluster = "slurm"` submits; each holds as many worker processes as cores."""
+    """SLURM jobs of `--cluster slurm`; each holds as many worker processes as cores."""
 
     jobs: Annotated[int, Field(ge=1)] = 1
     """Number of jobs."""
@@ -68,8 +70,16 @@ class SlurmConfig(Section):
     """Shell commands before the workers start, such as "module load python"."""
 
 
-class RunConfig(Section):
-    """Settings that change no number: how and where the work is done."""
+class RunTable(Section):
+    """The table `[run]` of a study file: settings that change no number.
+
+    Where tasks run is not among them: a scheduler runs code on this machine, and study files come from other people.
+    """
+
+    MOVED: ClassVar[Mapping[str, str]] = {
+        "cluster": "the option --cluster of `lpact run`, since a study file may not name a machine that runs code",
+        "slurm": "a file of your own: `lpact run --cluster slurm --slurm FILE`",
+    }
 
     workers: Annotated[int, Field(ge=1)] = 1
     """Processes; each uses one BLAS thread."""
@@ -89,14 +99,8 @@ class RunConfig(Section):
     """
     preregistration: str = ""
     """File of `lpact preregister` that the run is compared with, item by item; relative to the study file."""
-    cluster: str = ""
-    """Where tasks run: empty for this machine, the address of a Dask scheduler (`tcp://host:port`, or
-    `tls://host:port`), or `slurm` for SLURM jobs (see `run.slurm`).
-    """
     patience_s: Annotated[float, Field(gt=0)] = 600.0
     """Seconds to wait for workers of a cluster while there are none, at the start and later on."""
-    slurm: SlurmConfig = Field(default_factory=SlurmConfig)
-    """Jobs of `cluster = "slurm"`."""
 
     @field_validator("tasks")
     @classmethod
@@ -104,6 +108,17 @@ class RunConfig(Section):
         if "://" in value:
             raise ValueError(f"'{value}' is not a folder; object stores are not supported")
         return value
+
+
+class RunConfig(RunTable):
+    """How and where the work is done: the table `[run]`, and the cluster that the user names."""
+
+    cluster: str = ""
+    """Where tasks run: empty for this machine, the address of a Dask scheduler (`tcp://host:port`, or
+    `tls://host:port`), or `slurm` for SLURM jobs.
+    """
+    slurm: SlurmConfig = Field(default_factory=SlurmConfig)
+    """Jobs of the cluster `slurm`."""
 
     @field_validator("cluster")
     @classmethod
@@ -247,23 +262,7 @@ def list_once(listed: Mapping[str, Sequence[str]]) -> None:
 def read_study_file(path: str | Path) -> tuple[StudyConfig, RunConfig]:
     """Read and validate a study file (TOML)."""
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise ConfigError(
-            "the study file does not exist",
-            where=str(path),
-            remedy=f"write one with `lpact init {path}`",
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            "the study file cannot be read",
-            where=str(path),
-            got=str(error),
-            expected="a readable UTF-8 TOML file",
-            remedy="check the path and its permissions",
-        ) from error
-    study, run = parse_study(text, where=str(path))
+    study, run = study_from_values(read_toml(path, "the study file"), where=str(path))
     folder = path.absolute().parent
     own = ("features", "grids", "tasks", "preregistration")
     found: dict[str, Any] = {
@@ -275,27 +274,80 @@ def read_study_file(path: str | Path) -> tuple[StudyConfig, RunConfig]:
     return study, run.model_copy(update=found)
 
 
-def parse_study(text: str, *, where: str) -> tuple[StudyConfig, RunConfig]:
-    """Validate the text of a study file; ``where`` names it in errors."""
+def read_slurm_file(path: str | Path) -> SlurmConfig:
+    """Read and validate a file of SLURM options (TOML)."""
+    what = "the file of SLURM options"
+    return validate_model(SlurmConfig, read_toml(path, what), where=str(path), what=f"{what} is")
+
+
+def read_toml(path: str | Path, what: str) -> dict[str, Any]:
+    """The tables of a TOML file; ``what`` names it in errors."""
+    path = Path(path)
+    try:
+        if path.exists() and not path.is_file():  # reading a pipe would wait for ever
+            raise OSError("a folder" if path.is_dir() else "not a regular file")
+        return parse_toml(path.read_text(encoding="utf-8-sig"), what, where=str(path))
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{what} does not exist",
+            where=str(path),
+            remedy=f"check the path; `lpact init {path}` writes a study file",
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"{what} cannot be read",
+            where=str(path),
+            got=str(error),
+            expected="a readable UTF-8 TOML file",
+            remedy="check the path and its permissions",
+        ) from error
+
+
+def parse_toml(text: str, what: str, *, where: str) -> dict[str, Any]:
+    """The tables of a text in TOML; ``what`` and ``where`` name it in errors."""
+    remedy = "correct the value"
     try:
         values = tomllib.loads(text)
+        problem = _excess(values)
     except tomllib.TOMLDecodeError as error:
+        problem = str(error)
+        remedy = "fix the named line" if "line" in problem else "complete its last line"
+    except (ValueError, RecursionError):
+        values, problem = {}, "a number of thousands of digits, or thousands of nested brackets"
+    if problem:
         raise ConfigError(
-            "the study file is not valid TOML",
+            f"{what} is not valid TOML",
             where=where,
-            got=str(error),
+            got=problem,
             expected="TOML 1.0",
-            remedy="fix the named line" if "line" in str(error) else "complete its last line",
-        ) from None
-    study, run = study_from_values(values, where=where)
-    check_paths(study, run, where=where)
-    return study, run
+            remedy=remedy,
+        )
+    return values
+
+
+def _excess(value: object, depth: int = 0) -> str:
+    """What TOML readers need not accept: very deep nesting, and integers of more than 64 bits."""
+    if depth > MOST_NESTED:
+        return f"more than {MOST_NESTED} tables or lists inside each other"
+    if isinstance(value, int):
+        return "" if -(2**63) <= value < 2**63 else "an integer of more than 64 bits"
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return next(filter(None, (_excess(own, depth + 1) for own in inside)), "")
+
+
+def parse_study(text: str, *, where: str) -> tuple[StudyConfig, RunConfig]:
+    """Validate the text of a study file; ``where`` names it in errors."""
+    return study_from_values(parse_toml(text, "the study file", where=where), where=where)
 
 
 def study_from_values(values: dict[str, Any], *, where: str) -> tuple[StudyConfig, RunConfig]:
     """Validate a study file as a mapping."""
-    run = validate_model(RunConfig, _mapping(values.pop("run", {})), where=f"{where}, table [run]")
-    return study_config(values, where=where), run
+    own = _mapping(values.pop("run", {}))
+    table = validate_model(RunTable, own, where=f"{where}, table [run]")
+    run = RunConfig(**table.model_dump(exclude_unset=True))
+    study = study_config(values, where=where)
+    check_paths(study, run, where=where)
+    return study, run
 
 
 def check_paths(study: StudyConfig, run: RunConfig, *, where: str) -> None:

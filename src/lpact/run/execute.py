@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from lpact.analyses.base import Frames, Task, analyses_of, decided
+from lpact.analyses.base import Analysis, Frames, Task, analyses_of, decided
 from lpact.config import RunConfig, StudyConfig
+from lpact.errors import LPactError, RunError
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, check_device, extract_features, provenance
 from lpact.run.executors.local import open_executor
@@ -100,7 +101,11 @@ def _make(
         from lpact.run.preregistration.earlier import leave_note
 
         leave_note(writer.tasks, config, audit)
-    with open_executor(workspace, writer.tasks, workers, lost=lost, note=journal.note) as executor:
+    # More processes than a stage has tasks would only fill memory.
+    most = max((len(stage.tasks) for own in measurings for stage in own.stages), default=1)
+    with open_executor(
+        workspace, writer.tasks, min(workers, most), lost=lost, note=journal.note
+    ) as executor:
         conductor = Conductor(writer.tasks, executor, journal)
         for measuring in measurings:
             measuring.run(conductor)
@@ -109,7 +114,7 @@ def _make(
     layers: list[Mapping[str, pl.DataFrame]] = []
     for measuring in measurings:
         tables = measuring.tables(writer.tasks)
-        layers += (decided(measuring.analysis, config, tables), tables)
+        layers += (_decided(measuring.analysis, config, tables), tables)
         journal.advance()
     published = LazyTables.layered(*layers, audit.tables)
     journal.stage(TABLES, len(published))
@@ -120,6 +125,23 @@ def _make(
         then=lambda n_rows: _followed(registration, writer, tasks, published, n_rows, journal),
         last=lambda: _records(journal, writer, registration),
     )
+
+
+def _decided(analysis: Analysis, config: StudyConfig, tables: Mapping[str, pl.DataFrame]) -> Frames:
+    """Tables of a decision. Whatever it raises is a `RunError`: what was computed stays in the working folder."""
+    try:
+        return decided(analysis, config, tables)
+    except LPactError:
+        raise
+    except Exception as error:
+        raise RunError(
+            f"the analysis '{analysis.name}' could not decide, and the run is not published",
+            where=f"decision of '{analysis.name}'",
+            got=f"{type(error).__name__}: {error}",
+            expected="a label for every claim; what cannot be decided is a row with a reason",
+            remedy="report this (`lpact --debug run …` shows where); all results are kept, and the same command with a "
+            "corrected version decides without computing them again",
+        ) from error
 
 
 def _followed(

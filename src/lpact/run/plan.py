@@ -55,6 +55,8 @@ TABLE_BYTES, CELL_BYTES = 3_000, 12
 """A table's two files without rows, and one value in them."""
 DECISION_S, DECISION_COPIES = 0.2, 7
 """To decide, and copies of the tables in memory meanwhile."""
+WRITE_COPIES = 7
+"""Copies of the largest table in memory while it is put together, sorted and written."""
 REPORT_S, CLAIM_S = 8.0, 0.03
 """To draw all figures, and for each claim."""
 REPORT_BYTES, REPORT_PEAK_BYTES, AS_TEXT = 12_000_000, 150_000_000, 1.75
@@ -125,27 +127,41 @@ def closing_costs(
 ) -> tuple[StageCost, StageCost, StageCost]:
     """Decision, tables and report; ``list_bytes`` of the tables are in lists."""
     n_rows = sum(rows.values())
-    cells = sum(n * len(find_table(name).columns) for name, n in rows.items())
-    disk = len(rows) * TABLE_BYTES + CELL_BYTES * cells + list_bytes
+    cells = [n * len(find_table(name).columns) for name, n in rows.items()]
+    disk = len(rows) * TABLE_BYTES + CELL_BYTES * sum(cells) + list_bytes
     peak = held + DECISION_COPIES * disk // 2
+    largest = held + WRITE_COPIES * CELL_BYTES * max(cells, default=0) + 2 * list_bytes
     writing = TABLE_S * len(rows) + 2 * ROW_S * n_rows
     drawing = REPORT_S + CLAIM_S * n_claims
     report = REPORT_BYTES + int(AS_TEXT * disk)
     return (
         StageCost(DECISION, 1, DECISION_S + ROW_S * n_rows, peak, 0),
-        StageCost(TABLES, len(rows), writing, peak, disk),
+        StageCost(TABLES, len(rows), writing, max(peak, largest), disk),
         StageCost(REPORT, 1, drawing, peak + REPORT_PEAK_BYTES, report),
     )
 
 
+def busy_workers(stages: Sequence[StageCost], workers: int) -> int:
+    """How many of ``workers`` processes ever have a task; a run starts no more."""
+    return max(1, min(workers, max((s.n_tasks for s in stages if s.shared), default=1)))
+
+
 def memory_with(stages: Sequence[StageCost], workers: int) -> int:
     """Expected memory of all processes together."""
+    workers = busy_workers(stages, workers)
     own = max((s.peak_bytes for s in stages if not s.shared), default=0)
-    shared = max((s.peak_bytes for s in stages if s.shared), default=0)
-    if workers > 1:
-        return own + workers * shared
     least = min((s.peak_bytes for s in stages if s.peak_bytes), default=0)
+    if workers > 1:
+        # Processes without a task hold what they have loaded.
+        return own + max(_memory_of(s, workers, least) for s in stages if s.shared)
+    shared = max((s.peak_bytes for s in stages if s.shared), default=0)
     return max(own + int(RETAINED_SHARE * max(0, shared - least)), shared)
+
+
+def _memory_of(stage: StageCost, workers: int, idle: int = 0) -> int:
+    """Memory of all processes in a stage."""
+    busy = min(workers, stage.n_tasks) if stage.shared else 1
+    return busy * stage.peak_bytes + (workers - busy) * idle
 
 
 _Problem = tuple[str, str, str, str]
@@ -199,6 +215,10 @@ class Plan:
         """Expected wall time with ``workers`` processes; NaN if a stage has no estimate."""
         start = WORKER_START_S if workers > 1 else 0.0
         return start + sum(stage.seconds_with(workers) for stage in self._stages(report))
+
+    def busy_workers(self, workers: int) -> int:
+        """How many of ``workers`` processes ever have a task; a run starts no more."""
+        return busy_workers(self.stages, workers)
 
     def memory_with(self, workers: int, *, report: bool = True) -> int:
         """Expected memory of all processes together."""
@@ -259,7 +279,8 @@ class Plan:
         if limits.memory is None or needed <= MEMORY_SHARE * limits.memory:
             return None
         allowed = int(MEMORY_SHARE * limits.memory)
-        largest = max(stages, key=lambda s: s.peak_bytes * (workers if s.shared else 1))
+        workers = busy_workers(stages, workers)
+        largest = max(stages, key=lambda s: _memory_of(s, workers))
         most = min(workers - 1, limits.cores or workers)
         fitting = next((n for n in range(most, 0, -1) if memory_with(stages, n) <= allowed), 0)
         if fitting:

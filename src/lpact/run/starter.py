@@ -18,7 +18,7 @@ from lpact.config import (
     GridConfig,
     LanguageModelConfig,
     PreprocessConfig,
-    RunConfig,
+    RunTable,
     SharedConfig,
 )
 from lpact.controls.base import CONTROLS
@@ -82,7 +82,7 @@ def starter_text(analyses: Sequence[str] = ("lpact",)) -> str:
         lines += _plugin_options(f"{name}.options", CONTROLS) if name == "controls" else []
     for name in analyses:
         lines += _analysis(name)
-    lines += _section("run", RunConfig, {})
+    lines += _section("run", RunTable, {})
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -41,6 +41,8 @@ def storage_errors(path: Path, what: str) -> Iterator[None]:
 def _remedy(code: int | None) -> str:
     if code in _NO_SPACE:
         return "free disk space (or raise the quota) and run again; finished tasks are kept"
+    if code == errno.ENOMEM:
+        return "close other programs or use fewer workers, then run again; finished tasks are kept"
     if code in _NOT_ALLOWED:
         return "give yourself permission there, or choose another output folder"
     if code in _IN_THE_WAY:

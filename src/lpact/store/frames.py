@@ -397,7 +397,8 @@ def _first_key(frame: pl.DataFrame, table: Table) -> str:
 
 
 ROWS_PER_GROUP = 131_072
-ROWS_PER_CSV_SLICE = 50_000
+ROWS_PER_CSV_SLICE, ITEMS_PER_CSV_SLICE = 50_000, 500_000
+"""Rows, and items of their lists, whose text is in memory at a time."""
 ZSTD_LEVEL = 3
 
 
@@ -457,7 +458,11 @@ def read_table(root: Path, table: Table) -> pl.DataFrame:
             )
             check_types(columns, table, str(path))
             frame = cast(pl.DataFrame, pl.from_arrow(stored.read()))
+        except MemoryError:  # also that of Arrow
+            raise
         except (pa.ArrowException, PolarsError, PanicException, OSError, ValueError) as error:
+            if getattr(error, "errno", None) is not None:
+                raise  # the disk's, not the file's
             raise RunError(
                 f"the table '{table.name}' is damaged",
                 where=str(path),
@@ -483,7 +488,9 @@ def arrow_schema(table: Table) -> pa.Schema:
 def csv_rows(frame: pl.DataFrame, table: Table) -> Iterator[str]:
     """Rows as CSV text: null is an empty field, empty text is ``""``, lists are JSON, floats round-trip."""
     lists = [column for column in table.columns if is_list(column)]
-    for part in frame.iter_slices(ROWS_PER_CSV_SLICE):
+    n_items = sum(int(frame[column.name].list.len().sum()) for column in lists)
+    most = ITEMS_PER_CSV_SLICE * frame.height // max(1, n_items)
+    for part in frame.iter_slices(max(1, min(ROWS_PER_CSV_SLICE, most))):
         text = part.with_columns(_json_text(part[column.name], column) for column in lists)
         yield text.write_csv(include_header=False)
 

@@ -210,6 +210,8 @@ def read_manifest(root: Path) -> Manifest:
     manifest = parse_record(content, Manifest, MANIFEST_FORMAT, where=str(path), verb="made")
     if config_digest(manifest.config) != manifest.config_digest:
         raise _damaged(str(path), "a configuration that does not match its own digest")
+    if (seed := manifest.config.get("seed")) != manifest.seed:
+        raise _damaged(str(path), f"seed {manifest.seed}, and {seed} in its configuration")
     return manifest
 
 

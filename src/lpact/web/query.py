@@ -7,6 +7,7 @@ configuration is locked.
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -26,6 +27,10 @@ from lpact.web.runs import TableFile
 
 BATCH_ROWS = 50_000
 CACHED_ANSWERS = 512
+PATTERN = frozenset("*?[")
+"""Characters that DuckDB reads as patterns in paths."""
+FILE = "file"
+"""Beginning of the names of parameters that are paths."""
 Value = TypeVar("Value")
 
 
@@ -41,9 +46,17 @@ class Database:
                 "allow_community_extensions": "false",
             },
         )
-        self._paths = frozenset(map(str, paths))
+        # DuckDB takes every path for a pattern: `run[1]` would be `run1`. Such files are read through a link.
+        self._links = tempfile.TemporaryDirectory(prefix="lpact-explore-")
+        self._places: dict[str, str] = {}
+        for path in paths:
+            place = path
+            if PATTERN & set(str(path)):
+                place = Path(self._links.name, f"{len(self._places)}.parquet")
+                place.symlink_to(path)
+            self._places[str(path)] = str(place)
         # The one setting that takes no parameter.
-        allowed = ", ".join("'" + path.replace("'", "''") + "'" for path in map(str, paths))
+        allowed = ", ".join("'" + own.replace("'", "''") + "'" for own in self._places.values())
         for statement in (
             "SET temp_directory = ''",
             f"SET allowed_paths = [{allowed}]",
@@ -55,42 +68,42 @@ class Database:
 
     def rows(self, sql: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         """All rows of an answer."""
-        with self._errors(parameters):
-            return self._connection.cursor().execute(sql, parameters).fetchall()
+        with self._bound(parameters) as values:
+            return self._connection.cursor().execute(sql, values).fetchall()
 
     def frame(self, sql: str, parameters: dict[str, Any]) -> pl.DataFrame:
         """All rows of an answer, as a Polars data frame."""
-        with self._errors(parameters):
-            table = self._connection.cursor().sql(sql, params=parameters).to_arrow_table()
+        with self._bound(parameters) as values:
+            table = self._connection.cursor().sql(sql, params=values).to_arrow_table()
             return cast(pl.DataFrame, pl.from_arrow(table))
 
     def batches(self, sql: str, parameters: dict[str, Any]) -> Iterator[pl.DataFrame]:
         """The rows of an answer, in pieces; the first piece is made before this returns."""
-        with self._errors(parameters):
+        with self._bound(parameters) as values:
             cursor = self._connection.cursor()
-            reader = cursor.sql(sql, params=parameters).to_arrow_reader(BATCH_ROWS)
+            reader = cursor.sql(sql, params=values).to_arrow_reader(BATCH_ROWS)
             first = next(iter(reader), None)
 
         def pieces() -> Iterator[pl.DataFrame]:
             batch = first
             while batch is not None:
                 yield cast(pl.DataFrame, pl.from_arrow(batch))
-                with self._errors(parameters):
+                with self._bound(parameters):
                     batch = next(iter(reader), None)
 
         return pieces()
 
     @contextmanager
-    def _errors(self, parameters: dict[str, Any]) -> Iterator[None]:
-        """Turn errors of DuckDB, or of Arrow while it reads from DuckDB, into a `RunError` about the files."""
-        files = [own for own in parameters.values() if isinstance(own, str) and own in self._paths]
+    def _bound(self, parameters: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Parameters with files where DuckDB reads them; errors, also Arrow's, become a `RunError` about the files."""
+        files = {name: own for name, own in parameters.items() if name.startswith(FILE)}
         try:
-            yield
+            yield parameters | {n: self._places.get(own, own) for n, own in files.items()}
         except (duckdb.Error, pa.ArrowException, OSError) as error:
-            memory = isinstance(error, duckdb.OutOfMemoryException)
+            memory = isinstance(error, duckdb.OutOfMemoryException | MemoryError)
             raise RunError(
                 "the query needs too much memory" if memory else "a table cannot be read",
-                where=", ".join(dict.fromkeys(files)) or None,
+                where=", ".join(dict.fromkeys(files.values())) or None,
                 got=(str(error).splitlines() or [type(error).__name__])[0],
                 expected="a query that fits into memory" if memory else "a Parquet file of lpact",
                 remedy="filter to fewer rows"
@@ -101,6 +114,7 @@ class Database:
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+        self._links.cleanup()
 
 
 class Cache:
@@ -231,13 +245,14 @@ class _Statement:
         """The statement that selects ``shown``, with further clauses."""
         return _select(shown, self.source, *rest)
 
-    def _add(self, value: object) -> str:
-        name = f"p{len(self.values)}"
+    def _add(self, value: object, kind: str = "p") -> str:
+        name = f"{kind}{len(self.values)}"
         self.values[name] = value
         return f"${name}"
 
     def _scan(self, file: TableFile, options: str = "") -> str:
-        return f"read_parquet({self._add(str(file.path))}, hive_partitioning = false{options})"
+        path = self._add(str(file.path), FILE)
+        return f"read_parquet({path}, hive_partitioning = false{options})"
 
     def _condition(self, own: Condition) -> str:
         value = "" if own.operator in ("null", "some") else self._add(own.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
@@ -322,11 +323,13 @@ class LPact(Analysis):
             **tables_for_report(LPactConfig.of(material.config), material.tables, tell),
         }
 
-    def check(self, rows: Rows) -> Iterable[str]:
-        """Whether all tables agree on the order of units."""
-        from lpact.analyses.lpact.unit_order import unit_order_faults
+    def check(self, study: StudyConfig, rows: Rows) -> Iterable[str]:
+        """Whether all tables agree on the order of units and have no draw too many."""
+        from lpact.analyses.lpact.consistency import draw_faults, unit_order_faults
 
-        return unit_order_faults(rows)
+        config = LPactConfig.of(study)
+        draws = draw_faults(config.controls.draws, config.relational.permutations, rows)
+        return chain(unit_order_faults(rows), draws)
 
     @classmethod
     def check_dataset(cls, check: DatasetCheck) -> DatasetReport:

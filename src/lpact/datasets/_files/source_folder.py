@@ -110,6 +110,14 @@ class SourceFolder:
                 expected="the file itself",
                 remedy=f"datalad get '{self.relative(path)}'" if annexed else "fix the link",
             )
+        if not (target.is_file() or target.is_dir()):  # reading a pipe would wait for ever
+            raise error(
+                "a file of the dataset is a pipe, a socket or a device",
+                where=str(path),
+                got="a special file",
+                expected="a regular file",
+                remedy="remove it, or copy the data into a regular file",
+            )
         return path
 
     def relative(self, path: Path) -> str:

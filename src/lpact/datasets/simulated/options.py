@@ -24,7 +24,9 @@ Mechanism = Literal[
 ]
 MECHANISMS: tuple[str, ...] = get_args(Mechanism)
 
-Count = Annotated[int, Field(ge=1)]
+MOST = 1_000_000
+"""Units, words, subjects: more would only fill the memory."""
+Count = Annotated[int, Field(ge=1, le=MOST)]
 Strength = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Coefficient = Annotated[float, Field(ge=0.0, lt=1.0)]
 
@@ -53,7 +55,7 @@ class SimulatedOptions(PluginOptions):
     """Whether all runs hear the same stimulus; otherwise run r of every session and subject hears stimulus r."""
     n_stories: Count = 3
     """Stories of a stimulus."""
-    sentences_per_story: Annotated[int, Field(ge=4)] = 20
+    sentences_per_story: Annotated[int, Field(ge=4, le=MOST)] = 20
     """Sentences of a story; each has 5 to 12 words, in prose mostly 5 to 14. Prose has at most 40."""
     text: Text = "syllables"
     """What the words are: random `syllables` with ready mechanisms, or `prose`, English stories with parse and true
@@ -85,9 +87,9 @@ class SimulatedOptions(PluginOptions):
     """
     shared_noise: Strength = 0.3
     """Size of the noise that all units share, relative to the private noise."""
-    n_layers: Annotated[int, Field(ge=3)] = 4
+    n_layers: Annotated[int, Field(ge=3, le=MOST)] = 4
     """Layers 0 … n_layers − 1 of every model; the best one is n_layers − 2."""
-    vocabulary_size: Annotated[int, Field(ge=20)] = 400
+    vocabulary_size: Annotated[int, Field(ge=20, le=MOST)] = 400
     """Word types; prose has its own vocabulary."""
     n_lexical_dims: Count = 6
     """Dimensions of a word type's lexical vector."""
@@ -99,7 +101,7 @@ class SimulatedOptions(PluginOptions):
     """Feature columns for contextual (or private) latents."""
     columns_per_mechanism: Count = 2
     """Feature columns for each of the six mechanisms."""
-    n_noise_columns: Annotated[int, Field(ge=0)] = 6
+    n_noise_columns: Annotated[int, Field(ge=0, le=MOST)] = 6
     """Feature columns that hold noise only."""
 
     @model_validator(mode="after")

@@ -278,7 +278,7 @@ def _read_json(path: Path, name: str) -> dict[str, Any]:
         values = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(values, dict):
             raise ValueError(f"{type(values).__name__}, not a JSON object")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         what = f"a file of the model '{name}' cannot be read"
         raise _incomplete(what, path, _first_line(error)) from error
     return values

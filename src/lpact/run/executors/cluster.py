@@ -7,6 +7,7 @@ it gives up, the task runs alone once more.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import queue
 import shutil
@@ -15,7 +16,7 @@ import time
 import uuid
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -374,17 +375,31 @@ def open_client(settings: RunConfig) -> Iterator[Any]:
 @contextmanager
 def _connect(distributed: Any, place: Any) -> Iterator[Any]:
     try:
+        if isinstance(place, str):
+            _shake_hands(distributed, place)
         client = distributed.Client(place, timeout=CONNECT_S, set_as_default=False)
     except (OSError, TimeoutError, ValueError, TypeError) as error:
         raise RunError(
             "the cluster cannot be reached",
             where=place if isinstance(place, str) else "SLURM",
-            got=str(error) or type(error).__name__,
+            got=str(error) or f"no scheduler that answers within {CONNECT_S:.0f} s",
             expected="a Dask scheduler at this address, tcp://host:port or tls://host:port",
             remedy="start one with `dask scheduler`; tls:// needs certificates in Dask's own configuration",
         ) from error
     with client:
         yield client
+
+
+def _shake_hands(distributed: Any, address: str) -> None:
+    """Raise `TimeoutError` where something listens that does not answer as Dask does: a client would wait for ever."""
+
+    async def connect() -> None:
+        options = distributed.Security().get_connection_args("client")
+        comm = distributed.core.connect(address, timeout=CONNECT_S, **options)
+        (await asyncio.wait_for(comm, CONNECT_S)).abort()
+
+    with ThreadPoolExecutor(1) as pool:  # a notebook has an event loop in this thread
+        pool.submit(asyncio.run, connect()).result()
 
 
 @contextmanager
@@ -398,7 +413,7 @@ def open_slurm(settings: SlurmConfig) -> Iterator[Any]:
         except (OSError, ValueError, RuntimeError) as error:
             raise RunError(
                 "the scheduler for SLURM jobs cannot be started",
-                where="table [run.slurm]",
+                where="options of SLURM jobs",
                 got=str(error),
                 expected="an interface of this machine that the jobs can reach, and a folder that they share",
                 remedy="`ip link` lists interfaces",
@@ -433,7 +448,7 @@ def slurm_options(settings: SlurmConfig) -> dict[str, Any]:
     if not settings.interface:
         raise ConfigError(
             "SLURM jobs must reach this machine, and no network interface is named",
-            where="option 'run.slurm.interface'",
+            where="option 'interface' of the file of --slurm",
             got="nothing",
             expected='the name of a network interface, such as "ib0"',
             remedy="`ip link` lists them; choose the cluster's own network",
@@ -441,7 +456,7 @@ def slurm_options(settings: SlurmConfig) -> dict[str, Any]:
     if shutil.which("sbatch") is None:
         raise RunError(
             "SLURM is not available",
-            where="option 'run.cluster'",
+            where="option --cluster",
             got="no command `sbatch` on this machine",
             expected="a machine from which jobs can be submitted",
             remedy="run this on a login node of the cluster",

@@ -277,6 +277,8 @@ def read_registration(path: str | Path) -> Registration:
     An edited file that can still be read is returned: `Registration.intact` is False, and every comparison says so.
     """
     path = Path(path)
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise _unreadable(path, "a pipe, a device or another special file")
     with storage_errors(path, "the registration cannot be read"):
         content = path.read_bytes()
     try:

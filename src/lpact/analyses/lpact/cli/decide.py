@@ -62,16 +62,11 @@ def decide_again(run: Run, config: LPactConfig, gates: GatesConfig) -> dict[str,
 
 def read_gates(path: Path) -> GatesConfig:
     """Thresholds from a study file, or from a file with the table [lpact.gates] alone."""
-    import tomllib
-
     from lpact.analyses.lpact.config import GatesConfig, LPactConfig
-    from lpact.config import read_study_file
+    from lpact.config import read_study_file, read_toml
     from lpact.validation import validate_model
 
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        values = {}
+    values = read_toml(path, "the study file")
     own = values.get("lpact")
     if values.keys() == {"lpact"} and isinstance(own, dict) and own.keys() == {"gates"}:
         return validate_model(GatesConfig, own["gates"], where=f"{path}, table [lpact.gates]")

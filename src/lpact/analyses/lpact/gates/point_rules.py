@@ -266,7 +266,7 @@ def _targets(row: Row | None, mechanism: str) -> tuple[float | None, int, str, s
     if row["n_targets"] < MIN_TARGETS and row["target_reason"]:
         blame = str(row["target_reason"])
         detail = f" ({mechanism}: {blame})"
-    sentence = f"{row['n_targets']} mechanisms have target units; {MIN_TARGETS} are needed{detail}."
+    sentence = f"{counted(row['n_targets'], 'mechanism')} with target units; {MIN_TARGETS} are needed{detail}."
     return float(row["n_targets"]), row["n_rows"], "", sentence, blame
 
 

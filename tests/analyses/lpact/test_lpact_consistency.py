@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from lpact.analyses.lpact.unit_order import unit_order_faults
+from lpact.analyses.lpact.consistency import unit_order_faults
 from lpact.errors import RunError
 
 if TYPE_CHECKING:

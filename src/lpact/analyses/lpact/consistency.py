@@ -1,4 +1,7 @@
-"""Whether all tables of a run agree on the order of units: patterns are vectors over the units of a recording."""
+"""Whether all tables of a run agree on the order of units, and have no more draws than the study asks for.
+
+Patterns are vectors over the units of a recording.
+"""
 
 from __future__ import annotations
 
@@ -52,6 +55,23 @@ def _table(rows: Rows, table: Table) -> pl.DataFrame | None:
         return rows(table.name)
     except (RunError, KeyError):
         return None
+
+
+def draw_faults(n_draws: int, n_permutations: int, rows: Rows) -> Iterator[str]:
+    """Rows with more draws than the configuration asks for: more of them make any p-value smaller."""
+    column, listed = pl.col("draw") + 1, pl.col("draws").list.len()
+    allowed = pl.when(pl.col("test") == "surrogate").then(n_draws).otherwise(n_permutations)
+    for table, wrong in (
+        (levels.PREDICTIVE_SCORES, column > n_draws),
+        (levels.UNIT_SCORES, column > n_draws),
+        (levels.MODEL_PATTERNS, column > n_draws),
+        (levels.CONTROL_NULLS, pl.col("n_draws") > n_draws),
+        (levels.PROFILE_SCORES, pl.col("n_draws") > n_draws),
+        (levels.RELATIONAL_NULLS, listed > allowed),
+    ):
+        frame = _table(rows, table)
+        if frame is not None:
+            yield from _listed(table, frame.filter(wrong), "more draws than the study asks for")
 
 
 def _places(index: pl.DataFrame) -> Iterator[str]:
