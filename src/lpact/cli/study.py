@@ -205,9 +205,10 @@ def _show_outline(outline: Outline) -> None:
     if outline.models:
         contexts = ", ".join(outline.models[0].contexts)
         say(f"contexts of features that the analyses read: {contexts}", indent=2)
-    heading("Severe controls, where dataset and model allow them (draws: at most)")
-    controls = [(name, n, CONTROLS.get(name).needs) for name, n in outline.controls.items()]
-    show_table(("control", "draws", "needs"), controls)
+    if outline.controls:
+        heading("Severe controls, where dataset and model allow them (draws: at most)")
+        controls = [(name, n, CONTROLS.get(name).needs) for name, n in outline.controls.items()]
+        show_table(("control", "draws", "needs"), controls)
     for blocks in outline.blocks.values():
         show_blocks(blocks)
 

@@ -417,11 +417,13 @@ class Outline:
 
 def outline_study(config: StudyConfig, run: RunConfig) -> Outline:
     """Look for datasets and models without opening them."""
+    analyses = analyses_of(config)
+    has_controls = any("controls" in own.uses for own in analyses.values())
     return Outline(
         datasets=tuple(_dataset(entry, run.paths.get(entry.name)) for entry in config.datasets),
         models=tuple(_model(model, run, wanted_contexts(config)) for model in config.models),
-        controls=control_draws(config),
-        blocks={name: own.outline(config) for name, own in analyses_of(config).items()},
+        controls=control_draws(config) if has_controls else {},
+        blocks={name: own.outline(config) for name, own in analyses.items()},
     )
 
 
