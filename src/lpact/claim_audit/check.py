@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from lpact.claim_audit.detect import (
     Force,
     Found,
-    Rule,
+    Rules,
     compile_rules,
     find_statements,
 )
 from lpact.claim_audit.readers import (
+    JOINER,
     READERS,
     Block,
     BlockKind,
@@ -78,9 +79,10 @@ def check_text(text: str, format: Format, evidence: Verdicts) -> list[Overclaim]
     supported.
     """
     rules = compile_rules(_named_words(evidence))
+    names = _names_in_lower_case(evidence)
     starts = line_starts(text)
     overclaims = []
-    for sentence, found in _statements(text, format, rules):
+    for sentence, found in _statements(text, format, rules, names):
         written = text[sentence.start : sentence.end]
         unsupported = _strongest(found, evidence, named_claims(written, evidence))
         if unsupported is None:
@@ -103,7 +105,7 @@ def check_text(text: str, format: Format, evidence: Verdicts) -> list[Overclaim]
 
 
 def _statements(
-    text: str, format: Format, rules: tuple[Rule, ...]
+    text: str, format: Format, rules: Rules, names: list[str]
 ) -> Iterator[tuple[Sentence, list[Found]]]:
     """Every sentence with a statement, and its statements."""
     in_references = False
@@ -113,7 +115,7 @@ def _statements(
             continue
         quoted = quoted_characters(block.text)
         before = ""
-        for sentence in split_sentences(block):
+        for sentence in split_sentences(block, names):
             if _REFERENCE.search(sentence.text):
                 continue
             own = slice(sentence.start - block.start, sentence.end - block.start)
@@ -173,6 +175,7 @@ _ADDED_TO = {
     "mechanism": ("NAMED", "{}s?", " "),
     "measure": ("MEASURE", "{}", "[ _-]"),
     "dataset": ("DATASET", "(?:in|on|for) (?:the )?{}", "[ _-]"),
+    "model": ("MODEL", "{}", "[ _-]"),
 }
 """Class of words that names of a field are added to, as which expression, and what joins their parts."""
 _LAYERS = re.compile(r"\blayers?\s+(\d+)(?:\s*(?:,|and|or|to|-|–)\s*(\d+))*", re.IGNORECASE)
@@ -184,12 +187,28 @@ def _named_words(verdicts: Verdicts) -> tuple[tuple[str, str], ...]:
         (*_ADDED_TO[field], str(value))
         for v in verdicts.claims
         for field, value in zip(verdicts.fields, v.claim or (), strict=False)
-        if field in _ADDED_TO and value != NONE
+        if field in _ADDED_TO and value != NONE and not (field == "model" and _is_word(str(value)))
     )
     return tuple(
         (word, pattern.format(re.escape(name.lower()).replace("_", joint)))
         for word, pattern, joint, name in sorted(found)
     )
+
+
+def _names_in_lower_case(verdicts: Verdicts) -> list[str]:
+    """Expressions for names of a run that begin in lower case, and so do sentences that begin with them."""
+    names = {str(value) for v in verdicts.claims for value in v.claim or ()} - {*_NO_NAME}
+    return [rf"{_spelled(name)}(?!\w)" for name in sorted(names) if re.match("[a-z]", name)]
+
+
+def _is_word(name: str) -> bool:
+    """Whether a name is a plain lower-case word, which can also mean something else."""
+    return name.isalpha() and name.islower()
+
+
+def _spelled(name: str) -> str:
+    """An expression for a name however its parts are joined: gpt2, gpt-2, gpt_2."""
+    return rf"[\s_\-–/.\\{JOINER}]*".join(re.findall(r"[A-Za-z]+|\d+", name))
 
 
 def named_claims(sentence: str, verdicts: Verdicts) -> tuple[Verdict, ...] | None:
@@ -220,11 +239,10 @@ def named_claims(sentence: str, verdicts: Verdicts) -> tuple[Verdict, ...] | Non
 
 def _is_named(name: str, sentence: str, field: str) -> bool:
     """Whether a sentence contains a name, however its parts are joined: gpt2, GPT-2, gpt_2."""
-    parts = re.findall(r"[A-Za-z]+|\d+", name)
-    if not parts or name in _NO_NAME:
+    joined = _spelled(name)
+    if not joined or name in _NO_NAME:
         return False
-    joined = r"[\s_\-–/.]*".join(map(re.escape, parts))
-    plain = name.isalpha() and name.islower() and field != "mechanism"
+    plain = _is_word(name) and field != "mechanism"
     # The region IT is not "it".
     case = re.NOFLAG if field == "region" and not plain else re.IGNORECASE
     beside = _BESIDE.get(field, _BESIDE_ANY)

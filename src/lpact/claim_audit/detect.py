@@ -13,7 +13,7 @@ or a regular expression; ``~`` after an element makes it optional.
     words that cancel the rule if the match contains them; ``@never-with``: if the clause contains them.
     ``{NAME}`` inserts a list of ``words.toml``.
 ``@with``
-    classes of words that the sentence must contain, too.
+    classes of words that the sentence must contain outside the match, too.
 ``@noun``
     the match is a noun phrase, which states nothing without a verb of showing next to it.
 ``@prose``
@@ -79,9 +79,13 @@ _CLASS = re.compile(r"\b[A-Z]{4,}\b")
 _DENIAL = re.compile(r"\b(?:not|no|nothing|never|neither|in place of|in lieu of|short of)\b")
 
 
-def sides(line: str) -> set[str]:
-    """Sides of the comparison that a sentence mentions."""
-    found = {side for side in ("model", "brain") if has(side.upper(), line)}
+def sides(line: str, model: re.Pattern[str]) -> set[str]:
+    """Sides of the comparison that a sentence mentions; ``model`` finds the model side."""
+    found = {
+        side
+        for side, own in {"model": model, "brain": PATTERNS["BRAIN"]}.items()
+        if own.search(line)
+    }
     if _BOTH_SIDES.search(line):
         found = {"model", "brain"}
     return found | ({"either"} if found else set())
@@ -102,8 +106,16 @@ class Rule:
     denies: bool
 
 
+@dataclass(frozen=True)
+class Rules:
+    """All rules in order; ``model`` finds words of the model side."""
+
+    rules: tuple[Rule, ...]
+    model: re.Pattern[str]
+
+
 @cache
-def compile_rules(named: tuple[tuple[str, str], ...] = ()) -> tuple[Rule, ...]:
+def compile_rules(named: tuple[tuple[str, str], ...] = ()) -> Rules:
     """Compile all rules; ``named`` are expressions for names of a run, with the class that each is added to."""
     classes = {
         name: "|".join([*(own for where, own in named if where == name), *expressions])
@@ -112,7 +124,7 @@ def compile_rules(named: tuple[tuple[str, str], ...] = ()) -> tuple[Rule, ...]:
     text = files(__package__).joinpath("rules.txt").read_text(encoding="utf-8")
     text = re.sub(r"^#.*\n|^\n", "", text, flags=re.MULTILINE)
     lines = re.sub(r"\n +", " ", re.sub(r"\|\n +", "|", text)).splitlines()
-    return tuple(_compile(line, classes) for line in lines)
+    return Rules(tuple(_compile(line, classes) for line in lines), _words([classes["MODEL"]]))
 
 
 def _compile(line: str, classes: Mapping[str, str]) -> Rule:
@@ -212,24 +224,25 @@ class Found:
 
 
 def find_statements(
-    words: Words, rules: tuple[Rule, ...], kind: BlockKind, *, question: bool
+    words: Words, rules: Rules, kind: BlockKind, *, question: bool
 ) -> Iterator[Found]:
     """All statements of a sentence; a question or a quotation makes none."""
     scope = Scope.of(words)
-    mentioned = sides(words.line)
+    mentioned = sides(words.line, rules.model)
     long_enough = len(words.line.split()) >= _SHORTEST_SENTENCE
     prose = kind is BlockKind.PROSE or (long_enough and has("FINITE_VERBS", words.line))
     bounded: list[tuple[int, int]] = []
-    for rule in rules:
+    for rule in rules.rules:
         if not rule.needs <= mentioned or (rule.prose and not prose):
-            continue
-        if not all(own.search(words.line) for own in rule.with_):
             continue
         if bounded and rule.statement not in _AGAINST_BRAINS:
             words = words.without(bounded)
             scope, bounded = Scope.of(words), []
         for match in rule.pattern.finditer(words.line):
             if rule.unless is not None and rule.unless.search(match[0]):
+                continue
+            rest = words.line[: match.start()] + words.line[match.end() :]
+            if not all(own.search(rest) for own in rule.with_):
                 continue
             if rule.never_with is not None and rule.never_with.search(_claimed(scope, match)):
                 continue
@@ -431,7 +444,8 @@ def _excused(statement: Statement, scope: Scope, match: re.Match[str]) -> bool:
         return True
     if statement is Statement.CAUSATION:
         return has("SCORE_OF", before) or has("IN_PREDICTOR", part)
-    if statement in {*_AGAINST_BRAINS, Statement.PREDICTION} and has("ANY_MODEL", before):
+    any_model = {*_AGAINST_BRAINS, Statement.PREDICTION, Statement.CEILING, Statement.EQUIVALENCE}
+    if statement in any_model and has("ANY_MODEL", before):
         return True
     if statement is not Statement.PREDICTION:
         return False

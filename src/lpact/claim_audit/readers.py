@@ -375,9 +375,8 @@ _ABBREVIATION = re.compile(
 LONGEST_SENTENCE = 100_000
 """In characters. More come from data and listings."""
 _PIECE = re.compile(r"\S(?:.{0,1999}(?!\S)|.{1999})", re.DOTALL)
-_END = re.compile(
-    rf"[.!?]+[\"'”’)\]»]*(?:\s*{CITATION})?(?=\s+[\"'“‘(\[]?(?:[A-Z0-9{CITED_AUTHOR}{OPAQUE}])|\s*\Z)"
-)
+_END = rf"[.!?]+[\"'”’)\]»]*(?:\s*{CITATION})?"
+_OPENING = rf"[A-Z0-9{CITED_AUTHOR}{OPAQUE}]"
 
 
 def _abbreviates(text: str, stop: int) -> bool:
@@ -395,17 +394,20 @@ class Sentence:
     text: str
 
 
-def split_sentences(block: Block) -> Iterator[Sentence]:
+def split_sentences(block: Block, names: Iterable[str] = ()) -> Iterator[Sentence]:
     """Split a block; abbreviations, initials and decimals do not end a sentence.
+
+    A sentence begins with a capital, a digit, or one of ``names``, which are regular expressions.
 
     Very long sentences come in pieces, so that time grows with their length and not with its square. One that no author
     wrote is an `InputError`.
     """
     text, begin = block.text, 0
     length = len(text.rstrip())
+    openings = "|".join([_OPENING, *names])
     ends = [
         m.end()
-        for m in _END.finditer(text)
+        for m in re.finditer(rf"{_END}(?=\s+[\"'“‘(\[]?(?:{openings})|\s*\Z)", text)
         if m[0][0] != "." or m.end() >= length or not _abbreviates(text, m.start())
     ]
     for end in (*ends, len(text)):

@@ -8,7 +8,7 @@ import pytest
 from lpact.analyses.lpact.claims import Verdicts as OfLPact
 from lpact.analyses.turing.claims import Verdicts
 from lpact.analyses.turing.config import LABELS
-from lpact.claim_audit import Statement, check_text, tabulate
+from lpact.claim_audit import Format, Statement, check_text, tabulate
 from lpact.codes import FinalLabel
 
 RUN = (
@@ -31,7 +31,14 @@ SENTENCES = {
         "The model is indistinguishable from a brain by this measure on this dataset.",
         "By this measure, the model is not distinguishable from other subjects in our recordings.",
         "On these stimuli the test does not tell the model from one more brain.",
-        "The model passes the NeuroAI Turing Test.",
+        "The model passes the NeuroAI Turing Test by linear predictivity on these data.",
+        "In this dataset, the network passed the brain Turing test by RSA.",
+        "The model did not differ from the other subjects by this measure on these data.",
+        "By RSA, the network is not significantly different from a brain in our recordings.",
+        "No difference between the model and a subject was found by RSA on these data.",
+        "The model explains 100% of the inter-subject consistency.",
+        "The network accounts for all of the agreement between subjects.",
+        "The model reaches 100 % of inter-subject consistency.",
         "The network is as close to brains as brains are to each other.",
         "Its features are as similar to the brains as other brains are.",
         "The model reaches inter-subject consistency.",
@@ -49,6 +56,9 @@ SENTENCES = {
         "The model exceeds the inter-subject consistency.",
         "Its score surpasses brain–brain similarity.",
         "The score lies above the between-subject agreement.",
+        "The model is above the inter-subject ceiling.",
+        "The model exceeds the inter-subject noise ceiling.",
+        "The model exceeds 100 % of the inter-subject consistency.",
         "The model predicts a brain better than another brain does.",
         "Model–brain scores are higher than brain–brain scores.",
     ),
@@ -75,6 +85,12 @@ NEVER = (
     "The model and the brain share a mechanism.",
     "No measure can tell the model from a brain.",
     "Language models pass the NeuroAI Turing Test.",
+    "The model passes the NeuroAI Turing Test.",
+    "The model passes the NeuroAI Turing Test by linear predictivity.",
+    "The model passes the NeuroAI Turing Test on these data.",
+    "The model passes the NeuroAI Turing Test by any measure on these data.",
+    "The model did not differ from brains.",
+    "There was no difference between the network and the other subjects.",
     "The model cannot be told from a brain by this measure on these data, and so it works like the brain.",
     "It passes the NeuroAI Turing Test, which proves that the model is brain-like.",
     "The model passes the NeuroAI Turing Test and therefore implements the algorithm of the cortex.",
@@ -105,17 +121,23 @@ SAYS_NOTHING = (
     "To pass the NeuroAI Turing Test, a model must reach the agreement of brains.",
     "If the model exceeded the inter-subject consistency, new stimuli would be needed.",
     "The model reaches 60 % of the inter-subject consistency.",
+    "The model explains 70% of the inter-subject consistency.",
+    "The model explains nearly all of the inter-subject consistency.",
+    "The model exceeds 60 % of the inter-subject consistency.",
+    "The model's scores did not differ from zero in any subject.",
+    "The model did not differ from its controls in the other subjects.",
+    "Subjects did not differ from one another.",
     "Subjects listened to stories, and the responses of every subject were compared with those of the others.",
     "We compared five brains with each other by linear predictivity.",
     "With four subjects no test could tell the model from a brain.",
     "The data are too few to say whether the model is as close to brains as brains are to each other.",
     "A model that passes cannot be told from a brain by this measure on these data.",
+    "A model that passes the NeuroAI Turing Test is as close to brains as brains are to each other.",
     "Passing the NeuroAI Turing Test does not mean that a model is a brain.",
     "Inter-subject consistency was 0.41 for linear and 0.35 for RSA.",
 )
 MISSED = (
     ("The network falls within the range of inter-subject variability.", Statement.INDISTINGUISHABLE),
-    ("No difference between the model and a subject was found by RSA on these data.", Statement.INDISTINGUISHABLE),
     ("There remains a gap between the model and the inter-subject consistency.", Statement.BELOW_BRAINS),
 )  # fmt: skip
 """Sentences that are not found, and what they say: the list may shrink."""
@@ -201,6 +223,38 @@ def test_a_sentence_counts_for_the_model_and_measure_that_it_names(
         assert "neither a positive nor a negative" in found[0].reason
 
 
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("The model half_brain explains 100% of the inter-subject consistency.", "indistinguishable"),
+        ("half_brain did not differ from brains by linear on these data.", "indistinguishable"),
+        ("half_brain did not differ from brains.", "equivalence"),
+        ("The test could not tell half_brain from a brain.", "equivalence"),
+        ("Half-brain and the brain share a mechanism.", "equivalence"),
+        ("half_brain is above the inter-subject ceiling.", "above_brains"),
+    ],
+)  # fmt: skip
+def test_a_name_of_a_model_is_a_model(text: str, statement: str) -> None:
+    assert flagged(text, run(("linear", "half_brain", "below"))) == [statement]
+
+
+@pytest.mark.parametrize(
+    ("format", "written"),
+    [("text", "half_brain"), ("text", "half-brain"), ("latex", r"half\_brain")],
+)
+def test_a_sentence_can_begin_with_a_name_in_lower_case(format: Format, written: str) -> None:
+    verdicts = run(("linear", "half_brain", "below"), ("linear", "other_net", "converges"))
+    said = "cannot be told from a brain by linear on these data."
+    text = f"Smith et al. argue that brains are all alike. {written} {said} other_net {said}"
+    (found,) = check_text(text, format, verdicts)
+    assert found.sentence == f"{written} {said}"
+    assert found.column == text.index(written) + 1
+    assert "half_brain" in found.reason
+    text = f"{written} {said} so we found."
+    (found,) = check_text(text, format, verdicts)
+    assert found.sentence == text
+
+
 def test_the_region_it_is_not_a_pronoun() -> None:
     rows = [
         {"dataset": "d", "region": region, "time": "0ms", "measure": "rsa", "model": "net"}
@@ -229,7 +283,7 @@ def test_the_reason_of_a_verdict_is_supported_by_it(label: str) -> None:
         "smallest_p",
     )
     row = dict.fromkeys((*numbers, "fraction_of_between"), 0.2) | {"n_subjects": 4}
-    for model, fair in (("gpt2", True), ("net", False)):
+    for model, fair in (("gpt2", True), ("half_brain", True), ("net", False)):
         named = row | {"model": model, "measure": "linear", "equivalent": True, "comparable": fair}
         assert flagged(sentence(named, label), run(("linear", model, label))) == []
 
