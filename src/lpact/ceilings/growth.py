@@ -9,7 +9,9 @@ References: Feather et al. (2025), Brain-model evaluations need the NeuroAI Turi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -134,8 +136,12 @@ def growth(
             for draw in range(n_draws):
                 rng = keyed_rng(seed, "growth", over, size, draw)
                 some, split = _subsample(arrays, rows, over, size, n, rng)
+                own_measure = measure
+                if over == "stimuli" and hasattr(measure, "gap"):
+                    own_measure = copy(measure)  # neighbours in a subsample are further apart
+                    own_measure.gap = math.ceil(measure.gap * size / n)
                 own = {"n_halves": 1, "seed": int(rng.integers(2**32)), **options}
-                drawn.append(between_subjects(some, measure, split, **own))
+                drawn.append(between_subjects(some, own_measure, split, **own))
         values.append(mean_of_finite(np.stack([mean_of_finite(one.matrix) for one in drawn])))
         reasons += [one.reason for d in drawn for one in d.pairs.values() if not one.corrected]
     return Growth(np.array(sizes), np.stack(values), not reasons, reasons[0] if reasons else "")

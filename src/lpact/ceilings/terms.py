@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from lpact.ceilings.trials import Trials
+from lpact.errors import SplitError
 from lpact.math.scores import pearson_columns
 from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.measures import Measure
@@ -200,7 +201,19 @@ def _predictions(
 def _fitted(
     measure: Measure, x: FloatArray, ys: list[FloatArray], x_test: FloatArray
 ) -> list[FloatArray]:
-    """Predictions for ``x_test`` of maps from x to every target; of one map where units are fitted one by one."""
+    """Predictions for ``x_test`` of maps from x to every target; of one map where units are fitted one by one.
+
+    NaN where training stimuli are too few for the validation of the measure.
+    """
+    try:
+        return _mapped(measure, x, ys, x_test)
+    except SplitError:
+        return [np.full((len(x_test), y.shape[1]), np.nan) for y in ys]
+
+
+def _mapped(
+    measure: Measure, x: FloatArray, ys: list[FloatArray], x_test: FloatArray
+) -> list[FloatArray]:
     from lpact.measures.predictivity import LinearPredictivity
 
     if isinstance(measure, LinearPredictivity) and measure.grid.selection.per_target:

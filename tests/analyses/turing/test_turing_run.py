@@ -230,6 +230,50 @@ def test_many_columns_do_not_make_a_model_a_brain() -> None:
     assert row["comparable"]
 
 
+def test_one_large_brain_does_not_make_wide_models_comparable() -> None:
+    z, subjects, _ = arrays(n=100, r=4, units=(200, 10, 10, 10, 10, 10), noise=0.2)
+    rng = np.random.default_rng(9)
+    wide = {"half": z[:, :4] @ rng.standard_normal((4, 200)) / 2}
+    assert not row_of(compare(subjects, wide, "rsa"), model="half")["comparable"]
+
+
+def test_chance_is_that_of_as_many_units() -> None:
+    gaps = []
+    for seed in range(4):
+        _, subjects, models = arrays(units=(30,) * 5, seed=seed)
+        one = {"one_more": np.hstack([models["one_more"]] * 2)}
+        row = row_of(
+            compare(subjects, one, "cka", source_units=8, source_draws=2), model="one_more"
+        )
+        gaps.append(row["fraction_of_between"])
+    assert 0.85 < np.mean(gaps) < 1.15
+
+
+def test_brains_that_only_drift_do_not_agree() -> None:
+    """Neighbouring stimuli are alike, so that representations of all brains have the same geometry."""
+    from scipy.signal import lfilter
+
+    labels = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        drift = lambda *shape: lfilter([1.0], [1.0, -0.5], rng.standard_normal(shape), axis=0)  # noqa: E731, B023
+        brains = {
+            f"s{i}": drift(100, 12)[:, None] + rng.standard_normal((100, 2, 12)) for i in range(6)
+        }
+        labels += compare(brains, {"drift": drift(100, 12)}, "rsa").claims()["label"].to_list()
+    assert labels.count("no_agreement") >= 5
+
+
+def test_too_few_stimuli_for_the_gap_are_undefined_values_and_no_failure() -> None:
+    rng = np.random.default_rng(0)
+    _, subjects, models = arrays(r=2)
+    for own in subjects.values():
+        own[rng.random((60, 2)) < 0.35] = np.nan
+    run = compare(subjects, models, split_by="rows", gap_events=3, growth=("stimuli",))
+    assert run.claims().height == 2
+    assert run.table("turing/growth").height
+
+
 def test_the_gap_reaches_the_choice_of_penalties(monkeypatch: pytest.MonkeyPatch) -> None:
     from lpact.measures import LinearPredictivity
 

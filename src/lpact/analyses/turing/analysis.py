@@ -44,7 +44,7 @@ class Turing(Analysis):
         gate_meanings={
             "A": "Brains agree with each other.",
             "T": "A test could distinguish a model from a brain with these subjects.",
-            "C": "The model has no more columns than a brain has units, or agreement no longer grows with units.",
+            "C": "The model has no more columns than a typical brain has units, or more units no longer help.",
             "N": "The test does not reject that the model is one more brain.",
             "E": "The model's gap is shown to be within the bound.",
         },

@@ -17,12 +17,13 @@ from lpact.features.models import FULL
 from lpact.inputs.prepare import Placed, compute_settings
 from lpact.inputs.responses import event_ids, stack_recordings
 from lpact.inputs.workspace import Workspace
-from lpact.math.columns import mean_of_finite, median_of_finite
+from lpact.math.columns import mean_of_finite, median_of_finite, varying_columns
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray, IntArray
 from lpact.measures import MEASURES, LinearPredictivity, Measure
 from lpact.responses import Responses
 from lpact.splits import alternating_halves, contiguous, grouped
+from lpact.stats import autocorrelation
 
 Fold = tuple[IntArray, IntArray]
 
@@ -30,6 +31,8 @@ RANDOM_TRAINING = 0.8
 """Share of stimuli in training, with random folds."""
 N_INNER = 3
 """Folds within the training stimuli, to choose a layer."""
+ALIKE = 0.1
+"""Autocorrelation of neighbouring stimuli above which they are not exchangeable."""
 N_ORDERS = 10
 """Random orders of the stimuli for the chance level of a measure."""
 HALVES_BLOCKS = 10
@@ -59,6 +62,16 @@ class Brains:
         """Trials of a stimulus in a typical brain: the median over subjects of their mean number."""
         present = [np.isfinite(v).any(axis=2).sum(axis=1).mean() for v in self.trials.values()]
         return max(1, round(float(np.median(present))))
+
+    @cached_property
+    def neighbours_alike(self) -> bool:
+        """Whether neighbouring stimuli have similar responses, as in time series (median over units)."""
+        found: list[float] = []
+        for own in self.trials.values():
+            mean = mean_of_finite(own, 1)
+            complete = mean[:, varying_columns(mean)]
+            found += autocorrelation(complete, max_lag=1)[1].tolist() if complete.size else []
+        return median_of_finite(np.array(found)) > ALIKE
 
     def noise(self, n_halves: int, seed: int) -> float | None:
         """Standard deviation of the noise of a trial, relative to that of the signal, in a typical brain.
@@ -195,7 +208,13 @@ def folds_of(
     else:
         split = contiguous(n, options.n_folds, gap=options.gap_events)
     nearest = split.check().nearest
-    n_train = min(len(train) for train, _ in split)
+    n_train, n_test = (min(len(fold[side]) for fold in split) for side in (0, 1))
+    if n_test < measure.fewest_stimuli:
+        raise SplitError(
+            f"a test set has {n_test} stimuli, and the measure needs {measure.fewest_stimuli}",
+            where="option 'turing.n_folds'",
+            remedy="use fewer folds",
+        )
     if isinstance(measure, LinearPredictivity):
         contiguous(n_train, measure.n_blocks, gap=split.gap).check()
     if choice and n_train // N_INNER <= 2 * split.gap:  # blocks have a gap on both sides
@@ -227,21 +246,32 @@ def training_scores(
 
 
 def chance_levels(
-    measure: Measure, X: FloatArray, targets: Sequence[FloatArray], folds: Folds, seed: int
+    measure: Measure,
+    X: FloatArray,
+    brains: Brains,
+    targets: Sequence[str],
+    folds: Folds,
+    seed: int,
+    subsample: Mapping[str, int],
 ) -> list[float]:
-    """Uncorrected agreement of the source with every target, its stimuli in random order; 0 for `zero_at_chance`."""
-    if measure.zero_at_chance:
+    """Uncorrected agreement of a source with targets to whose stimuli its own do not belong.
+
+    The stimuli of the source are in random order or, where neighbours have similar responses, shifted, which keeps
+    neighbours. 0 for fitted measures, and for others that are `zero_at_chance`, unless neighbours are alike.
+    """
+    if measure.needs_fit or (measure.zero_at_chance and not brains.neighbours_alike):
         return [0.0] * len(targets)
-    orders = [keyed_rng(seed, "turing chance", k).permutation(len(X)) for k in range(N_ORDERS)]
-    found = [
-        [
-            own.median
-            for own in consistencies(
-                X[order], targets, measure, folds.rows or None, estimator="none"
-            )
-        ]
-        for order in orders
-    ]
+    n, found = len(X), []
+    for k in range(N_ORDERS):
+        rng = keyed_rng(seed, "turing chance", k)
+        order = rng.permutation(n)
+        if brains.neighbours_alike:
+            order = np.roll(np.arange(n), rng.integers(n // 10, n - n // 10))
+        own = consistencies(
+            X[order], [brains.trials[who] for who in targets], measure, folds.rows or None,
+            estimator="none", seed=seed, **subsample,  # type: ignore[arg-type]
+        )  # fmt: skip
+        found.append([one.median for one in own])
     return [float(own) for own in mean_of_finite(np.array(found))]
 
 

@@ -42,7 +42,7 @@ CODES = {CONVERGES: "C", ABOVE: "A", INCONCLUSIVE: "I", BELOW: "B"}
 MEANINGS = {
     "C": "At least one model cannot be told from a brain, by some measure on these data.",
     "A": "No model converges; at least one is closer to brains than they are to each other.",
-    "I": "For at least one model the data are too few to say.",
+    "I": "For at least one model the data do not decide.",
     "B": "Every model is further from brains than they are from each other.",
     "U": "No model could be tested.",
 }
@@ -127,10 +127,9 @@ def warnings(material: Material) -> list[str]:
             f"Brain–brain agreement still grows with {over[0]} in {counted(of.height, 'place')}: the bound would "
             "be higher with more data."
         )
-    if claims.height and not claims["corrected"].all():
-        which = listed(
-            claims.filter(~pl.col("corrected"))["measure"].unique(maintain_order=True).to_list()
-        )
+    plain = claims.filter(~pl.col("corrected"), pl.col("score").is_not_null())
+    if plain.height:
+        which = listed(plain["measure"].unique(maintain_order=True).to_list())
         made.append(f"Not corrected for noise: {which}. The table turing/pairs says why.")
     pairs = material.table(tables.PAIRS.name)
     corrected = pairs.filter("corrected", pl.col("kind").is_in([BRAIN, POOLED]))
@@ -312,7 +311,8 @@ def _what_would_change(row: Mapping[str, Any], options: TuringSection) -> tuple[
         CONVERGES: (f"Nearest to failing: p = {number(row['p_value'])} of the test and p = "
                     f"{number(row['equivalence_p'])} of equivalence.",),
         ABOVE: (AVERAGE_BRAIN, NEW_STIMULI),
-        INCONCLUSIVE: (f"The interval of the gap would have to lie within ±{fixed(row['bound'])}: more subjects, "
+        INCONCLUSIVE: ("Sources with as many units: set turing.source_units.",) if not row["comparable"] else
+                      (f"The interval of the gap would have to lie within ±{fixed(row['bound'])}: more subjects, "
                        "trials or stimuli.",),
         BELOW: (f"The test would have to give p > {alpha:g}, now {number(row['p_value'])}.",),
         CANNOT_REJECT: ("More subjects: 3 for the approximate test, and 19 for the exact test at 0.05.",),

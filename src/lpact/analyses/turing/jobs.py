@@ -50,6 +50,11 @@ def finite(value: float | None) -> float | None:
     return None if value is None or not np.isfinite(value) else float(value)
 
 
+def once(measure: Measure, options: TuringSection) -> bool:
+    """Whether each pair of brains is compared once; only sources are subsampled, so that directions then differ."""
+    return measure.symmetric and not options.source_units
+
+
 @dataclass(frozen=True)
 class Place:
     """Where brains are compared: a dataset, a region, a lag and a measure; and the subjects."""
@@ -130,7 +135,7 @@ class SourceJob(PlaceJob):
         """Compare the source with its targets."""
         study, options = workspace.config, options_of(workspace.config)
         brains, measure = self.brains(workspace), measure_of(study, self.place.measure)
-        targets = self._targets(brains, measure)
+        targets = self._targets(brains, measure, options)
         folds = folds_of(
             options, measure, brains.groups, len(brains.stimulus_ids), choice=self.choice
         )
@@ -154,7 +159,7 @@ class SourceJob(PlaceJob):
             **subsample,  # type: ignore[arg-type]
         )
         several = self.choice and self.kind == MODEL
-        chance = chance_levels(measure, source, list(targets.values()), folds, study.seed)
+        chance = chance_levels(measure, source, brains, list(targets), folds, study.seed, subsample)
         rows = [
             self._row(who)
             | _numbers(own, by_chance)
@@ -168,16 +173,17 @@ class SourceJob(PlaceJob):
         ]  # fmt: skip
         return {tables.PAIRS.name: frame(tables.PAIRS, rows)}
 
-    def _targets(self, brains: Brains, measure: Measure) -> dict[str, FloatArray]:
+    def _targets(
+        self, brains: Brains, measure: Measure, options: TuringSection
+    ) -> dict[str, FloatArray]:
         """Subjects that the source is compared with; of a symmetric measure, each pair of brains once."""
         if self.kind == POOLED:
             return {self.source: brains.trials[self.source]}
         names = list(brains.trials)
         if self.kind == BRAIN:
             first = names.index(self.source)
-            names = (
-                names[first + 1 :] if measure.symmetric else [n for n in names if n != self.source]
-            )
+            others = [name for name in names if name != self.source]
+            names = names[first + 1 :] if once(measure, options) else others
         return {name: brains.trials[name] for name in names}
 
     def _source(
@@ -218,6 +224,7 @@ class SourceJob(PlaceJob):
             **nothing,
             **zero,
             "chance": None,
+            "above_chance": None,
             "corrected": False,
             "by_unit": [],
             "by_fold": [],
@@ -228,13 +235,16 @@ class SourceJob(PlaceJob):
 
 
 def _numbers(own: Consistency, chance: float) -> Row:
-    """Columns of one consistency. Chance is corrected for noise by as much as the value."""
+    """Columns of one consistency. The share above chance is corrected for noise by as much as the value."""
     value = own.median
-    if own.corrected and chance:
-        chance *= value / median_of_finite(own.uncorrected)
+    above = value
+    if chance:
+        uncorrected = median_of_finite(own.uncorrected)
+        above = value / uncorrected * (uncorrected - chance) / (1.0 - chance)
     return {
         "value": finite(value),
         "chance": finite(chance),
+        "above_chance": finite(above),
         "uncorrected": finite(median_of_finite(own.uncorrected)),
         "reliability_source": finite(median_of_finite(own.source_reliability)),
         "reliability_target": finite(median_of_finite(own.target_reliability)),

@@ -25,6 +25,7 @@ from lpact.analyses.turing.jobs import (
     GrowthJob,
     Place,
     SourceJob,
+    once,
 )
 from lpact.codes import Reason
 from lpact.config import StudyConfig
@@ -353,8 +354,8 @@ def _brain_jobs(study: StudyConfig, plans: Sequence[DatasetPlan]) -> list[Source
     jobs = []
     for plan in plans:
         for place in plan.places:
-            symmetric = measure_of(study, place.measure).symmetric and not pooled
-            sources = place.subjects[:-1] if symmetric else place.subjects
+            each_once = once(measure_of(study, place.measure), options_of(study)) and not pooled
+            sources = place.subjects[:-1] if each_once else place.subjects
             jobs += [SourceJob(place, kind, who, choice=choice) for who in sources]
     return jobs
 
@@ -386,8 +387,8 @@ def _sizes(study: StudyConfig, plans: Sequence[DatasetPlan]) -> dict[str, int]:
     for plan in plans:
         for place in plan.places:
             n = len(place.subjects)
-            symmetric = measure_of(study, place.measure).symmetric
-            brains = n if options_of(study).source == "pooled" else n * (n - 1) // (1 + symmetric)
+            each_once = once(measure_of(study, place.measure), options_of(study))
+            brains = n if options_of(study).source == "pooled" else n * (n - 1) // (1 + each_once)
             layers = sum(map(len, plan.layers.values()))
             pairs += brains + layers * len(_kinds(study, plan, place)) * n
             growth += 4 * len(plan.growth)

@@ -33,7 +33,6 @@ from lpact.wording import fixed, number, percent
 
 Row = dict[str, Any]
 Tables = Mapping[str, pl.DataFrame]
-ABOVE_CHANCE = (pl.col("value") - pl.col("chance")).alias("value")
 PLACE = ["dataset", "region", "time", "measure"]
 LEVELLED_OFF, GROWING, UNCLEAR = "levelled_off", "growing", "unclear"
 N_PERMUTATIONS = 9_999
@@ -98,8 +97,8 @@ def _at_layers(rows: pl.DataFrame, chosen: list[int]) -> Row:
     by_layer = {row["layer"]: row for row in rows.iter_rows(named=True)}
     used = [by_layer[layer] for layer in dict.fromkeys(chosen)]
     common = {name: sum(row[name] for row in used) for name in ("n_undefined", "n_values")}
-    chances = [by_layer[layer]["chance"] for layer in chosen]
-    common["chance"] = None if None in chances else float(np.mean(chances))
+    above = [by_layer[layer]["above_chance"] for layer in chosen]
+    common["above_chance"] = None if None in above else float(np.mean(above))
     if not all(row["by_unit"] for row in used):
         return {"value": None, "by_unit": [], **common, "reason": used[0]["reason"]}
     if len(used) == 1:
@@ -111,6 +110,8 @@ def _at_layers(rows: pl.DataFrame, chosen: list[int]) -> Row:
         ]
         by_unit = mean_of_finite(np.stack(folds))
     value = finite(median_of_finite(by_unit))
+    if not any(row["chance"] for row in used):
+        common["above_chance"] = value
     return {"value": value, "by_unit": by_unit, **common, "reason": _reason(value)}
 
 
@@ -118,19 +119,18 @@ def _at_layers(rows: pl.DataFrame, chosen: list[int]) -> Row:
 
 
 def between_of(pairs: pl.DataFrame) -> tuple[list[str], FloatArray]:
-    """Subjects, and the value minus chance of every source (row) for every target; NaN on the diagonal.
+    """Subjects, and the agreement above chance of every source (row) with every target; NaN on the diagonal.
 
-    A pair of a symmetric measure counts twice.
+    Of a symmetric measure, both directions have the mean of those that were computed.
     """
     rows = pairs.filter(kind=BRAIN)
     names = list(dict.fromkeys([*rows["source"], *rows["target"]]))
     place = {name: i for i, name in enumerate(names)}
     matrix = np.full((len(names), len(names)), np.nan)
-    symmetric = is_symmetric(pairs["measure"][0])
-    for source, target, value in rows.select("source", "target", ABOVE_CHANCE).iter_rows():
-        cells = [(place[source], place[target])]
-        for i, j in cells + [cells[0][::-1]] * symmetric:
-            matrix[i, j] = np.nan if value is None else value
+    for source, target, value in rows.select("source", "target", "above_chance").iter_rows():
+        matrix[place[source], place[target]] = np.nan if value is None else value
+    if is_symmetric(pairs["measure"][0]):
+        matrix = mean_of_finite(np.stack([matrix, matrix.T]))
     return names, matrix
 
 
@@ -145,11 +145,18 @@ def scores(pairs: pl.DataFrame, models: pl.DataFrame) -> pl.DataFrame:
     for place, own in places(pairs):
         brains = own.filter(pl.col("kind").is_in([BRAIN, POOLED]))
         rows = brains.select(
-            "target", "value", "chance", "by_unit", "n_undefined", "n_values", "reliability_target"
+            "target",
+            "value",
+            "chance",
+            "above_chance",
+            "by_unit",
+            "n_undefined",
+            "n_values",
+            "reliability_target",
         )
         if brains.height and brains["kind"][0] == BRAIN and is_symmetric(place["measure"]):
             other = brains.select(
-                pl.col("source").alias("target"), "value", "chance", "by_unit",
+                pl.col("source").alias("target"), "value", "chance", "above_chance", "by_unit",
                 n_undefined=pl.lit(0, pl.Int64), n_values=pl.lit(0, pl.Int64),
                 reliability_target="reliability_source",
             )  # fmt: skip
@@ -179,13 +186,16 @@ def _score(rows: pl.DataFrame) -> Row:
     values = np.concatenate(units) if units else np.empty(0)
     kept = values[np.isfinite(values)]
     median = finite(median_of_finite(values))
-    per_target = rows.group_by("target", maintain_order=True).agg(pl.col("value").mean())["value"]
+    per_target = rows.group_by("target", maintain_order=True).agg(
+        pl.col("value", "above_chance").mean()
+    )
+    above, as_it_is = per_target["above_chance"].mean(), rows["value"].equals(rows["above_chance"])
     return {
         "score": median,
         "sem": float(kept.std(ddof=1) / np.sqrt(kept.size)) if kept.size > 1 else None,
         "n": kept.size,
-        "mean_of_pairs": per_target.mean(),
-        "chance": rows["chance"].mean(),
+        "mean_of_pairs": per_target["value"].mean(),
+        "above_chance": median if as_it_is else above,
         "n_undefined": int(rows["n_undefined"].sum()),
         "n_values": int(rows["n_values"].sum()),
         "reason": _reason(median),
@@ -202,7 +212,9 @@ def growth_fits(growth: pl.DataFrame) -> pl.DataFrame:
         for (over,), rows in own.group_by(["over"], maintain_order=True):
             rows = rows.sort("size")
             values = np.stack([_values(cell) for cell in rows["by_target"]])
-            both = over != "stimuli" and not MEASURES.get(place["measure"]).needs_fit
+            unfitted = not MEASURES.get(place["measure"]).needs_fit
+            noisy = over == "repetitions" and not rows["corrected"].all()
+            both = noisy or (unfitted and over != "stimuli")
             found = extrapolate(rows["size"].to_numpy(), values, both_sides=both)
             verdict = {True: LEVELLED_OFF, False: GROWING, None: UNCLEAR}[found.levelled_off]
             last = rows["value"][-1]
@@ -244,8 +256,8 @@ def instances(
         models = all_models.filter(**{name: place[name] for name in PLACE})
         kind = tested_kind(models)
         for group, names in options.instances.items():
-            above = models.filter(kind=kind).select("model", ABOVE_CHANCE)
-            per = [above.filter(model=name)["value"].mean() for name in names]
+            tested = models.filter(kind=kind)
+            per = [tested.filter(model=name)["above_chance"].mean() for name in names]
             values = np.array([v for v in per if v is not None], dtype=np.float64)
             row = {**place, "group": group, "of_instances": values, "of_brains": brains}
             row |= {"sd_instances": None, "sd_brains": None, "p_spread": None, "p_mean": None}
@@ -300,7 +312,7 @@ def test_of(
     """The test of one model, and the p-value that brains agree; no test if they do not agree on average."""
     pooled = pairs.filter(kind=POOLED)
     if pooled.height:
-        values = _values(pooled.select(ABOVE_CHANCE)["value"])
+        values = _values(pooled["above_chance"])
         kept = values[np.isfinite(values)]
         spread = kept.std(ddof=1) / np.sqrt(kept.size) if kept.size > 1 else 0.0
         agreement = student_tail(float(kept.mean() / spread), kept.size - 1) if spread > 0 else 1.0
@@ -345,10 +357,8 @@ def claims(frames: Tables, options: TuringSection) -> pl.DataFrame:
                 "score": score,
                 "score_without_noise": found[MODEL]["score"],
                 "between": between,
-                "fraction_of_between": _share(
-                    score, between, found[kind]["chance"], brains["chance"]
-                ),
-                "comparable": _comparable(own, kind, model, fits.filter(**at)),
+                "fraction_of_between": _share(found[kind]["above_chance"], brains["above_chance"]),
+                "comparable": _comparable(own, tested, fits.filter(**at)),
                 "layers": tested["layers"][0],
                 "optimistic": bool(tested["optimistic"].any()),
                 "corrected": bool(brains["corrected"] and found[kind]["corrected"]),
@@ -372,22 +382,25 @@ GATES = ("agrees", "could_reject", "not_rejected", "equivalent")
 def _verdict(row: Row, pairs: pl.DataFrame, tested: pl.DataFrame, options: TuringSection) -> Row:
     """Test, gates, label and reason of a claim."""
     subjects = _subjects(pairs)
-    by_target = dict(tested.select("target", ABOVE_CHANCE).iter_rows())
+    by_target = dict(tested.select("target", "above_chance").iter_rows())
     model = np.array([np.nan if by_target.get(s) is None else by_target[s] for s in subjects])
     made: Row = dict.fromkeys(NUMBERS) | dict.fromkeys(GATES, False)
     made |= {"position": "", "test": "none", "n_subjects": len(subjects), "n_left_out": 0}
     made |= {"converges_in_paper": False, "label": UNKNOWN}
+    test: SubjectTest | None = None
+    if row["between"] is not None and len(subjects) >= MIN_SUBJECTS:
+        test, agreement = test_of(pairs, model, options)
+        made |= {"agreement_p": finite(agreement), "agrees": bool(agreement <= options.alpha)}
+        if test is None or not made["agrees"]:
+            made |= {"label": NO_AGREEMENT, "fraction_of_between": None}
+            return {**made, "reason": sentence({**row, **made}, NO_AGREEMENT)}
     if row["score"] is None or row["between"] is None:
         undefined = pairs.filter(pl.col("value").is_null(), pl.col("detail") != "")
         own = undefined.filter(source=row["model"])
         detail = next(iter([*own["detail"], *undefined["detail"]]), "the agreement is undefined")
         return {**made, "reason": f"Not computed: {detail}."}
-    if len(subjects) < MIN_SUBJECTS:
-        return {**made, "label": CANNOT_REJECT, "reason": sentence({**row, **made}, CANNOT_REJECT)}
-    test, agreement = test_of(pairs, model, options)
-    made |= {"agreement_p": finite(agreement), "agrees": bool(agreement <= options.alpha)}
     if test is None:
-        return {**made, "label": NO_AGREEMENT, "reason": sentence({**row, **made}, NO_AGREEMENT)}
+        return {**made, "label": CANNOT_REJECT, "reason": sentence({**row, **made}, CANNOT_REJECT)}
     names = {"gap_low": "low", "gap_high": "high"}
     made |= {n: finite(getattr(test, names.get(n, n))) for n in NUMBERS if n != "agreement_p"}
     made |= {"test": test.test, "n_subjects": test.n, "n_left_out": test.n_left_out}
@@ -406,29 +419,28 @@ def _verdict(row: Row, pairs: pl.DataFrame, tested: pl.DataFrame, options: Turin
     return {**made, "label": label, "reason": sentence({**row, **made}, label)}  # fmt: skip
 
 
-def _share(
-    score: float | None, between: float | None, chance: float | None, of_brains: float | None
-) -> float | None:
-    """Score of a model as a fraction of that of brains, both minus chance, if brains agree."""
-    if (
-        score is None
-        or between is None
-        or chance is None
-        or of_brains is None
-        or between <= of_brains
-    ):
-        return None
-    return (score - chance) / (between - of_brains)
+def _share(score: float | None, between: float | None) -> float | None:
+    """Score of a model as a fraction of that of brains, if these agree."""
+    return score / between if score is not None and between is not None and between > 0.0 else None
 
 
-def _comparable(pairs: pl.DataFrame, kind: str, model: str, levelled_off: pl.DataFrame) -> bool:
-    """Whether a model has no more columns than a brain has units, or more units no longer help."""
+def _comparable(pairs: pl.DataFrame, tested: pl.DataFrame, levelled_off: pl.DataFrame) -> bool:
+    """Whether a model has no more columns than a typical brain has units, or more units no longer help."""
+    if MEASURES.get(pairs["measure"][0]).behavioural:
+        return True
     brains = pairs.filter(pl.col("kind").is_in([BRAIN, POOLED]))
-    whole = brains.filter(kind=BRAIN)["n_units"].to_list()
-    most = max([*brains["n_source_units"], *whole], default=0)
-    columns = max(pairs.filter(kind=kind, source=model)["n_source_units"], default=0)
-    behaviour = MEASURES.get(pairs["measure"][0]).behavioural
-    return behaviour or columns <= most or levelled_off.height > 0
+    columns = pairs.filter(
+        pl.col("layer").is_in(tested["layers"][0].to_list()),
+        kind=tested["kind"][0],
+        source=tested["model"][0],
+    )["n_source_units"]
+    # Each brain counts once; of symmetric measures, one is a target alone.
+    sizes = pl.concat([
+        brains.select(who="source" if brains["kind"][0] == BRAIN else "target", n="n_source_units"),
+        brains.filter(kind=BRAIN).select(who="target", n="n_units"),
+    ]).unique("who", keep="first", maintain_order=True)["n"]  # fmt: skip
+    grown = levelled_off.height > 0 and not brains["chance"].any()
+    return bool(grown or max(columns, default=0) <= float(np.median(sizes)))
 
 
 def _subjects(pairs: pl.DataFrame) -> list[str]:
@@ -437,8 +449,6 @@ def _subjects(pairs: pl.DataFrame) -> list[str]:
 
 
 def _label(made: Row) -> str:
-    if not made["agrees"]:
-        return NO_AGREEMENT
     if not made["could_reject"]:
         return CANNOT_REJECT
     if not made["not_rejected"]:
@@ -476,8 +486,8 @@ def sentence(row: Mapping[str, Any], label: str) -> str:
         and (row["equivalent"] or not row["not_rejected"])
     ):
         return (
-            f"{model} has more columns than brains have units, and agreement by {measure} still grows with units, "
-            f"which favours it: {share}. Compare as many units of every source: set turing.source_units."
+            f"{model} has more columns than a typical brain has units, and it is not shown that agreement by {measure} "
+            f"has levelled off with units: {share}. Compare as many units of every source: set turing.source_units."
         )
     if label == INCONCLUSIVE:
         return (

@@ -15,8 +15,8 @@ _WORDS = SHARED.add(
     source       str          Subject or model that is compared with the target; `others` if pooled.
     target       str          Subject that the source is compared with.
     value        float?       Agreement, corrected for noise where `corrected`; median over units.
-    chance       float?       Agreement with stimuli in random order, corrected as the value is; 0 for measures that \
-                              are then 0 on average. Tests compare values minus chance.
+    chance       float?       Uncorrected agreement where stimuli do not match; 0 where that is so by construction.
+    above_chance  float?      (value − chance) / (1 − chance), corrected as the value is, which tests compare.
     corrected    bool         Whether the value is corrected for noise.
     detail       str          Why the value is missing or not corrected; empty otherwise.
     by_unit      list[float]  Value of every unit (one, for measures of populations); null where undefined.
@@ -84,7 +84,7 @@ PAIRS = _WORDS.table("""
 
     lag_ms kind source
     layer        int          Layer of a model; −1 for brains.
-    target value chance
+    target value chance above_chance
     uncorrected  float?       The same without correction for noise.
     reliability_source  float?  Reliability of the source's side that the correction used, median over units.
     reliability_target  float?  Reliability of the target that the correction used, median over units.
@@ -105,7 +105,7 @@ MODEL_PAIRS = _WORDS.table("""
     One row per place, kind, model and target: agreement at the layers that were chosen.
     key: place kind model target
 
-    lag_ms kind target value chance by_unit layers optimistic n_undefined n_values reason
+    lag_ms kind target value above_chance by_unit layers optimistic n_undefined n_values reason
 """)
 
 SCORES = _WORDS.table("""
@@ -119,7 +119,7 @@ SCORES = _WORDS.table("""
     sem            float?  Standard error of the mean over the same units or targets.
     n              int     Units or targets.
     mean_of_pairs  float?  Mean over targets and sources of the median over units.
-    chance
+    above_chance
     noise_ceiling  float?  Mean over subjects of the square root of their reliability (0 where it is negative): the \
                            largest uncorrected score to expect.
     corrected
@@ -165,7 +165,7 @@ INSTANCES = _WORDS.table("""
 
     lag_ms
     group          str          Name of the group in `turing.instances`.
-    of_instances   list[float]  Mean agreement of every instance with brains.
+    of_instances   list[float]  Mean agreement (above chance) of every instance with brains.
     of_brains      list[float]  Mean agreement of every brain with the other brains.
     sd_instances   float?       Standard deviation over instances.
     sd_brains      float?       Standard deviation over brains.
@@ -184,7 +184,7 @@ CLAIMS = _WORDS.table("""
     score          float?  Score of the model, as it was tested.
     score_without_noise  float?  Score of the model's noise-free activity, as in the literature.
     between        float?  Score of brains.
-    fraction_of_between  float?  Score of the model as a fraction of that of brains, both minus chance.
+    fraction_of_between  float?  Score of the model as a fraction of that of brains, both above chance, if brains agree.
     position       str     `below`, `within` or `above` the brains; empty if not computed.
     saturated      bool    Whether some model converges or is above the brains at this place.
     gap            float?  Mean agreement of the model with brains, minus that of brains with each other.
@@ -210,7 +210,7 @@ CLAIMS = _WORDS.table("""
     agrees         bool    Gate A: brains agree with each other.
     could_reject   bool    Gate T: a test could tell a model from a brain.
     not_rejected   bool    Gate N: the test does not.
-    comparable     bool    Gate C: the model has no more columns than a brain has units, or agreement has levelled off.
+    comparable     bool    Gate C: no more columns than a typical brain has units, or agreement has levelled off.
     equivalent     bool    Gate E: the gap is within the bound.
     label          str     The verdict.
     reason         str     The verdict in one sentence.
