@@ -23,8 +23,8 @@ from lpact.datasets.folder.writer import write_folder
 from lpact.errors import InputError, RunError, StudyInputError
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, study_keys
+from lpact.run.conductor import Measuring
 from lpact.run.executors.local import Setup, TaskFailure, TaskRecord, perform
-from lpact.run.measure import Measuring
 from lpact.run.progress import Reporter
 from lpact.store import MemoryTasks, frame
 from lpact.study import Run, Study

@@ -286,16 +286,16 @@ def _result(
         made |= {"p_value": 1.0, "smallest_p": 1.0, "equivalence_p": 1.0, "low": np.nan}
         return SubjectTest(**made, high=np.nan, power=0.0, detectable_gap=np.inf)
     by_rank = test == "exact" or not null > 0.0
-    smallest, room = 1.0 / (n + 1), bound - abs(gap)
+    smallest, margin = 1.0 / (n + 1), bound - abs(gap)
     if by_rank:
         p = rank if rank is not None else smallest if gap else 1.0
         # Ranks reject at a multiple of 1/(N + 1).
         alpha_met = float(np.floor(alpha * (n + 1) * (1.0 + ROUNDING)) / (n + 1))
     else:
         p, alpha_met = min(1.0, 2.0 * student_tail(abs(gap) / null, n - 1)), alpha
-    equivalence = smallest if room > 0.0 else 1.0
+    equivalence = smallest if margin > 0.0 else 1.0
     if error > 0.0:
-        equivalence = student_tail(room / error, n - 1)
+        equivalence = student_tail(margin / error, n - 1)
     half = float(special.stdtrit(n - 1, 1.0 - alpha / 2.0)) * error
     power, detectable = _power(bound, null, alpha_met, n - 1)
     return SubjectTest(

@@ -124,7 +124,7 @@ CASES: list[tuple[str, Callable[[Tables], Tables], str, str]] = [
         "context_update",
     ),
     (
-        "beside nuisance nothing is lost",
+        "with nuisance features nothing is lost",
         lambda t: put(
             t, BLOCK_DROPS, pl.col("beside") == "nuisance", drops=blocks(0.01, -0.01, 0.0, 0.001)
         ),

@@ -21,8 +21,8 @@ import numpy as np
 from scipy import optimize, special, stats
 
 from lpact.analyses.base import Frames
-from lpact.analyses.lpact.calibration.grid import EFFECT, Forecast, TrialJob, run_trials
 from lpact.analyses.lpact.calibration.power_design import DatasetDesign
+from lpact.analyses.lpact.calibration.run_trials import EFFECT, Forecast, TrialJob, run_trials
 from lpact.analyses.lpact.calibration.trial import (
     EFFORT,
     GATES,

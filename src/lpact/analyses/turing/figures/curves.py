@@ -201,7 +201,7 @@ def growth(material: Material) -> Drawing | str:
             _growth(own, fits[at].filter(over=own["over"][0]), ends, "" if i else name)
             for i, own in enumerate(_in_order(curves[at], options.growth))
         ]
-        made.append(panels.beside(*drawn, spacing=44))
+        made.append(panels.side_by_side(*drawn, spacing=44))
     key = panels.key(
         ("a subject as target", Look("circle", "ink", "ink", 14, 0.6)),
         ("mean over targets", Look("circle", "brain", "brain", 34)),
