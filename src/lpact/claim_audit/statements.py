@@ -56,7 +56,7 @@ class Statement(StrEnum):
     )
     INDISTINGUISHABLE = (
         "indistinguishable",
-        "The model cannot be told from a brain by this measure on these data.",
+        "The model cannot be distinguished from a brain by this measure on these data.",
     )
     ABOVE_BRAINS = (
         "above_brains",

@@ -1,4 +1,4 @@
-"""Names and small files of BIDS folders: entities, description, participants, channels, electrodes, sidecars."""
+"""Names and small files of BIDS folders: entities, description, subjects, channels, electrodes, sidecars."""
 
 from __future__ import annotations
 

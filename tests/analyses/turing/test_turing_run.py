@@ -195,7 +195,7 @@ def test_planted_verdicts() -> None:
     assert labels == {"one_more": "converges", "noise": "below"}
     assert row_of(run, model="one_more")["saturated"]
     assert (
-        "cannot be told from a brain by linear on these data"
+        "cannot be distinguished from a brain by linear on these data"
         in row_of(run, model="one_more")["reason"]
     )
 

@@ -25,7 +25,7 @@ CONVERGES, ABOVE, INCONCLUSIVE, BELOW, CANNOT_REJECT, NO_AGREEMENT, UNKNOWN = (
     "not_computed",
 )
 LABELS = {
-    CONVERGES: "Cannot be told from a brain by this measure on these data: not rejected, and equivalent.",
+    CONVERGES: "Cannot be distinguished from a brain by this measure on these data: not rejected, and equivalent.",
     ABOVE: "Closer to brains than brains are to each other.",
     INCONCLUSIVE: "Not rejected, and not shown to be equivalent; or favoured by more columns than brains have units.",
     BELOW: "Further from brains than brains are from each other.",

@@ -40,14 +40,14 @@ from lpact.wording import counted, fixed, listed, number, p_value, percent
 TESTS = {"none": "a test"} | {own: f"the {own} test" for own in ("exact", "approximate", "paired")}
 CODES = {CONVERGES: "C", ABOVE: "A", INCONCLUSIVE: "I", BELOW: "B"}
 MEANINGS = {
-    "C": "At least one model cannot be told from a brain, by some measure on these data.",
+    "C": "At least one model cannot be distinguished from a brain, by some measure on these data.",
     "A": "No model converges; at least one is closer to brains than they are to each other.",
     "I": "For at least one model the data are too few to say.",
     "B": "Every model is further from brains than they are from each other.",
     "U": "No model could be tested.",
 }
 SHORT = {
-    CONVERGES: "cannot be told from a brain",
+    CONVERGES: "cannot be distinguished from a brain",
     ABOVE: "is closer to brains than they are to each other",
     INCONCLUSIVE: "is undecided",
     BELOW: "is further from brains than they are from each other",
@@ -56,7 +56,7 @@ SHORT = {
     UNKNOWN: "was not computed",
 }
 CAVEATS = (
-    "A model that passes cannot be told from a brain by this measure on these data. It is not shown to be a brain: "
+    "A model that passes cannot be distinguished from a brain by this measure on these data. It is not shown to be a brain: "
     "another measure, more subjects or other stimuli may tell it apart.",
     "Verdicts are not corrected over models, regions, time points and measures.",
     "Subjects are a random sample, stimuli are not: the test says nothing of other stimuli.",

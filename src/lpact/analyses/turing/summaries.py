@@ -468,7 +468,7 @@ def sentence(row: Mapping[str, Any], label: str) -> str:
         share = f"its score is {percent(row['fraction_of_between'])} of that of brains; {share}"
     p, bound = f"p = {number(row['p_value'], 2)}", f"±{fixed(row['bound'])}"
     if label == CONVERGES:
-        said = f"{model} cannot be told from a brain by {measure} on these data"
+        said = f"{model} cannot be distinguished from a brain by {measure} on these data"
         return f"{said}: {share}, {p}, equivalent within {bound}."
     if (
         label == INCONCLUSIVE
