@@ -66,7 +66,7 @@ class SubjectTest:
     bound: float
     """Gaps up to this size count as none."""
     equivalence_p: float
-    """P-value that the gap lies within ± bound, by two one-sided tests."""
+    """P-value that the gap is within ± bound, by two one-sided tests."""
     power: float
     """Probability that the test rejects one more brain that is shifted by the bound, given the estimated variance. For
     the exact test that of a t-test at the level that ranks can meet: up to 0.04 too large near 20 subjects.
@@ -423,7 +423,7 @@ def _check(bound: float, alpha: float, test: str = "auto", symmetric: bool = Tru
             remedy="choose the largest gap that does not matter, in units of the measure",
         )
     if not 0.0 < alpha < 1.0:
-        raise InputError("the level must lie between 0 and 1", where="alpha", got=alpha)
+        raise InputError("the level must be between 0 and 1", where="alpha", got=alpha)
     require_known(test, TESTS, "test of subjects", where="test")
     if test == "exact" and not symmetric:
         raise InputError(

@@ -56,9 +56,9 @@ SHORT = {
     UNKNOWN: "was not computed",
 }
 CAVEATS = (
-    "A model that passes cannot be distinguished from a brain by this measure on these data. It is not shown to be a brain: "
-    "another measure, more subjects or other stimuli may tell it apart.",
-    "Verdicts are not corrected over models, regions, time points and measures.",
+    "A model that passes cannot be distinguished from a brain by this measure on these data. It is not shown to be a "
+    "brain: another measure, more subjects or other stimuli may reveal a difference.",
+    "Verdicts have no multiple-testing correction over models, regions, time points and measures.",
     "Subjects are a random sample, stimuli are not: the test says nothing of other stimuli.",
 )
 AVERAGE_BRAIN = "A model above the brains may be an average brain: it is closer to each brain than single brains are."
@@ -312,7 +312,7 @@ def _what_would_change(row: Mapping[str, Any], options: TuringSection) -> tuple[
         CONVERGES: (f"Nearest to failing: p = {number(row['p_value'])} of the test and p = "
                     f"{number(row['equivalence_p'])} of equivalence.",),
         ABOVE: (AVERAGE_BRAIN, NEW_STIMULI),
-        INCONCLUSIVE: (f"The interval of the gap would have to lie within ±{fixed(row['bound'])}: more subjects, "
+        INCONCLUSIVE: (f"The interval of the gap would have to be within ±{fixed(row['bound'])}: more subjects, "
                        "trials or stimuli.",),
         BELOW: (f"The test would have to give p > {alpha:g}, now {number(row['p_value'])}.",),
         CANNOT_REJECT: ("More subjects: 3 for the approximate test, and 19 for the exact test at 0.05.",),
@@ -377,7 +377,7 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
                 "The gap is the mean agreement of the model with subjects minus that of subjects with each other. "
                 "Its test takes subjects, not pairs, as independent: a permutation of who is the model where it "
                 f"can reject, else Student's t for one new subject, two-sided at {options.alpha:g}.",
-                f"A model converges if it is not rejected and its gap lies within "
+                f"A model converges if it is not rejected and its gap is within "
                 f"{percent(options.equivalence_bound)} of the agreement of brains, by two one-sided tests.",
             ),
         ),

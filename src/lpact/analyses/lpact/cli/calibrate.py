@@ -97,7 +97,7 @@ def command(
             where="lpact calibrate",
             got=" ".join([*chosen, *ignored]) or "none of them",
             expected="--reference, --biases (with --seed), or --out FOLDER with settings",
-            remedy="type --reference for what ships with lpact, or --out FOLDER to simulate",
+            remedy="use --reference for the calibration that ships with lpact, or --out FOLDER to simulate",
         )
     if out is not None:
         axes: dict[str, Any] = {axis: tuple(values) for axis, values in given.items() if values}
