@@ -232,7 +232,7 @@ class Simulated:
     effects: Mapping[str, FloatArray]
     """Mean over the trials of each distinct ratio, in rising order; NaN where no trial has the number."""
     largest_p: float | None = None
-    """Largest p-value at which a trial counts as integrated under the calibrated profile; None: its own correction."""
+    """Largest p-value at which a trial is integrated under the calibrated profile; None: its own q-value decides."""
 
     @property
     def ratios(self) -> FloatArray:
