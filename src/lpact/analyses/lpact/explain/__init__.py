@@ -54,7 +54,7 @@ def explain_claim(
 ) -> Explanation:
     """Why a claim got its label, with the numbers behind every criterion.
 
-    Only rows of the claim's dataset, model and layer are read, and the p-values of all claims where the multiple-testing
+    Only rows of the claim's dataset, model and layer are read, and the p-values of all claims where multiple-testing
     correction decided.
     """
     key: dict[str, Value] = {name: claim[name] for name in CLAIM_KEY}
