@@ -56,10 +56,10 @@ def one(way: str, n_tasks: str, folder: str, address: str) -> None:
     from lpact.cli.study import demo_study
     from lpact.config import RunConfig
     from lpact.inputs.workspace import Workspace
+    from lpact.run.conductor import Conductor
     from lpact.run.executors.local import open_executor
     from lpact.run.journal import Journal
     from lpact.run.machine import peak_bytes
-    from lpact.run.measure import Conductor
     from lpact.run.progress import Reporter
     from lpact.store import TaskStore
 

@@ -193,7 +193,7 @@ class Ngrams:
 
 
 def evaluate(folder: Path) -> None:
-    """Print bits a word on held-out stories, of each model and of the grammar."""
+    """Print bits per word on held-out stories, of each model and of the grammar."""
     model = AutoModelForCausalLM.from_pretrained(
         folder, use_safetensors=True, local_files_only=True
     ).eval()

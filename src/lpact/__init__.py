@@ -116,7 +116,7 @@ _HOMES = {
     "turing_test": "lpact.in_memory:turing_test",
     "verify_run": "lpact.archive:verify_run",
 }
-"""Module (and name in it) of what a public name stands for."""
+"""Module (and name in it) that defines a public name."""
 
 
 def __getattr__(name: str) -> Any:

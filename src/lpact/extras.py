@@ -14,7 +14,7 @@ def require(module: str, *, extra: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise ConfigError(
-            f"a package is needed that is not installed: {module.partition('.')[0]}",
+            f"a required package is not installed: {module.partition('.')[0]}",
             where=module,
             got=str(error),
             expected=f"the optional part '{extra}' of lpact",

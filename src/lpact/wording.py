@@ -91,7 +91,7 @@ def cell(value: Any) -> str:
     return shortened(str(value))
 
 
-def option(value: object) -> str:
+def option_value(value: object) -> str:
     """The value of an option in words."""
     if value is None:
         return "unset"
@@ -100,10 +100,10 @@ def option(value: object) -> str:
     if isinstance(value, int | float):
         return setting(value)
     if isinstance(value, Mapping):
-        inner = [f"{one_line(k)}: {option(v)}" for k, v in sorted(value.items())]
+        inner = [f"{one_line(k)}: {option_value(v)}" for k, v in sorted(value.items())]
         return f"({'; '.join(inner)})"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(option(item) for item in value)}]"
+        return f"[{', '.join(option_value(item) for item in value)}]"
     return one_line(value) or "empty"
 
 

@@ -127,7 +127,7 @@ def test_the_same_numbers_as_the_published_code(source_is, map_name):
     np.testing.assert_allclose(found.uncorrected, np.mean(r, axis=0), atol=1e-6)
     none = consistency_of(source, trials[1], measure, splits, estimator="none")
     np.testing.assert_allclose(none.value, found.uncorrected, atol=1e-12)
-    assert (none.corrected, none.reason) == (False, "no correction was asked for")
+    assert (none.corrected, none.reason) == (False, "no noise correction was requested")
 
 
 def plain_rdm(x):

@@ -604,9 +604,9 @@ class TestTimes:
         text = re.sub(r"start_s = [-\d.]+", "start_s = 0.0", table.read_text(encoding="utf-8"))
         table.write_text(text, encoding="utf-8")
         error = failure(folder, "npy_fortran")
-        assert error.what == "a trigger lies outside the recording"
+        assert error.what == "a trigger is outside the recording"
         assert f"{folder / 't.tsv'}, line 2, column 'recording_s'" == error.where
-        assert f"{scale * 8.0} (4 of 4 triggers lie outside)" == error.got
+        assert f"{scale * 8.0} (4 of 4 triggers are outside)" == error.got
         if likely is None:
             assert "may be" not in str(error.remedy)
         else:
@@ -641,7 +641,7 @@ class TestTimes:
         table.write_text(text, encoding="utf-8")
         if n_outside == 40:
             error = failure(folder, "npy")
-            assert error.what == "no word of the stimulus lies in the recording"
+            assert error.what == "no word of the stimulus is in the recording"
             assert "may be milliseconds" in str(error.remedy) or "another start" in str(
                 error.remedy
             )
@@ -661,7 +661,7 @@ class TestTimes:
     def test_words_told_in_the_wrong_unit_are_found_out(self, folder: Path, edit: Edit) -> None:
         edit('times_in = "ms"', 'times_in = "s"')
         error = failure(folder, "npy")
-        assert error.what == "no word of the stimulus lies in the recording"
+        assert error.what == "no word of the stimulus is in the recording"
         assert "the times may be milliseconds" in str(error.remedy)
         assert "times_in" in str(error.remedy)
 

@@ -485,10 +485,10 @@ def test_a_split_recording(folders: dict[str, tuple[Path, BidsTruth]], tmp_path:
 def test_filters(folders: dict[str, tuple[Path, BidsTruth]]) -> None:
     folder = folders["eeg"][0]
     assert [i.subject for i in opened(folder, subjects=["02"]).recording_ids()] == ["02"]
-    with pytest.raises(InputError, match="holds no such recording") as caught:
+    with pytest.raises(InputError, match="has no such recordings") as caught:
         opened(folder, task="rest")
     assert "task-story" in str(caught.value)
-    with pytest.raises(InputError, match="holds no such recording"):
+    with pytest.raises(InputError, match="has no such recordings"):
         opened(folder, datatype="meg", task="story")
 
 
@@ -588,7 +588,7 @@ def test_events_that_are_not_there(eeg: Path) -> None:
     assert "0 such event(s)" in str(caught.value)
     assert "start_event" in str(caught.value)
     for name in ("{part}", "{task.x}", "{task.__class__}", "{task[0]}", "{run!r}", "{run:>4}", "{"):
-        with pytest.raises(ConfigError, match="place-holder") as config:
+        with pytest.raises(ConfigError, match="placeholder") as config:
             opened(eeg, words=f"stimuli/{name}.tsv")
         assert "{task}, {run}, {session} and {subject} only" in str(config.value)
 

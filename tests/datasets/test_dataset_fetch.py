@@ -184,9 +184,9 @@ def test_no_file_is_written_outside(server: FileServer, tmp_path: Path, path: st
     root.mkdir()
     (root / "out").symlink_to(tmp_path)
     file = RemoteFile(server.file().url, path)
-    with pytest.raises(FetchError, match="would leave the folder"):
+    with pytest.raises(FetchError, match="would be written outside the folder"):
         plan_fetch("mine", root, download=official(file))
-    with pytest.raises(FetchError, match="would leave the folder"):
+    with pytest.raises(FetchError, match="would be written outside the folder"):
         fetch_file(file, root)
     assert server.requests == []
 

@@ -141,7 +141,9 @@ def test_a_chart_is_valid_vega_lite_and_can_be_sent_to_another_process():
         title=panels.title("one", "about"),
     )
     column = panels.column(ROWS, "name", Y, 50, step=20, title="names")
-    chart = panels.stacked(panels.beside(column, one), panels.grid([one, one], 2), title="all")
+    chart = panels.stacked(
+        panels.side_by_side(column, one), panels.grid([one, one], 2), title="all"
+    )
     made = Figure("f", "t", "c", "s", chart)
     jsonschema.validate(made.spec, load_schema(), cls=jsonschema.Draft7Validator)
     assert pickle.loads(pickle.dumps(made)) == made

@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 
 from lpact.analyses.explanation import ClaimTable, Conclusion, Outcome
-from lpact.analyses.lpact.blocks import unavailable
 from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY, EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
+from lpact.analyses.lpact.terminal_blocks import unavailable
 from lpact.config import flat_options
 from lpact.report.figure import Figure, Missing
 from lpact.report.page import (

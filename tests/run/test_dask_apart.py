@@ -122,7 +122,7 @@ def test_a_copy_of_the_sources_must_be_the_same(apart):
         pass
     told = str(error.value)
     assert "worker tcp://" in told
-    assert "a file of dataset 'mine' is not as the audit saw it" in told
+    assert "a file of dataset 'mine' has changed since the audit" in told
     assert str(apart.root / "changed") in told
 
 

@@ -204,7 +204,7 @@ import sys
 sys.path.insert(0, {here!r})
 from cluster_jobs import Numbers, task
 from test_dask_executor import workspace
-from lpact.run.measure import Conductor
+from lpact.run.conductor import Conductor
 from lpact.run.executors.local import open_executor
 from lpact.run.progress import Reporter
 from lpact.store import TaskStore

@@ -23,8 +23,8 @@ from lpact.datasets.folder.writer import write_folder
 from lpact.errors import InputError, RunError, StudyInputError
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, study_keys
+from lpact.run.conductor import Measuring
 from lpact.run.executors.local import Setup, TaskFailure, TaskRecord, perform
-from lpact.run.measure import Measuring
 from lpact.run.progress import Reporter
 from lpact.store import MemoryTasks, frame
 from lpact.study import Run, Study
@@ -126,7 +126,7 @@ def test_a_change_at_the_end_is_not_published(
 ) -> None:
     words = next(folder.glob("stimuli/*/words.tsv"))
     before(monkeypatch, "decide", lambda: words.write_text(words.read_text() + "\n"))
-    with pytest.raises(InputError, match="not as the audit saw it") as caught:
+    with pytest.raises(InputError, match="has changed since the audit") as caught:
         load(folder).run(tmp_path / "out", progress=False)
     assert caught.value.where == str(words)
     assert not (tmp_path / "out").exists()
@@ -146,7 +146,7 @@ def test_a_plan_is_held_against_the_files(folder: Path, tmp_path: Path) -> None:
     study = load(folder)
     plan = study.plan()
     reverse(neural(folder))
-    with pytest.raises(RunError, match="not as the audit saw it"):
+    with pytest.raises(RunError, match="has changed since the audit"):
         study.run(tmp_path / "out", plan=plan, progress=False)
     assert not (tmp_path / "out").exists()
     assert study.run(tmp_path / "out", progress=False).root.exists()
@@ -252,7 +252,7 @@ def test_files_that_change_during_the_audit(folder: Path, monkeypatch: pytest.Mo
         return found
 
     monkeypatch.setattr(Workspace, "inspection", changing)
-    with pytest.raises(StudyInputError, match="not as the audit saw it"):
+    with pytest.raises(StudyInputError, match="has changed since the audit"):
         load(folder).audit()
 
 

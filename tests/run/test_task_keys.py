@@ -19,8 +19,8 @@ from lpact.analyses.lpact.positive_controls import JUDGING
 from lpact.config import SharedConfig, StudyConfig
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, study_keys
+from lpact.run.conductor import Conductor, Measuring
 from lpact.run.executors.local import perform
-from lpact.run.measure import Conductor, Measuring
 from lpact.run.progress import Reporter
 from lpact.store import MemoryTasks
 from lpact.store.code import SHARED, code_digest, source_digests

@@ -68,7 +68,7 @@ def test_names_that_are_no_names_are_refused(
     result = CliRunner().invoke(app, ["explore", str(tiny_run), "--allow-host", name])
     assert result.exit_code == 2
     assert "--allow-host" in result.stderr
-    assert "cannot be opened by such a name" in result.stderr
+    assert "does not answer to this host name" in result.stderr
 
 
 @pytest.mark.parametrize("in_use", [True, False])

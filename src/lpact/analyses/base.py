@@ -215,7 +215,7 @@ class Analysis(Plugin, ABC):
     """Its own commands: name on the command line to ``"module:function"`` (or ``"module:app"`` for a Typer app)."""
     kinds: ClassVar[Mapping[str, tuple[str, str]]] = {}
     """Its own kinds of plug-ins: the kind's plural to ``"module:REGISTRY"`` and the option that names them
-    (``"relational.alignments"``). Options of such plug-ins are in the table ``options`` beside that option.
+    (``"relational.alignments"``). Options of such plug-ins are in the table ``options`` next to that option.
     """
     size_options: ClassVar[tuple[str, ...]] = ()
     """Options that make its tables smaller when lowered (``"controls.draws"``), for advice where memory is short."""

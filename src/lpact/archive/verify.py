@@ -121,7 +121,7 @@ def check_files(
 ) -> tuple[list[Problem], set[str]]:
     """Compare every file; return the problems, and the names of the intact files.
 
-    Without a lock only table files are known, and others may lie next to them.
+    Without a lock only table files are known, and others may be in the folder.
     """
     problems, intact = [], set()
     for name, facts in expected.items():

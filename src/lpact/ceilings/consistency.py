@@ -48,7 +48,7 @@ from lpact.splits import Split
 Estimator = Literal["full_trials", "half_trials", "as_printed", "none"]
 Folds = Split | Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]
 ESTIMATORS = ("full_trials", "half_trials", "as_printed", "none")
-NOT_ASKED = "no correction was asked for"
+NOT_ASKED = "no noise correction was requested"
 NO_VALUE = "the measure has no value: source or target is constant or missing, or there are too few stimuli"
 NOT_POSITIVE = "a reliability is not positive in any half and fold"
 
@@ -64,7 +64,7 @@ class Consistency:
     uncorrected
         Same shape: mean over folds of the measure on all trials.
     source_reliability, target_reliability
-        Same shape: means over draws and folds, as in the denominator of the estimator; NaN without a correction.
+        Same shape: means over draws and folds, as in the denominator of the estimator; NaN without noise correction.
     by_fold
         [n_folds, t] or [n_folds]: mean over draws.
     n_undefined, n_values

@@ -30,9 +30,9 @@ class Pair:
     Attributes
     ----------
     rows, half_rows
-        [n]: stimuli that count, and those that count in the halves; None without a correction.
+        [n]: stimuli that count, and those that count in the halves; None without noise correction.
     reason
-        Why there is no correction.
+        Why there is no noise correction.
     of_units
         Whether the last axis of the terms is that of the target's units.
     source_units, target_units

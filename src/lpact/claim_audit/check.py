@@ -160,11 +160,11 @@ def _strongest(
 
 # --- Names -----------------------------------------------------------------------------------------
 
-_BESIDE = {
+_NEARBY = {
     "measure": r"(?:measures?|metrics?|predictivity|regression|similarity|scores?|tests?)",
     "region": r"(?:areas?|regions?|cortex|gyrus|units|electrodes|voxels|neurons)",
 }
-_BESIDE_ANY = (
+_NEARBY_ANY = (
     r"(?:models?|layers?|features|embeddings|network|dataset|data|recordings|study|corpus)"
 )
 _BY = re.compile(r"\b(?:by|under|with|using)\s+[`'\"*]*$", re.IGNORECASE)
@@ -245,14 +245,14 @@ def _is_named(name: str, sentence: str, field: str) -> bool:
     plain = _is_word(name) and field != "mechanism"
     # The region IT is not "it".
     case = re.NOFLAG if field == "region" and not plain else re.IGNORECASE
-    beside = _BESIDE.get(field, _BESIDE_ANY)
+    nearby = _NEARBY.get(field, _NEARBY_ANY)
     for match in re.finditer(rf"(?<!\w){joined}(?:s|es)?(?!\w)", sentence, case):
         before, after = sentence[: match.start()], sentence[match.end() :]
         if (
             not plain
             or (match.start() > 0 and match[0][0].isupper())
-            or re.match(rf"[`'\"*]*\s+{beside}\b", after)
-            or re.search(rf"\b{beside}\s+[`'\"*]*$", before)
+            or re.match(rf"[`'\"*]*\s+{nearby}\b", after)
+            or re.search(rf"\b{nearby}\s+[`'\"*]*$", before)
             or (field == "measure" and _BY.search(before))
             or (_QUOTED.search(before) and re.match(r"[\"'”’]", after))
             or before.endswith(("`", "texttt{", "emph{"))

@@ -155,7 +155,7 @@ def explore(
         ),
     ] = None,
     host: Annotated[
-        str, typer.Option("--host", help="Address to listen at; the default is this machine only.")
+        str, typer.Option("--host", help="Address to listen on; the default is this machine only.")
     ] = "127.0.0.1",
     allow_host: Annotated[
         list[str] | None,

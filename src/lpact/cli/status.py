@@ -32,7 +32,7 @@ def command(
     run: Annotated[Path, typer.Argument(help="Folder that was given to `lpact run` as --out.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object, for programs.")] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Look again every two seconds until the run ends.")
+        bool, typer.Option("--watch", help="Refresh every two seconds until the run ends.")
     ] = False,
     traceback: Annotated[
         bool, typer.Option("--traceback", help="Also show the tracebacks of failed tasks.")

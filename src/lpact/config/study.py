@@ -284,7 +284,7 @@ def read_toml(path: str | Path, what: str) -> dict[str, Any]:
     """The tables of a TOML file; ``what`` names it in errors."""
     path = Path(path)
     try:
-        if path.exists() and not path.is_file():  # reading a pipe would wait for ever
+        if path.exists() and not path.is_file():  # reading a pipe would wait forever
             raise OSError("a folder" if path.is_dir() else "not a regular file")
         return parse_toml(path.read_text(encoding="utf-8-sig"), what, where=str(path))
     except FileNotFoundError:

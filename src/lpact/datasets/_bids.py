@@ -1,4 +1,4 @@
-"""Names and small files of BIDS folders: entities, description, participants, channels, electrodes, sidecars."""
+"""Names and small files of BIDS folders: entities, description, subjects, channels, electrodes, sidecars."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def fill(template: str, path: Path, where: str) -> str:
         filled = filled.replace(f"{{{name}}}", label)
     if set(filled) & set("{}"):
         raise ConfigError(
-            "a file name holds an unknown place-holder",
+            "a file name holds an unknown placeholder",
             where=where,
             got=repr(template),
             expected="{task}, {run}, {session} and {subject} only",

@@ -266,7 +266,7 @@ class UnitFiles:
                     Reason.SIDECAR_DISAGREES,
                     f"the name of {path.name} states the space {stated}; the BOLD series is in {frame}",
                     f"one in {frame}",
-                    f"use the {what} of {frame}: regions may lie elsewhere although the grids are equal",
+                    f"use the {what} of {frame}: regions may be elsewhere although the grids are equal",
                 )
 
     def _names(self, labels: IntArray, findings: Findings) -> dict[int, str]:
@@ -311,7 +311,7 @@ def _resampled(image: Any, space: Space, path: Path, bold: Path, what: str) -> A
             f"the {what} and the BOLD series do not overlap",
             where=f"{path} and {bold}",
             got=f"{what}: {_space(image)}; BOLD: {space}",
-            expected=f"the {what}, in mm, where the brain of the series lies",
+            expected=f"the {what}, in mm, where the brain of the series is",
             remedy=f"use the {what} of the series' own space; one of the two affines may be wrong",
         ) from None
 

@@ -227,7 +227,7 @@ def _inside(folder: SourceFolder, path: Path, named: Path) -> Path:
         if one.is_relative_to(folder.root):
             return folder.file(folder.relative(one), RecordingError)
     raise RecordingError(
-        "a recording's data lie outside the dataset's folder",
+        "a recording's data are outside the dataset's folder",
         where=str(path),
         got=str(absolute),
         expected=f"a file inside {folder.root}",

@@ -60,7 +60,7 @@ class BidsFmriOptions(FmriOptions):
     table share a stimulus. `events`: words are rows of the events files.
     """
     audio: str = ""
-    """Sound file of a stimulus, on the words' clock; place-holders as in `words`. Empty: none."""
+    """Sound file of a stimulus, on the words' clock; placeholders as in `words`. Empty: none."""
     start_event: str = ""
     """`trial_type` of the event with which the stimulus begins, the first such in a run. Empty: it begins
     `stimulus_onset_s` after the first volume.
@@ -179,7 +179,7 @@ class BidsFmri(FmriDataset[BidsFmriOptions]):
                     where=f"option '{option}'",
                     got=f"{files[key.stimulus]} and {file}",
                     expected="one file per stimulus, whose name is that of its words table without the folder",
-                    remedy="rename the tables of words, or use the same place-holders in both options",
+                    remedy="rename the tables of words, or use the same placeholders in both options",
                 )
         return files
 

@@ -271,5 +271,7 @@ def _target(file: RemoteFile, folder: Path) -> Path:
     target = folder / file.path
     inside = target.resolve().is_relative_to(folder.resolve()) and target != folder
     if not inside or "\\" in file.path:
-        raise FetchError("a file would leave the folder", where=file.url, got=repr(file.path))
+        raise FetchError(
+            "a file would be written outside the folder", where=file.url, got=repr(file.path)
+        )
     return target

@@ -154,7 +154,7 @@ class TriggerClock:
         return np.where(known, mapped, np.nan)
 
     def in_break(self, times_s: npt.ArrayLike) -> BoolArray:
-        """Whether each time lies between two triggers with a pause or a skip somewhere between them."""
+        """Whether each time is between two triggers with a pause or a skip somewhere between them."""
         times = np.asarray(times_s, dtype=np.float64)
         after, left, _ = self._neighbours(times)
         at_trigger = (after > 0) & (self.stimulus_s[left] == times)

@@ -206,7 +206,7 @@ def check_stimulus(stimulus: Stimulus) -> None:
     """Raise `StimulusError` unless words, mechanisms and envelope are well-formed.
 
     Words have the columns of `WORD_COLUMNS` without nulls, finite onsets ≥ 0 in rising order, and offsets not before
-    onsets. Stories and sentences are contiguous, and a sentence lies in one story. Mechanisms have one finite value
+    onsets. Stories and sentences are contiguous, and a sentence belongs to one story. Mechanisms have one finite value
     per word. There may be no words.
     """
     _check_columns(stimulus)

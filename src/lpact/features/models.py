@@ -92,7 +92,7 @@ class ModelSource(Plugin, ABC):
         return None
 
     def has_sentences(self, model: str, stimulus: Stimulus) -> bool:  # noqa: ARG002
-        """Return whether a row stands for a whole sentence, and its words share it."""
+        """Return whether a row represents a whole sentence, and its words share it."""
         return False
 
     def token_counts(self, model: str, stimulus: Stimulus) -> IntArray:  # noqa: ARG002

@@ -97,7 +97,7 @@ def changed(owner: Owner, file: Seen, found: str) -> InputError:
         f"features of model '{model}' for dataset '{dataset}'" if model else f"dataset '{dataset}'"
     )
     return InputError(
-        f"a file of {whose} is not as the audit saw it",
+        f"a file of {whose} has changed since the audit",
         where=file.place,
         got=f"SHA-256 {found}" if found else "no readable file",
         expected=f"SHA-256 {file.sha256}",

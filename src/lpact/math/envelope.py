@@ -63,7 +63,7 @@ def amplitude_envelope(
         raise ValueError("a sound and a piece need at least one sample")
     if not (0 < lowpass_hz < sampling_rate_hz / 2 and rate_hz > 0):
         raise ValueError(
-            "the cut-off must lie between 0 and half the sampling rate, and the rate above 0"
+            "the cut-off must be between 0 and half the sampling rate, and the rate above 0"
         )
     kernel = hilbert_kernel(sampling_rate_hz)
     sections = scipy.signal.butter(FILTER_ORDER, lowpass_hz, fs=sampling_rate_hz, output="sos")

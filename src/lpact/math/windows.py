@@ -13,7 +13,7 @@ _COLUMNS = 64
 def nearest_sample(time_s: FloatArray, *, start_s: float, sampling_rate_hz: float) -> IntArray:
     """Return the sample nearest to each time, ``round((time_s − start_s) · fs)``, ties to even.
 
-    Sample 0 is at ``start_s``. The result can lie outside the recording; the caller excludes it.
+    Sample 0 is at ``start_s``. The result can be outside the recording; the caller excludes it.
     """
     return np.rint((time_s - start_s) * sampling_rate_hz).astype(np.int64)
 
@@ -26,7 +26,7 @@ def window_samples(length_s: FloatArray, *, sampling_rate_hz: float) -> IntArray
 def sum_slices(values: FloatArray, starts: IntArray, lengths: IntArray) -> FloatArray:
     """Return ``Σ_{j < lengths[i]} values[starts[i] + j]`` for every slice i.
 
-    ``values`` is [n_rows, n_columns], the result [n_slices, n_columns], C-contiguous. Every slice must lie within the
+    ``values`` is [n_rows, n_columns], the result [n_slices, n_columns], C-contiguous. Every slice must be within the
     rows; slices may overlap. Rows are added one after the other in float64: no digit is lost to cancellation, as in
     differences of a running sum, a value that is not finite stays within its own slices, and the memory layout does not
     change the result.

@@ -159,7 +159,7 @@ class RSA(Similarity):
     1; where stimuli differ, all distances share a positive mean, which only Pearson and rank comparators take out.
 
     `score` takes responses without repetitions, hence neither crossnobis nor noise; `lpact.ceilings.consistency` takes
-    stimuli × repetitions × units, and features beside them, which have no noise: their distances are Euclidean. All
+    stimuli × repetitions × units, and features, which have no noise: their distances are Euclidean. All
     comparators but ``"tau_a"`` are correlations (of ranks too) or cosines, which it corrects for noise; halves need two
     trials each for crossnobis. Missing trials are left out of means. Crossnobis uses all products of two different
     trials of a and b; a stimulus with fewer than two trials of a unit has no distances, and leaves the value undefined.

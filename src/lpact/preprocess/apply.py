@@ -194,7 +194,7 @@ def _selected(recording: Recording, config: PreprocessConfig) -> Recording:
 def _check_frequencies(recording: Recording, signal: TimeSeries, config: PreprocessConfig) -> None:
     """Raise `RecordingError` if a filter or the new rate does not fit the recording's sampling rate.
 
-    A filter must lie below half the sampling rate, and not below 1e-6 of it. The new rate is at most the old one, and
+    A filter must be below half the sampling rate, and not below 1e-6 of it. The new rate is at most the old one, and
     leaves the recording as many samples as its low-pass spans.
     """
     rate_hz, n_samples = signal.sampling_rate_hz, signal.n_samples

@@ -1,4 +1,4 @@
-"""What a figure is: an Altair chart whose marks know which rows of the tables they stand for."""
+"""What a figure is: an Altair chart whose marks know which rows of the tables they represent."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VEGA_LITE = "6.4"
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 MARK = "mark"
-"""Column that says what a mark stands for (`mark`); panels give it to the ``description`` channel."""
+"""Column that says what a mark represents (`mark`); panels give it to the ``description`` channel."""
 
 
 @dataclass(frozen=True)

@@ -67,8 +67,8 @@ def views_of(frame: str, places: FloatArray) -> list[View]:
         turned = frame.strip().casefold() in _SENSORS_NOSE_ALONG_X
         return [_sensors(places[:, [1, 0, 2]] * [-1.0, 1.0, 1.0] if turned else places, everywhere)]
     low, high = places.min(axis=0), places.max(axis=0)
-    room = np.maximum(0.06 * (high - low), 1.0)
-    low, high = low - room, high + room
+    padding = np.maximum(0.06 * (high - low), 1.0)
+    low, high = low - padding, high + padding
     return [
         View(f"{a} and {b}", places[:, at], everywhere, low[at], high[at], axes=(a, b))
         for at, (a, b) in (([0, 1], "xy"), ([0, 2], "xz"), ([1, 2], "yz"))

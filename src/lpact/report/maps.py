@@ -62,7 +62,7 @@ def notes_on(frames: Iterable[str]) -> list[str]:
     return notes
 
 
-def room(frames: Sequence[str], most_views: int, most_marks: int) -> tuple[int, int]:
+def drawing_limits(frames: Sequence[str], most_views: int, most_marks: int) -> tuple[int, int]:
     """How many maps in these coordinate frames are drawn, at least one; and the most units per view."""
     views = np.cumsum([FORMS[layout_of(frame)].n_views for frame in frames])
     n_maps = max(1, int((views <= most_views).sum()))

@@ -39,7 +39,7 @@ from lpact.wording import (
     enumerated,
     names,
     one_line,
-    option,
+    option_value,
     percent,
     setting,
     settings,
@@ -375,7 +375,7 @@ def meaning(name: str, registry: Registry[Any]) -> str:
 
 def options(values: Mapping[str, object]) -> str:
     """Options of a plug-in, one after the other."""
-    return ", ".join(f"{one_line(k)} = {option(v)}" for k, v in sorted(values.items()))
+    return ", ".join(f"{one_line(k)} = {option_value(v)}" for k, v in sorted(values.items()))
 
 
 def grouped(texts: Mapping[str, str]) -> list[tuple[str, list[str]]]:

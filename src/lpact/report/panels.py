@@ -1,8 +1,8 @@
 """The shared panels of every figure, as Altair charts.
 
 A panel takes a Polars frame and names of columns. Rows with a column `lpact.report.figure.MARK` become marks that know
-what they stand for: it is their description in the SVG and their tooltip in a notebook. Colours are palette roles
-(`lpact.report.theme`). A figure layers panels with `overlay` and places them with `beside`, `stacked` and `grid`.
+what they represent: it is their description in the SVG and their tooltip in a notebook. Colours are palette roles
+(`lpact.report.theme`). A figure layers panels with `overlay` and places them with `side_by_side`, `stacked` and `grid`.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def lanes(
 ) -> Spec:
     """A channel with one band per name, in this order; ``more`` are properties of its axis.
 
-    Labels have room for ``limit`` pixels; a longer one loses its middle and is complete in the tooltips.
+    A label longer than ``limit`` pixels loses its middle; tooltips have it whole.
     """
     most = limit // 6
     cut = (
@@ -174,7 +174,7 @@ def own(field: str) -> Spec:
 
 
 def domain(*columns: pl.Series | Iterable[float | None]) -> tuple[float, float]:
-    """Range of all finite numbers and zero, with a little room where data end; zero itself needs none."""
+    """Range of all finite numbers and zero, with a small margin where data end; zero itself needs none."""
     found = [
         float(value)
         for column in columns
@@ -182,8 +182,10 @@ def domain(*columns: pl.Series | Iterable[float | None]) -> tuple[float, float]:
         if value is not None and math.isfinite(value)
     ]
     low, high = min([0.0, *found]), max([0.0, *found])
-    room = 0.05 * (high - low)
-    return (low - room if low else low, high + room if high else high) if room else (-0.01, 0.01)
+    margin = 0.05 * (high - low)
+    return (
+        (low - margin if low else low, high + margin if high else high) if margin else (-0.01, 0.01)
+    )
 
 
 # -- marks -------------------------------------------------------------------------------------------------------------
@@ -522,7 +524,7 @@ def overlay(
     return alt.LayerChart(layer=list(layers), width=width, height=size, **_titled(title))
 
 
-def beside(*panels: Chart, title: Any = None, spacing: float = 14) -> alt.HConcatChart:
+def side_by_side(*panels: Chart, title: Any = None, spacing: float = 14) -> alt.HConcatChart:
     """Panels side by side, aligned at their plotting areas."""
     return alt.HConcatChart(hconcat=list(panels), spacing=spacing, bounds="flush", **_titled(title))
 

@@ -468,7 +468,7 @@ class Responses:
         """Average an MNE `Raw` over a window after each word: ``[onset + lag, onset + lag + window)``.
 
         ``words`` is a table with the columns ``word`` and ``onset_s``, in seconds from the first sample. Words whose
-        window lies outside of the recording are NaN.
+        window is outside the recording are NaN.
         """
         return cls(**(read.from_raw(raw, as_polars(words), lag_s, window_s, picks) | about))
 

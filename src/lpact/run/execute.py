@@ -14,9 +14,9 @@ from lpact.config import RunConfig, StudyConfig
 from lpact.errors import LPactError, RunError
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, check_device, extract_features, provenance
+from lpact.run.conductor import Conductor, Measuring
 from lpact.run.executors.local import open_executor
 from lpact.run.journal import Journal, announced
-from lpact.run.measure import Conductor, Measuring
 from lpact.run.progress import AUDIT, DECISION, TABLES, Reporter, Several
 from lpact.run.status import LOG_NAME
 from lpact.store import LazyTables, RunWriter, StoredRun, TaskStore

@@ -37,8 +37,8 @@ from lpact.errors import RunError
 from lpact.features.models import NO_COST, ExtractionCost, ModelPlace
 from lpact.inputs.workspace import build_source
 from lpact.run.audit import StudyAudit, check_device, wanted_contexts
+from lpact.run.conductor import Measuring
 from lpact.run.machine import Limits, held_bytes, machine_limits
-from lpact.run.measure import Measuring
 from lpact.run.progress import AUDIT, DECISION, FEATURES, REPORT, TABLES
 from lpact.tables import MODEL_FILES, find_table
 from lpact.wording import counted, size

@@ -33,7 +33,7 @@ def wilson_interval(
     if not 0 <= n_passes <= n_trials or n_trials < 1:
         raise ValueError(f"{n_passes} passes of {n_trials} trials is not a proportion")
     if not 0.0 < confidence < 1.0:
-        raise ValueError("the confidence must lie between 0 and 1")
+        raise ValueError("the confidence must be between 0 and 1")
     z2 = NormalDist().inv_cdf((1.0 + confidence) / 2.0) ** 2
     n = float(n_trials)
     p = n_passes / n
@@ -52,7 +52,7 @@ def bootstrap_interval(
     """Return the expanded percentile interval of a mean over independent units (Hesterberg 2015, Am. Stat. 69).
 
     The n values are resampled with replacement ``n_draws`` times; the interval is read from the means at the quantiles
-    q and 1 − q with q = `expanded_tail` ((1 − confidence) / 2, n). No quantile lies beyond the extreme values, so two
+    q and 1 − q with q = `expanded_tail` ((1 − confidence) / 2, n). No quantile is beyond the extreme values, so two
     or three of them give their range, which is still too narrow.
 
     Parameters

@@ -59,7 +59,7 @@ def draw_p_value(observed: float, draws: npt.ArrayLike) -> float:
     """P-value of an observed statistic against draws of it under the null.
 
     With m draws, the rank p-value of `rank_p_values`. Where no draw reaches the observed value the rank says
-    1 / (1 + m), however far beyond it lies; the tail is then taken from the draws' first two moments (as in Winkler et
+    1 / (1 + m), however far beyond it is; the tail is then taken from the draws' first two moments (as in Winkler et
     al. 2016), with the distribution of a further draw from a normal population, Student's t on m − 1 degrees of freedom
     of (observed − mean) / (sd √(1 + 1/m)). The smaller of the two is returned.
 
@@ -164,7 +164,7 @@ def block_permutation_p_value(
     rows = block_rows(blocks)
     if any(block[-1] - block[0] >= block.size for block in rows):
         raise ValueError(
-            "every block must be one contiguous stretch of rows; give stretches that lie apart different labels"
+            "every block must be one contiguous stretch of rows; give separate stretches different labels"
         )
     observed = statistic(np.arange(sum(map(len, rows))))
     if not np.isfinite(observed):
@@ -177,7 +177,7 @@ def block_permutation_p_value(
 
 
 def equivalence_p_value(values: npt.ArrayLike, bound: float) -> float:
-    """P-value that a mean lies within ±``bound``, by two one-sided t-tests (TOST; Schuirmann 1987).
+    """P-value that a mean is within ±``bound``, by two one-sided t-tests (TOST; Schuirmann 1987).
 
     The larger of the p-values of mean > −bound and mean < bound. Values [n] that are not finite are left out;
     NaN without any.
@@ -262,7 +262,7 @@ def benjamini_hochberg(p: npt.ArrayLike) -> FloatArray:
     tested = ~np.isnan(p)
     values = p[tested]
     if ((values < 0.0) | (values > 1.0)).any():
-        raise ValueError(f"p-values must lie in [0, 1], got {values.min():g} to {values.max():g}")
+        raise ValueError(f"p-values must be in [0, 1], got {values.min():g} to {values.max():g}")
     q = np.full(p.shape, np.nan)
     order = np.argsort(values)
     scaled = values[order] * (values.size / np.arange(1, values.size + 1))

@@ -66,7 +66,7 @@ class SubjectTest:
     bound: float
     """Gaps up to this size count as none."""
     equivalence_p: float
-    """P-value that the gap lies within ± bound, by two one-sided tests."""
+    """P-value that the gap is within ± bound, by two one-sided tests."""
     power: float
     """Probability that the test rejects one more brain that is shifted by the bound, given the estimated variance. For
     the exact test that of a t-test at the level that ranks can meet: up to 0.04 too large near 20 subjects.
@@ -286,16 +286,16 @@ def _result(
         made |= {"p_value": 1.0, "smallest_p": 1.0, "equivalence_p": 1.0, "low": np.nan}
         return SubjectTest(**made, high=np.nan, power=0.0, detectable_gap=np.inf)
     by_rank = test == "exact" or not null > 0.0
-    smallest, room = 1.0 / (n + 1), bound - abs(gap)
+    smallest, margin = 1.0 / (n + 1), bound - abs(gap)
     if by_rank:
         p = rank if rank is not None else smallest if gap else 1.0
         # Ranks reject at a multiple of 1/(N + 1).
         alpha_met = float(np.floor(alpha * (n + 1) * (1.0 + ROUNDING)) / (n + 1))
     else:
         p, alpha_met = min(1.0, 2.0 * student_tail(abs(gap) / null, n - 1)), alpha
-    equivalence = smallest if room > 0.0 else 1.0
+    equivalence = smallest if margin > 0.0 else 1.0
     if error > 0.0:
-        equivalence = student_tail(room / error, n - 1)
+        equivalence = student_tail(margin / error, n - 1)
     half = float(special.stdtrit(n - 1, 1.0 - alpha / 2.0)) * error
     power, detectable = _power(bound, null, alpha_met, n - 1)
     return SubjectTest(
@@ -423,7 +423,7 @@ def _check(bound: float, alpha: float, test: str = "auto", symmetric: bool = Tru
             remedy="choose the largest gap that does not matter, in units of the measure",
         )
     if not 0.0 < alpha < 1.0:
-        raise InputError("the level must lie between 0 and 1", where="alpha", got=alpha)
+        raise InputError("the level must be between 0 and 1", where="alpha", got=alpha)
     require_known(test, TESTS, "test of subjects", where="test")
     if test == "exact" and not symmetric:
         raise InputError(

@@ -50,7 +50,7 @@ _CODE = tuple(importlib.machinery.all_suffixes())
 """Endings of files that Python can import, including compiled ones."""
 _NEVER_CODE = ("__pycache__", "node_modules")
 _INSTALLED = ("site-packages", "dist-packages")
-"""Folders in which packages lie side by side; versions identify those of other distributions."""
+"""Folders in which packages are side by side; versions identify those of other distributions."""
 
 
 @cache

@@ -403,7 +403,7 @@ ZSTD_LEVEL = 3
 
 
 def table_path(root: Path, table: Table, suffix: str = ".parquet") -> Path:
-    """Return where a table's Parquet file (or its ``.csv`` copy) lies under ``root``."""
+    """Return where a table's Parquet file (or its ``.csv`` copy) is under ``root``."""
     return root / f"{table.name}{suffix}"
 
 

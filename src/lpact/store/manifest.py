@@ -275,7 +275,7 @@ def is_locked(root: Path) -> bool:
 
 
 def refuse_locked(place: str | Path) -> None:
-    """Refuse to write at ``place`` if it is a locked run, or lies in one."""
+    """Refuse to write at ``place`` if it is a locked run, or in one."""
     target = Path(place).resolve()
     for folder in (target, *target.parents):
         if is_locked(folder):

@@ -124,7 +124,7 @@ def _sha256(content: bytes) -> str:
 class TaskStore:
     """Results in a folder, one file per task. It holds no handle, so worker processes can share it.
 
-    Files lie two levels deep, so that no folder holds very many. ``mark`` is written with every result.
+    Files are two levels deep, so that no folder holds very many. ``mark`` is written with every result.
     """
 
     root: Path

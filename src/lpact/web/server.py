@@ -171,7 +171,7 @@ def build(runs: Sequence[str | Path], hosts: Sequence[str]) -> FastAPI:
 
 def _unforeseen(site: Site, request: Request) -> Response:
     """Page for an unexpected error. It is built outside the guard, so it adds the same headers."""
-    error = LPactError("something went wrong here", remedy="the terminal says what")
+    error = LPactError("something went wrong here", remedy="see the message in the terminal")
     answer = site.error(request, error, 500)
     answer.headers.update(HEADERS)
     return answer
@@ -279,7 +279,7 @@ def _allowed(name: str) -> str:
     plain = host_name(name)
     if not plain or plain != name.lower().removesuffix("."):
         raise ConfigError(
-            "the explorer cannot be opened by such a name",
+            "the explorer does not answer to this host name",
             where="--allow-host",
             got=name[:80],
             expected="one name or address without port, such as lab.example or [2001:db8::1]",

@@ -27,7 +27,7 @@ from lpact.analyses.lpact.stages import BRAINS, CEILINGS, CONTROLS, LEVELS
 from lpact.inputs.workspace import Workspace
 from lpact.math.ridge import NestedRidge
 from lpact.run.audit import StudyAudit
-from lpact.run.measure import measure_in_memory
+from lpact.run.conductor import measure_in_memory
 from lpact.run.plan import Plan, make_plan
 from lpact.run.progress import AUDIT, DECISION, FEATURES, REPORT, TABLES
 from lpact.study import Run, Study

@@ -31,7 +31,7 @@ NONE, VALIDATION, BEST_OF_NETWORK, BEST_OF_UNIT = SUB_MODELS = (
     "best_of_unit",
 )
 OPTIMISTIC = frozenset({BEST_OF_NETWORK, BEST_OF_UNIT})
-"""Corrections that choose by test scores."""
+"""Sub-models that are chosen by test scores."""
 
 K = TypeVar("K", bound=Hashable)
 Subset = tuple[int, ...]

@@ -276,25 +276,25 @@ class LPact(Analysis):
 
     def outline(self, study: StudyConfig) -> list[Block]:
         """Levels, gates, rows and claims of a study without data."""
-        from lpact.analyses.lpact.blocks import outline_blocks
+        from lpact.analyses.lpact.terminal_blocks import outline_blocks
 
         return outline_blocks(LPactConfig.of(study))
 
     def audit_blocks(self, audit: Audit, *, full: bool = False) -> list[Block]:
         """The evidence chain of every dataset, and what its sources lack."""
-        from lpact.analyses.lpact.blocks import audit_blocks
+        from lpact.analyses.lpact.terminal_blocks import audit_blocks
 
         return audit_blocks(audit, full=full)
 
     def result_blocks(self, material: Material) -> list[Block]:
         """The positive controls."""
-        from lpact.analyses.lpact.blocks import result_blocks
+        from lpact.analyses.lpact.terminal_blocks import result_blocks
 
         return result_blocks(material)
 
     def unavailable(self, material: Material) -> list[tuple[str, str, str]]:
         """Roles, controls, nuisance features, mechanisms and reliability modes that the sources do not offer."""
-        from lpact.analyses.lpact.blocks import unavailable
+        from lpact.analyses.lpact.terminal_blocks import unavailable
 
         return unavailable(material.tables)
 

@@ -31,8 +31,8 @@ from lpact.config import RunConfig, SharedConfig, StudyConfig
 from lpact.datasets.base import RecordingId
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, check_device
+from lpact.run.conductor import Conductor, Measuring
 from lpact.run.executors.local import open_executor, scratch_results
-from lpact.run.measure import Conductor, Measuring
 from lpact.run.progress import Reporter
 from lpact.store import Results, concat
 from lpact.tables import Table
@@ -45,7 +45,7 @@ JUDGING = (
     "analyses/lpact/positive_controls.py",
     "analyses/lpact/stages.py",
     "run/audit.py",
-    "run/measure.py",
+    "run/conductor.py",
 )
 """Code that a positive control may run: the implanted study is measured and judged as any other."""
 

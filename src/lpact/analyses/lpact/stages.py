@@ -10,7 +10,7 @@ from lpact.analyses.lpact.jobs import BrainJob, CeilingJob, ContextJob, partners
 from lpact.analyses.lpact.levels.audit import DatasetAudit
 from lpact.analyses.lpact.positive_controls import control_jobs
 from lpact.datasets.base import RecordingId
-from lpact.run.measure import measure_in_memory
+from lpact.run.conductor import measure_in_memory
 
 BRAINS = "brain patterns"
 LEVELS = "levels 1 to 3"

@@ -69,7 +69,7 @@ class TuringSection(Section):
     corrected only in part, so that models may look closer than they are, or further.
     """
     estimator: Literal["full_trials", "half_trials", "as_printed", "none"] = "full_trials"
-    """Correction for noise. `full_trials`: scores of all trials, divided by reliabilities of all trials
+    """Noise correction. `full_trials`: scores of all trials, divided by reliabilities of all trials
     (Spearman–Brown). `half_trials`: scores and reliabilities of half of the trials. `as_printed`: scores of half of the
     trials, divided by reliabilities of all; biased low. `none`: no correction. Measures that are no correlation are
     never corrected.

@@ -56,9 +56,9 @@ SHORT = {
     UNKNOWN: "was not computed",
 }
 CAVEATS = (
-    "A model that passes cannot be told from a brain by this measure on these data. It is not shown to be a brain: "
-    "another measure, more subjects or other stimuli may tell it apart.",
-    "Verdicts are not corrected over models, regions, time points and measures.",
+    "A model that passes cannot be told from a brain by this measure on these data. It is not shown to be a "
+    "brain: another measure, more subjects or other stimuli may reveal a difference.",
+    "Verdicts have no multiple-testing correction over models, regions, time points and measures.",
     "Subjects are a random sample, stimuli are not: the test says nothing of other stimuli.",
 )
 AVERAGE_BRAIN = "A model above the brains may be an average brain: it is closer to each brain than single brains are."
@@ -377,7 +377,7 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
                 "The gap is the mean agreement of the model with subjects minus that of subjects with each other. "
                 "Its test takes subjects, not pairs, as independent: a permutation of who is the model where it "
                 f"can reject, else Student's t for one new subject, two-sided at {options.alpha:g}.",
-                f"A model converges if it is not rejected and its gap lies within "
+                f"A model converges if it is not rejected and its gap is within "
                 f"{percent(options.equivalence_bound)} of the agreement of brains, by two one-sided tests.",
             ),
         ),

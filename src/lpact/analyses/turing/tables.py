@@ -85,9 +85,9 @@ PAIRS = _WORDS.table("""
     lag_ms kind source
     layer        int          Layer of a model; −1 for brains.
     target value chance above_chance
-    uncorrected  float?       The same without correction for noise.
-    reliability_source  float?  Reliability of the source's side that the correction used, median over units.
-    reliability_target  float?  Reliability of the target that the correction used, median over units.
+    uncorrected  float?       The same without noise correction.
+    reliability_source  float?  Reliability of the source's side that the noise correction used, median over units.
+    reliability_target  float?  Reliability of the target that the noise correction used, median over units.
     corrected n_units
     n_source_units  int       Units, or columns, of the source that were used.
     n_undefined n_values

@@ -110,7 +110,7 @@ class SourceFolder:
                 expected="the file itself",
                 remedy=f"datalad get '{self.relative(path)}'" if annexed else "fix the link",
             )
-        if not (target.is_file() or target.is_dir()):  # reading a pipe would wait for ever
+        if not (target.is_file() or target.is_dir()):  # reading a pipe would wait forever
             raise error(
                 "a file of the dataset is a pipe, a socket or a device",
                 where=str(path),

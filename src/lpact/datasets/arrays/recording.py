@@ -335,9 +335,9 @@ def _triggered(
     if (outside := _outside(signal, recording_s)).any():
         row = int(np.argmax(outside))
         raise RecordingError(
-            "a trigger lies outside the recording",
+            "a trigger is outside the recording",
             where=f"{table.path}, line {table.line(row)}, column '{column}'",
-            got=f"{table.cells(column)[row]} ({int(outside.sum())} of {kept.size} triggers lie outside)",
+            got=f"{table.cells(column)[row]} ({int(outside.sum())} of {kept.size} triggers are outside)",
             expected=f"a time within the recording, {signal.start_s:.3f} to {_stop_s(signal):.3f} s, or n/a",
             remedy=_likely_cause(signal, recording_s[kept])
             + "check the column's unit, start_s and the sampling rate",
@@ -381,7 +381,7 @@ def _mostly_outside(
     check = "times_in of the stimulus" if shared else "the columns of the table"
     remedy = _likely_cause(signal, heard) + f"check {check}, start_s and the sampling rate"
     if outside.all():
-        what = "no word of the stimulus lies in the recording"
+        what = "no word of the stimulus is in the recording"
         raise RecordingError(what, where=str(path), got=found, expected=expected, remedy=remedy)
     findings = Findings(folder.where(path))
     findings.excluded("words", Reason.WORDS_OUTSIDE_RECORDING, found, expected, remedy)

@@ -199,7 +199,7 @@ class Bids(FolderDataset[BidsOptions, BidsFiles]):
         ]
         if not found:
             raise InputError(
-                "the folder holds no such recording",
+                "the folder has no such recordings",
                 where=str(root),
                 got=f"{len(every)} recording(s): {listed([path.name for path in every])}",
                 expected=f"recordings of datatype '{datatype}' and task '{task}'",

@@ -170,7 +170,7 @@ def word_times(
     if outside.size:
         row = int(outside[0])
         raise RecordingError(
-            f"a row of type '{types[row]}' lies outside the recording",
+            f"a row of type '{types[row]}' is outside the recording",
             where=f"{path}, line {row + 2}, column 'index'",
             got=f"sample {samples[row]:.15g}",
             expected=f"a sample from 0 to {end - 1:.15g}",
@@ -214,7 +214,7 @@ def _in_order(
 ) -> tuple[dict[int, Mark], list[int]]:
     """Return anchors with their marks, and pauses and unpauses that contradict the rows around them.
 
-    A pause or unpause must lie between the last anchor above it and the next trigger below it, by sample and by film
+    A pause or unpause must be between the last anchor above it and the next trigger below it, by sample and by film
     time. Rows at one sample and film time are one anchor with several marks. A trigger that is out of order stays:
     `TriggerClock` names it.
     """

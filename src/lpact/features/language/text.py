@@ -108,7 +108,7 @@ def read_stories(
     for story, start, stop in bounds:
         skipped: list[Stretch] = []
         if transcripts is None:
-            passage = _joined(cells[start:stop], after[start:stop])
+            passage = _join_cells(cells[start:stop], after[start:stop])
         else:
             passage, skipped = locate(
                 cells[start:stop],
@@ -130,7 +130,7 @@ def read_stories(
     return stories
 
 
-def _joined(cells: Sequence[str], after: Sequence[str]) -> Passage:
+def _join_cells(cells: Sequence[str], after: Sequence[str]) -> Passage:
     """Join cells; a span leaves out blanks at the ends of its cell."""
     starts, ends, pieces, at = [], [], [], 0
     for cell, blank in zip(cells, [*after[:-1], ""], strict=True):

@@ -124,7 +124,7 @@ def correlation_rdm(x: FloatArray) -> FloatArray:
 def crossnobis_rdm(trials: FloatArray) -> FloatArray:
     """Return cross-validated squared distances per unit: trials [n, r, p] → [n (n − 1) / 2], the upper triangle.
 
-    d_ab = (G_aa + G_bb − 2 G_ab) / p, where G_ab = Σ_units mean of x_ai x_bj over all trials i ≠ j that are there. With
+    d_ab = (G_aa + G_bb − 2 G_ab) / p, where G_ab = Σ_units mean of x_ai x_bj over all trials i ≠ j that exist. With
     no trial missing it is the mean over repetitions of (x̄_a − x̄_b)ᵀ(x_a − x_b), x being the responses of one
     repetition and x̄ the mean of all others. Its expected value is the squared distance without noise, where noise is
     independent between repetitions. NaN for events of which a unit has fewer than two trials.

@@ -92,7 +92,7 @@
     });
   }
 
-  // Hovering over a mark shows the rows it stands for.
+  // Hovering over a mark shows the rows that it represents.
   const tip = one("#tip");
   const place = (event) => {
     const box = tip.getBoundingClientRect();

@@ -391,7 +391,7 @@ def _connect(distributed: Any, place: Any) -> Iterator[Any]:
 
 
 def _shake_hands(distributed: Any, address: str) -> None:
-    """Raise `TimeoutError` where something listens that does not answer as Dask does: a client would wait for ever."""
+    """Raise `TimeoutError` where something listens that does not answer as Dask does: a client would wait forever."""
 
     async def connect() -> None:
         options = distributed.Security().get_connection_args("client")

@@ -23,7 +23,7 @@ from lpact.config import StudyConfig
 from lpact.errors import RunError
 from lpact.features.models import FEATURE_SETS
 from lpact.run.audit import StudyAudit, provenance
-from lpact.run.measure import Measuring
+from lpact.run.conductor import Measuring
 from lpact.run.preregistration.record import (
     EarlierRun,
     Item,

@@ -16,8 +16,8 @@ from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, BRAIN_PATTERNS
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study
+from lpact.run.conductor import Conductor, Measuring
 from lpact.run.executors.local import InProcess
-from lpact.run.measure import Conductor, Measuring
 from lpact.run.progress import Reporter
 from lpact.store import MemoryTasks, concat
 from lpact.tables import find_table

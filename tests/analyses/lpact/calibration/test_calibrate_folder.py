@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import lpact
-from lpact.analyses.lpact.calibration.grid import CODE, Settings, TrialJob, numbers_digest
 from lpact.analyses.lpact.calibration.output import check_folder
+from lpact.analyses.lpact.calibration.run_trials import CODE, Settings, TrialJob, numbers_digest
 from lpact.analyses.lpact.calibration.trial import Cell, Effort
 from lpact.errors import ConfigError, RunError
 

@@ -14,7 +14,6 @@ import pytest
 from rich.console import Console
 
 from lpact.analyses.lpact.calibration import output
-from lpact.analyses.lpact.calibration.grid import Forecast, Pace, Settings, run_grid
 from lpact.analyses.lpact.calibration.output import (
     FOLDER,
     KEPT,
@@ -23,6 +22,7 @@ from lpact.analyses.lpact.calibration.output import (
     load_reference,
     write_calibration,
 )
+from lpact.analyses.lpact.calibration.run_trials import Forecast, Pace, Settings, run_grid
 from lpact.analyses.lpact.calibration.trial import GATES, Cell, Effort
 from lpact.analyses.lpact.cli.calibrate import show_reference
 from lpact.analyses.lpact.tables.calibration import RATES, TRIALS, TRUTH_RATES

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from lpact.analyses.lpact.calibration.grid import Settings
+from lpact.analyses.lpact.calibration.run_trials import Settings
 from lpact.analyses.lpact.calibration.trial import (
     GATES,
     OTHERS,

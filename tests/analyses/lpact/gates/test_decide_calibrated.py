@@ -124,7 +124,7 @@ CASES: list[tuple[str, Callable[[Tables], Tables], str, str]] = [
         "context_update",
     ),
     (
-        "beside nuisance nothing is lost",
+        "with nuisance features nothing is lost",
         lambda t: put(
             t, BLOCK_DROPS, pl.col("beside") == "nuisance", drops=blocks(0.01, -0.01, 0.0, 0.001)
         ),
@@ -250,7 +250,7 @@ def test_labels_are_corrected_over_the_claims():
         row["label"] == "relational_candidate"
     )  # rests on the layer alone, whose p-value is small
     assert (row["first_failed_gate"], row["beaten_by"]) == ("none", "false_discovery_rate")
-    assert "after correction over 10 claims" in row["reason"]
+    assert "after multiple-testing correction over 10 claims" in row["reason"]
 
 
 def test_claims_of_diagnostic_datasets_are_not_counted_in_the_correction():

@@ -150,7 +150,7 @@ def sub_models(material: Material) -> Drawing | str:
         )
         title = panels.title(name, limit=600)
         words = f"{name}, {options.sub_model}: R² {', '.join(parts)}."
-        made.append((panels.beside(*drawn, title=title, spacing=24), words))
+        made.append((panels.side_by_side(*drawn, title=title, spacing=24), words))
     caption = [
         "Lines join the scores of a subject: simple features, and these with the model, under contiguous splits. "
         "Each panel chooses the sub-model that represents them in another way: all features; for each unit the one "

@@ -148,7 +148,7 @@ def deconstructed_units(material: Material) -> Drawing | str:
     placed = placed.with_columns(alone=alone.otherwise(pl.lit("")))
     found = list(common.by_claim(placed, *PLACE, "coordinate_frame", "alone"))
     shown = [own["coordinate_frame"][0] for _, own in found for _ in range(2)]
-    n_maps, most = maps.room(shown, MOST_VIEWS, MOST_MARKS)
+    n_maps, most = maps.drawing_limits(shown, MOST_VIEWS, MOST_MARKS)
     n_kept = max(1, n_maps // 2)
     step = float(f"{max(placed['both'].quantile(0.95) or 0.0, 0.001) / 5:.1g}")
     classes = Classes(RAMP, tuple(round(k * step, 12) for k in range(6)))

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from lpact.analyses.lpact.calibration.grid import Pace, Settings, numbers_digest
+from lpact.analyses.lpact.calibration.run_trials import Pace, Settings, numbers_digest
 from lpact.analyses.lpact.calibration.trial import GATES, known_truth
 from lpact.analyses.lpact.figures.rates import false_passes_of, power_of
 from lpact.analyses.lpact.tables.calibration import BIASES, CELL, RATES, TRIALS, TRUTH_RATES

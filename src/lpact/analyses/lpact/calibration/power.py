@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.calibration import power_simulate
-from lpact.analyses.lpact.calibration.grid import Forecast
 from lpact.analyses.lpact.calibration.power_design import (
     Ceiling,
     DatasetDesign,
@@ -22,6 +21,7 @@ from lpact.analyses.lpact.calibration.power_design import (
     read_design,
 )
 from lpact.analyses.lpact.calibration.power_simulate import SAME, Simulated
+from lpact.analyses.lpact.calibration.run_trials import Forecast
 from lpact.analyses.lpact.calibration.trial import GATES, Effort
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.dataset_support import reason_clause

@@ -21,8 +21,8 @@ import numpy as np
 from scipy import optimize, special, stats
 
 from lpact.analyses.base import Frames
-from lpact.analyses.lpact.calibration.grid import EFFECT, Forecast, TrialJob, run_trials
 from lpact.analyses.lpact.calibration.power_design import DatasetDesign
+from lpact.analyses.lpact.calibration.run_trials import EFFECT, Forecast, TrialJob, run_trials
 from lpact.analyses.lpact.calibration.trial import (
     EFFORT,
     GATES,
@@ -232,7 +232,7 @@ class Simulated:
     effects: Mapping[str, FloatArray]
     """Mean over the trials of each distinct ratio, in rising order; NaN where no trial has the number."""
     largest_p: float | None = None
-    """Largest p-value at which a trial counts as integrated under the calibrated profile; None: its own correction."""
+    """Largest p-value at which a trial is integrated under the calibrated profile; None: its own q-value decides."""
 
     @property
     def ratios(self) -> FloatArray:

@@ -15,8 +15,8 @@ from lpact.wording import MISSING, about, counted, duration, fixed
 if TYPE_CHECKING:
     import polars as pl
 
-    from lpact.analyses.lpact.calibration.grid import Forecast, Settings
     from lpact.analyses.lpact.calibration.output import Reference
+    from lpact.analyses.lpact.calibration.run_trials import Forecast, Settings
 
 QUANTITIES = {
     "best_of_many_controls": ("score minus best control", "score minus an equal control"),
@@ -72,8 +72,8 @@ def command(
 ) -> None:
     """Measure error rates and power on simulated studies."""
     from lpact.analyses.lpact.calibration.biases import measure_biases
-    from lpact.analyses.lpact.calibration.grid import OPTIONS, Settings
     from lpact.analyses.lpact.calibration.output import load_reference
+    from lpact.analyses.lpact.calibration.run_trials import OPTIONS, Settings
 
     given: dict[str, Any] = {
         "truths": truth,
@@ -97,7 +97,7 @@ def command(
             where="lpact calibrate",
             got=" ".join([*chosen, *ignored]) or "none of them",
             expected="--reference, --biases (with --seed), or --out FOLDER with settings",
-            remedy="type --reference for what ships with lpact, or --out FOLDER to simulate",
+            remedy="use --reference for the calibration that ships with lpact, or --out FOLDER to simulate",
         )
     if out is not None:
         axes: dict[str, Any] = {axis: tuple(values) for axis, values in given.items() if values}
@@ -114,8 +114,8 @@ def command(
 
 
 def _simulate(out: Path, settings: Settings, workers: int, *, as_json: bool) -> None:
-    from lpact.analyses.lpact.calibration.grid import run_grid
     from lpact.analyses.lpact.calibration.output import KEPT, check_folder, write_calibration
+    from lpact.analyses.lpact.calibration.run_trials import run_grid
     from lpact.analyses.lpact.tables.calibration import RATES, TRUTH_RATES
     from lpact.run.progress import reporter
     from lpact.store import FolderLock

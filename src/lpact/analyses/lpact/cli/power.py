@@ -22,8 +22,8 @@ from lpact.cli._terminal import heading, print_json, say, show_table
 from lpact.wording import about, counted, fixed
 
 if TYPE_CHECKING:
-    from lpact.analyses.lpact.calibration.grid import Forecast
     from lpact.analyses.lpact.calibration.power import PowerReport
+    from lpact.analyses.lpact.calibration.run_trials import Forecast
 
 DESIGN = "controls/study_design"
 EFFECTS = "controls/minimum_detectable_effect"

@@ -54,8 +54,8 @@ def explain_claim(
 ) -> Explanation:
     """Why a claim got its label, with the numbers behind every criterion.
 
-    Only rows of the claim's dataset, model and layer are read, but for the p-values of all claims where the correction
-    over claims decided.
+    Only rows of the claim's dataset, model and layer are read, and the p-values of all claims where multiple-testing
+    correction decided.
     """
     key: dict[str, Value] = {name: claim[name] for name in CLAIM_KEY}
     decided = rows(DECISIONS.name, **key, gate_profile=profile)

@@ -211,21 +211,21 @@ def _nearest(material: Material, gates: Sequence[GateRecord]) -> str:
     """
     counts = (Name.CONFIRMATORY, Name.N_TARGETS, Name.N_SUBJECT_RUNS)
     found = [
-        (*room, gate.name, criterion)
+        (*margin, gate.name, criterion)
         for gate in gates
         for criterion in gate.criteria
         if criterion.decisive and criterion.passed and criterion.name not in counts
-        for room in _room(material, gate, criterion)
+        for margin in _margin(material, gate, criterion)
     ]
     if not found:
         return "Every gate passes."
-    room, of, gate, criterion = min(found, key=lambda own: own[0])
+    margin, of, gate, criterion = min(found, key=lambda own: own[0])
     threshold = number(criterion.threshold)
     if criterion.relation == "<=":
-        needed = f"{threshold} or less is needed; it is {percent(1 - room)} of the level"
+        needed = f"{threshold} or less is needed; it is {percent(1 - margin)} of the level"
     else:
         to = "above" if criterion.relation == ">" else "at least"
-        needed = f"{to} {threshold} is needed; {percent(room)} of {of} could be lost"
+        needed = f"{to} {threshold} is needed; {percent(margin)} of {of} could be lost"
     against = f" against {criterion.compared_with}" if criterion.compared_with else ""
     return (
         f"Every gate passes. Nearest to failing is the {gate.replace('_', '-')} gate: "
@@ -233,7 +233,7 @@ def _nearest(material: Material, gates: Sequence[GateRecord]) -> str:
     )
 
 
-def _room(material: Material, gate: GateRecord, criterion: Criterion) -> list[tuple[float, str]]:
+def _margin(material: Material, gate: GateRecord, criterion: Criterion) -> list[tuple[float, str]]:
     value, threshold = criterion.value, criterion.threshold
     if value is None or threshold is None:
         return []

@@ -264,7 +264,7 @@ def block_tests(
 ) -> Made:
     """Tests by block: with other targets and no drop at all, or with ``random`` directions of equal variance.
 
-    ``beside`` names features that are fitted with the stripped ones.
+    ``side_by_side`` names features that are fitted with the stripped ones.
     """
     by_run = blocks_by_run(material.claim, material.rows(BLOCK_DROPS), beside)
     rivals: tuple[str, ...] = rival_targets(material.claim, by_run)

@@ -113,17 +113,17 @@ def _matrix(rows: pl.DataFrame, heads: dict[str, str], step: float) -> alt.Layer
         where="dataset",
         dataset=pl.when(of_dataset).then("dataset"),
         x=pl.col("dataset").replace_strict(left, return_dtype=pl.Float64) + 12,
-        # The simulated study has its line to itself, and room for more words.
+        # The simulated study is alone on its line, so its text may be longer.
         kind=pl.when(~of_dataset).then(pl.lit("alone")).when(known).then(pl.lit("known")),
         text=pl.when(of_dataset).then(of_known).otherwise("detail"),
         passed=pl.col("passes").cast(pl.Float64),
         wrong=~pl.col("expected"),
-    ).with_columns(pl.col("kind").fill_null("absent"), beside=pl.col("x") + 12)
+    ).with_columns(pl.col("kind").fill_null("absent"), label_x=pl.col("x") + 12)
     text = "{control}, {what}; {where}: {result}[; it should not pass{wrong}]. {detail}"
     cells = with_marks(cells, text, "passed")
     looks = [_LOOKS[both] for both in rows.select("passes", "fits").iter_rows()]
     wrong = cells.filter(~rows["fits"].fill_null(value=True)).drop(MARK)
-    x, beside = panels.pixels("x"), panels.pixels("beside")
+    x, label_x = panels.pixels("x"), panels.pixels("label_x")
     layers = [
         panels.layer(groups, "rect", {"fill": "band", "height": _ROW - 2}, y=y),
         panels.text(groups, "text", {"value": 4}, y, fontWeight="bold", limit=_LEFT - 8),
@@ -136,7 +136,7 @@ def _matrix(rows: pl.DataFrame, heads: dict[str, str], step: float) -> alt.Layer
         limit = width - _LEFT - 30 if kind == "alone" else step - 26
         if kind == "alone" or step >= _ROOM:
             own = cells.drop(MARK).filter(kind=kind)
-            layers.append(panels.text(own, "text", beside, y, size=10, ink=ink, limit=limit))
+            layers.append(panels.text(own, "text", label_x, y, size=10, ink=ink, limit=limit))
     return panels.overlay(*layers, width=width, step=_ROW)
 
 

@@ -163,7 +163,7 @@ def blocks(
     for i, own in enumerate(rows.partition_by("dataset", maintain_order=True)):
         name = short(own["dataset"][0], 100) + (f" ({own[about][0]})" if about else "")
         title = panels.title(name, limit=900, offset=10 if i == 0 else 4)
-        made.append(panels.beside(*draw(own, i == 0), title=title, spacing=spacing))
+        made.append(panels.side_by_side(*draw(own, i == 0), title=title, spacing=spacing))
     return made
 
 

@@ -139,7 +139,7 @@ def _bars(bars: pl.DataFrame) -> alt.VConcatChart:
     counts = panels.text(bars, "count", x, y, size=10, dx=5)
     keys = [_KEYS[kind] for kind in _KEYS if kind in bars["kind"]]
     plot = panels.overlay(*layers, counts, width=500, step=13)
-    return panels.stacked(panels.key(*keys), panels.beside(named, plot))
+    return panels.stacked(panels.key(*keys), panels.side_by_side(named, plot))
 
 
 def _count(row: dict[str, Any]) -> str:

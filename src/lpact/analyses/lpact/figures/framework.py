@@ -94,7 +94,7 @@ def make(material: Material) -> Drawing | str:
         ("drop out at this step", Look(BOX, "paper", "fail", 140)),
         ("pass this step on its own", Look(TICK, None, "ink", 140)),
     )
-    chart = panels.stacked(panels.beside(_chain(y), *top), key, spacing=24)
+    chart = panels.stacked(panels.side_by_side(_chain(y), *top), key, spacing=24)
     n, layers = rows["n_claims"][0], rows["layers_in"][0]
     caption = [
         f"{counted(n, 'claim')} in {counted(layers, 'layer')} (one per dataset, model, layer and mechanism) on their "

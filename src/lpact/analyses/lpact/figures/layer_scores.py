@@ -26,13 +26,13 @@ BEST, COUNTED = "strongest counted control", "other counted control"
 NOT_COUNTED = "not counted by point rules"
 _COLUMNS = {"real_score": REAL, "nuisance_score": NUISANCE, "nuisance_plus_model_score": BOTH}
 FEW_LAYERS = 2
-"""Models with up to so many layers are drawn as strips, others as lines over layers."""
+"""Models with up to so many layers are drawn as points, others as lines over layers."""
 MOST_PANELS = 6
 """Panels in a row; more continue below."""
 CEILING = "brain–brain response reliability"
 _WIDTH, _LABELS, _GAP = 900, 170, 14
 
-_STRIPS = {
+_DOTS = {
     REAL: Look("circle", "real", "real", 46),
     NUISANCE: Look("diamond", "nuisance", "nuisance", 54),
     BOTH: Look("square", "paper", "nuisance", 40),
@@ -155,11 +155,11 @@ def make(material: Material) -> Drawing | str:
     rows, ceilings = _with_tooltips(rows_of(material), metric), ceilings_of(material)
     runs = marked(runs, f"{{at}}: {metric} of the real features {{real_score}}", "real_score")
     n_layers = rows.group_by("dataset", "model").agg(pl.col("layer").n_unique())["layer"]
-    strips = max(n_layers) <= FEW_LAYERS
+    few = max(n_layers) <= FEW_LAYERS
     order = rows.group_by("condition").agg(pl.col("mean").mean())
     order = order.sort(["mean", "condition"], descending=[True, False], nulls_last=True)
-    lanes = order["condition"].to_list() if strips else []
-    by = LAYER if strips else LAYER[:2]
+    lanes = order["condition"].to_list() if few else []
+    by = LAYER if few else LAYER[:2]
     most = max(rows.select(by).unique()["dataset"].value_counts()["count"])
     columns = -(-most // -(-most // MOST_PANELS))
     drawn = [
@@ -170,8 +170,8 @@ def make(material: Material) -> Drawing | str:
     caption = {
         f"Held-out {metric}, median over units and mean over subject-runs. The bar is the 95 % bootstrap interval over "
         "subject-runs; for two or three of them it is no more than their range.": True,
-        "Conditions are sorted by their mean over all panels; the thin line marks the real features.": strips,
-        "Each severe control is a grey line; hover over it for its name.": not strips,
+        "Conditions are sorted by their mean over all panels; the thin line marks the real features.": few,
+        "Each severe control is a grey line; hover over it for its name.": not few,
         "The strongest counted control has the smallest mean difference from the real features. Controls that the "
         "point rules do not count are counted by the statistical tests.": True,
         "Response reliability (strictest valid mode, mean over recordings) correlates one noisy recording with "
@@ -185,7 +185,7 @@ def make(material: Material) -> Drawing | str:
         f"{rivals.filter(pl.col('delta') > 0).height} of {counted(rivals.height, 'layer')} the real features score "
         "above every counted control on average."
     )
-    lines = {} if strips else {COUNTED: LINE, NOT_COUNTED: BROKEN}
+    lines = {} if few else {COUNTED: LINE, NOT_COUNTED: BROKEN}
     entries = [
         (
             kind,
@@ -193,7 +193,7 @@ def make(material: Material) -> Drawing | str:
                 shape=lines.get(kind, look.shape), size=120 if kind in lines else look.size
             ),
         )
-        for kind, look in _STRIPS.items()
+        for kind, look in _DOTS.items()
         if kind in rows["kind"]
     ]
     one = ("real features, one subject-run", Look("circle", "real", "real", 14, 0.5))
@@ -226,7 +226,7 @@ def _dataset(
     lanes: list[str],
     columns: int,
 ) -> alt.ConcatChart:
-    """All panels of a dataset, on one scale; strips where ``lanes`` are given."""
+    """All panels of a dataset, on one scale; points where ``lanes`` are given."""
     by, along = (LAYER, "x") if lanes else (LAYER[:2], "y")
     dataset = rows["dataset"][0]
     width = min(260 if lanes else 420, (_WIDTH - (_LABELS if lanes else 60)) // columns - _GAP)
@@ -241,7 +241,7 @@ def _dataset(
         shown = bool(lanes) or first
         scale = panels.axis("mean", title if shown else None, panels.domain(*ends), labels=shown)
         own = runs.join(panel, on=by, how="semi", maintain_order="left")
-        layers = _strip(panel, own, scale, lanes, first) if lanes else _lines(panel, own, scale)
+        layers = _points(panel, own, scale, lanes, first) if lanes else _lines(panel, own, scale)
         name = short(" · layer ".join(str(panel[key][0]) for key in by[1:]), int(width / 5.9))
         drawn.append(
             panels.overlay(
@@ -260,7 +260,7 @@ def _dataset(
     return panels.grid(drawn, columns, title=heading, spacing={"row": 18, "column": _GAP})
 
 
-def _strip(
+def _points(
     rows: pl.DataFrame, runs: pl.DataFrame, x: Spec, order: list[str], first: bool
 ) -> list[alt.Chart]:
     """One layer: conditions below each other; the thin line marks the real features."""
@@ -272,7 +272,7 @@ def _strip(
         panels.layer(real.drop("mark"), "rule", {"color": "real", "opacity": 0.6}, x=x),
         panels.dots(dots, {**x, "field": "real_score"}, y, "real", yOffset=5),
         panels.intervals(real, "x", y, x, "real"),
-        panels.points(known, x, y, _STRIPS, "kind"),
+        panels.points(known, x, y, _DOTS, "kind"),
         panels.text(absent, "text", {"value": 3}, y, size=9, ink="muted"),
     ]
 
@@ -293,7 +293,7 @@ def _lines(rows: pl.DataFrame, runs: pl.DataFrame, y: Spec) -> list[alt.Chart]:
         path = {"detail": ["condition", {"field": "stretch", "type": "nominal"}]}
         own = known.filter(style == kind).drop("mark")
         drawn.append(panels.layer(own, "line", look, x=x, y=y, **path))
-        looks[kind] = _STRIPS[kind].changed(size=size)
+        looks[kind] = _DOTS[kind].changed(size=size)
     best = known["kind"] == BEST
     return [
         *drawn,

@@ -6,7 +6,6 @@ import altair as alt
 import polars as pl
 
 from lpact.analyses.base import Material
-from lpact.analyses.lpact.blocks import explained
 from lpact.analyses.lpact.figures.common import names
 from lpact.analyses.lpact.tables.audit import (
     CONTROL_AVAILABILITY,
@@ -14,6 +13,7 @@ from lpact.analyses.lpact.tables.audit import (
     RELIABILITY_MODES,
     UNIT_INVENTORY,
 )
+from lpact.analyses.lpact.terminal_blocks import explained
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure, filled, with_marks
 from lpact.report.panels import PART, SHARES
@@ -113,7 +113,7 @@ def make(material: Material) -> Drawing | str:
         f"{': ' if able else ''}{', '.join(able)}.",
         *(f"{name} is not confirmatory: {explained(*why)}." for name, *why in lacking.iter_rows()),
     ]
-    return panels.stacked(panels.beside(*parts, spacing=6), key), caption, " ".join(summary)
+    return panels.stacked(panels.side_by_side(*parts, spacing=6), key), caption, " ".join(summary)
 
 
 def _names(rows: pl.DataFrame, y: Spec) -> list[alt.Chart]:

@@ -12,7 +12,7 @@ from lpact.analyses.lpact.tables.levels import BRAIN_UNIT_INDEX, CONTROL_DELTAS,
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
 from lpact.report.layout import Layout, layout_of
-from lpact.report.maps import FORMS, PLACE_MM, PLACED, notes_on, room, unit_map
+from lpact.report.maps import FORMS, PLACE_MM, PLACED, drawing_limits, notes_on, unit_map
 from lpact.report.panels import DASH, Classes, Look
 from lpact.tables import CONTEXT_KEY, RECORDING_KEY
 from lpact.wording import counted, fixed, short
@@ -46,7 +46,9 @@ def make(material: Material) -> Drawing | str:
     metric, classes = common.metric_name(material), panels.diverging(known["value"])
     ordered = sites.sort("dataset", "coordinate_frame", "model", maintain_order=True)
     found = _with_tooltips(ordered, metric).partition_by(_PANEL, maintain_order=True)
-    n_maps, most = room([own["coordinate_frame"][0] for own in found], MOST_VIEWS, MOST_MARKS)
+    n_maps, most = drawing_limits(
+        [own["coordinate_frame"][0] for own in found], MOST_VIEWS, MOST_MARKS
+    )
     key = panels.key(
         panels.class_entry(f"real minus best control, held-out {metric}", classes),
         ("real features ahead", Look("triangle-up", "paper", "line", 70)),

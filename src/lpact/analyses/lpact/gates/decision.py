@@ -139,7 +139,7 @@ class Gathered:
         return pl.concat(decided.values()), pl.concat(outcomes)
 
     def integrated(self) -> pl.DataFrame:
-        """Which claims pass every gate, before any correction."""
+        """Which claims pass every gate, before multiple-testing correction."""
         return pl.concat(integrated_table(profile, self) for profile in self.profiles)
 
 
@@ -301,7 +301,7 @@ def evidence_table(profile: Profile, found: Gathered) -> pl.DataFrame:
 
 
 def integrated_table(profile: Profile, found: Gathered) -> pl.DataFrame:
-    """Which claims pass every gate before any correction, without the words of the decision table.
+    """Which claims pass every gate before multiple-testing correction, without the words of the decision table.
 
     ``uncovered``: the label is `insufficient_coverage`. ``p_value`` as in the decision table, where the profile has
     tests.

@@ -92,11 +92,11 @@ _OF_LAYERS = RUNGS[:2]
 
 @dataclass(frozen=True)
 class Discoveries:
-    """Labels of a claim after correction.
+    """Labels of a claim after multiple-testing correction.
 
     ``p_value`` and ``q_value`` are those of the integrated label; None for claims of datasets that are not
     confirmatory, which are not tested. ``allowed`` holds the labels whose q-value is at most ``level``; ``n`` counts
-    the claims of the correction. The defaults correct nothing.
+    the claims that are corrected together. The defaults correct nothing.
     """
 
     p_value: float | None = None
@@ -133,7 +133,7 @@ def discover(
 
 
 def rung_p_values(evidence: ClaimEvidence, gates: GatesConfig) -> dict[FinalLabel, float]:
-    """P-values of one claim by label, before correction: the largest of the gates that a label requires."""
+    """P-values of one claim by label, before multiple-testing correction: the largest of the gates that it requires."""
     severe = evidence.severe_level1.p_value
     both = max(severe, evidence[Gate.SEVERE_CONTROL].p_value)
     foundation = max(evidence[Gate.PREDICTIVE].p_value, evidence[Gate.REPLICATION].p_value)
@@ -145,7 +145,7 @@ def rung_p_values(evidence: ClaimEvidence, gates: GatesConfig) -> dict[FinalLabe
 
 
 FALSE_DISCOVERY_RATE = "false_discovery_rate"
-"""``beaten_by`` of a claim that passes every gate, but not after correction over all claims."""
+"""``beaten_by`` of a claim that passes every gate, but not after multiple-testing correction over all claims."""
 
 HYPHENATED = {
     FinalLabel.MECHANISM_SPECIFIC_CANDIDATE: "Mechanism-specific candidate",
@@ -195,7 +195,7 @@ class Case:
         return self.raw.n_subject_runs < self.gates.min_subject_runs
 
     def label(self, allowed: frozenset[FinalLabel]) -> FinalLabel:
-        """The first label that fits, in the order of `FinalLabel`; ``allowed`` are those that survive correction."""
+        """The first label that fits, in the order of `FinalLabel`; ``allowed`` survive multiple-testing correction."""
         evidence, severe = self.evidence, self.evidence[Gate.SEVERE_CONTROL].passed
         every_level = self.gates.severe_scope == "all_levels"
         severe_predictive = severe if every_level else evidence.severe_level1.passed
@@ -233,7 +233,7 @@ class Case:
         elif label is not FinalLabel.INTEGRATED_CANDIDATE and covered:
             beaten_by = FALSE_DISCOVERY_RATE
             sentence = (
-                f"Every gate passes, but not after correction over {counted(discoveries.n, 'claim')} "
+                f"Every gate passes, but not after multiple-testing correction over {counted(discoveries.n, 'claim')} "
                 f"(q = {number(discoveries.q_value)}; at most {number(discoveries.level)} is needed)."
             )
         heading = HYPHENATED.get(label, words(label.value).capitalize())

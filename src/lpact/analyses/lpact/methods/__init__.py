@@ -5,7 +5,6 @@ from __future__ import annotations
 import polars as pl
 
 from lpact.analyses.explanation import MethodsPart
-from lpact.analyses.lpact.blocks import explained, missing
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.methods import levels
 from lpact.analyses.lpact.methods.levels import Tables
@@ -15,6 +14,7 @@ from lpact.analyses.lpact.tables.audit import (
     MODEL_INVENTORY,
     UNIT_INVENTORY,
 )
+from lpact.analyses.lpact.terminal_blocks import explained, missing
 from lpact.codes import Reason
 from lpact.report.methods import cite, option_sentences
 from lpact.store import empty

@@ -113,7 +113,7 @@ def threshold_sensitivity(
 
 
 def leave_one_dataset_out(decider: Decider) -> pl.DataFrame:
-    """Gates passed and outcome of the study without each dataset that has claims; corrections cover the others."""
+    """Gates passed and outcome without each dataset that has claims; multiple-testing correction covers the others."""
 
     def outcomes(table: pl.DataFrame) -> dict[str, str]:
         return dict(table.select("gate_profile", "outcome").iter_rows())

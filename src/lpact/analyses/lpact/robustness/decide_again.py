@@ -2,8 +2,9 @@
 
 Gates are those of `lpact.analyses.lpact.gates`. Only what can have changed is decided again: a claim that fails a gate
 which the change does not touch is not integrated before or after it, so its layer is skipped, as is a layer without any
-number at some level. Corrections cover all claims of the study, with the stored p-values. A claim is not tested further
-once a p-value is above the false discovery rate: how far above changes no other claim (Benjamini & Hochberg 1995).
+number at some level. Multiple-testing correction covers all claims of the study, with the stored p-values. A claim is
+not tested further once a p-value is above the false discovery rate: how far above changes no other claim (Benjamini &
+Hochberg 1995).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ _VOCABULARY = SHARED.add(
     detail         str   The reason in words; empty when available.
     media          str   `audio_envelope`, `audio`, `video` or another kind.
     n_stimuli      int   Stimuli of the dataset.
-    true_envelope  bool  Whether an envelope of the sound itself can be had from it.
+    true_envelope  bool  Whether it gives an envelope of the sound itself.
     """
 )
 

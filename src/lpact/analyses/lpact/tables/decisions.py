@@ -30,7 +30,7 @@ DECISIONS = _VOCABULARY.table("""
     severe_control_level2  bool    S at level 2.
     severe_control         bool    S at both levels.
     replication            bool    Rep.
-    integrated             bool    P · R · M · T · S · Rep; for `calibrated` also after correction over claims.
+    integrated             bool    P · R · M · T · S · Rep; for `calibrated` also after multiple-testing correction.
     p_value                float?  Largest p-value of all gates; `calibrated` and confirmatory claims only.
     q_value                float?  The same, corrected over the study's confirmatory claims (Benjamini–Hochberg).
     label

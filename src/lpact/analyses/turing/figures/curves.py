@@ -201,7 +201,7 @@ def growth(material: Material) -> Drawing | str:
             _growth(own, fits[at].filter(over=own["over"][0]), ends, "" if i else name)
             for i, own in enumerate(_in_order(curves[at], options.growth))
         ]
-        made.append(panels.beside(*drawn, spacing=44))
+        made.append(panels.side_by_side(*drawn, spacing=44))
     key = panels.key(
         ("a subject as target", Look("circle", "ink", "ink", 14, 0.6)),
         ("mean over targets", Look("circle", "brain", "brain", 34)),
@@ -216,7 +216,7 @@ def growth(material: Material) -> Drawing | str:
         "draws. Growing: the bound would be higher with more data.": True,
         "At ∞ is the limit of a curve that saturates, with its interval over targets.": fitted,
         found.note: True,
-        "Triangles and open ends lie outside the panel.": cut,
+        "Triangles and open ends are outside the panel.": cut,
     }
     return panels.stacked(key, panels.grid(made, 1)), caption, " ".join(said)
 
@@ -227,7 +227,7 @@ def _in_order(rows: pl.DataFrame, order: tuple[str, ...]) -> list[pl.DataFrame]:
 
 
 def _ends(rows: pl.DataFrame, fits: pl.DataFrame) -> tuple[tuple[float, float], bool]:
-    """Ends of the vertical axis of a place, and whether a limit lies beyond: they reach half more than the data."""
+    """Ends of the vertical axis of a place, and whether a limit is outside: they reach half more than the data."""
     values = rows["by_target"].explode().drop_nulls()
     low, high = panels.domain(values)
     low, high = low - 0.25 * (high - low) * (low < 0), high + 0.5 * (high - low)

@@ -347,7 +347,10 @@ def mechanism_gate(
     random = [compare_with(claim, RANDOM_DIRECTION, alone)] if going and has_random else []
     with_nuisance = _against_targets(claim, beside, stop_above) if going else []
     has_rival = bool(has_nuisance or beside or not alone)
-    no_random, beyond = f"{nothing[:-1]} with a random direction.", f"beside nuisance, {costs}"
+    no_random, beyond = (
+        f"{nothing[:-1]} with a random direction.",
+        f"with nuisance features, {costs}",
+    )
     unfitted = nothing if has_rival else None
     tests: tuple[Tests, ...] = (
         (Name.P_OTHER_TARGETS, others, costs, "blocks", nothing),

@@ -15,8 +15,8 @@ from lpact.analyses.base import Task
 from lpact.errors import RunError
 from lpact.math.ridge import Compute, RidgeGrid, nested_ridge
 from lpact.math.splits import contiguous_folds
+from lpact.run.conductor import MOST_SHOWN, Conductor
 from lpact.run.executors.local import TaskFailure, perform
-from lpact.run.measure import MOST_SHOWN, Conductor
 from lpact.run.progress import Reporter
 from lpact.store import TaskStore
 

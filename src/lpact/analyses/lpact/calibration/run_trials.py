@@ -35,8 +35,8 @@ from lpact.analyses.lpact.tables.calibration import TRIALS
 from lpact.config import RunConfig
 from lpact.errors import ConfigError
 from lpact.inputs.workspace import Workspace
+from lpact.run.conductor import Conductor
 from lpact.run.executors.local import open_executor
-from lpact.run.measure import Conductor
 from lpact.run.progress import Reporter
 from lpact.store import Results, TaskStore, code_digest, concat
 from lpact.store.code import SHARED

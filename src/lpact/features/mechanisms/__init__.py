@@ -89,10 +89,19 @@ class Mechanism(Plugin, ABC):
         """Return one finite value per word, [n_words], or why there is none."""
 
 
+BUILT_IN = {
+    "context_update": "built_in:ContextUpdate",
+    "dependency_integration": "built_in:DependencyIntegration",
+    "discourse_boundary": "built_in:DiscourseBoundary",
+    "semantic_transition": "built_in:SemanticTransition",
+    "surprisal": "built_in:Surprisal",
+    "syntactic_boundary": "built_in:SyntacticBoundary",
+}
+
 MECHANISMS: Registry[Mechanism] = Registry(
     "mechanism",
     "lpact.features.mechanisms:Mechanism",
-    package="lpact.features.mechanism",
+    package=__name__,
 )
 
 
