@@ -53,7 +53,7 @@ def simulate(n_conditions: int, n_subjects: int, n_units: int) -> Floats:
 def ours(trials: Floats, dissimilarity: Any, comparator: Any) -> Floats:
     """All values of subjects with subjects."""
     measure = RSA(dissimilarity=dissimilarity, comparator=comparator)
-    return measure.compare_all([measure.prepare_trials(one) for one in trials])
+    return measure.compare_all(measure.prepare_all(trials))
 
 
 def peer(trials: Floats, dissimilarity: str, method: str) -> Floats:

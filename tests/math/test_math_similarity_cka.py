@@ -26,7 +26,7 @@ from lpact.math.similarity.cka import (
     cka_to_units,
     median_squared_difference,
 )
-from lpact.math.similarity.rsa import rdm
+from lpact.math.similarity.rsa import comparison_pattern, rdm
 
 SEEDS = st.integers(0, 2**32 - 1)
 DEBIASED = pytest.mark.parametrize("debiased", [False, True])
@@ -303,6 +303,19 @@ def test_distances_of_close_and_of_far_rows_keep_their_digits(p):
     got, expected = squared_distances(x), pdist(x, "sqeuclidean")
     np.testing.assert_allclose(got, expected, rtol=1e-10)
     assert squareform(got)[3, 7] == 0.0
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e8])
+@pytest.mark.parametrize("n", [200, 600])
+def test_distances_far_from_the_origin_keep_their_digits(n, offset):
+    """SciPy takes differences of rows, in which the offset cancels before anything is squared."""
+    rng = np.random.default_rng(n)
+    x = offset * rng.standard_normal(100) + rng.standard_normal((n, 100))
+    got, expected = rdm(x, "sqeuclidean"), pdist(x, "sqeuclidean")
+    np.testing.assert_allclose(got, expected, rtol=1e-12)
+    centred = expected - expected.mean()
+    pattern = comparison_pattern(got, "pearson")
+    np.testing.assert_allclose(pattern, centred / np.linalg.norm(centred), atol=1e-12)
 
 
 def test_close_rows_are_handled_a_few_at_a_time(monkeypatch):

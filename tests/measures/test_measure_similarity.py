@@ -17,7 +17,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from lpact import ceilings
 from lpact.errors import LPactError
-from lpact.math.similarity.rsa import crossnobis_rdm, noise_whitened
+from lpact.math.similarity.rsa import comparison_pattern, crossnobis_rdm, noise_whitened
 from lpact.measures import RSA, MutualKNN
 from lpact.measures.base import TOO_FEW, UNDEFINED
 
@@ -128,6 +128,20 @@ def test_crossnobis_without_some_trials(trials):
     for comparator in COMPARATORS:
         measure = RSA(dissimilarity="crossnobis", comparator=comparator)
         assert np.isnan(measure.compare(*(measure.prepare_trials(one) for one in trials)))
+
+
+@pytest.mark.parametrize("comparator", COMPARATORS)
+def test_all_prepared_at_once_are_each_of_them(trials, comparator):
+    measure = RSA(dissimilarity="euclidean", comparator=comparator)
+    each = [measure.prepare_trials(one) for one in trials]
+    np.testing.assert_array_equal(measure.prepare_all(trials), each)
+
+
+@pytest.mark.parametrize("comparator", ["spearman", "rho_a"])
+def test_dissimilarities_equal_up_to_rounding_have_no_ranks(comparator):
+    distances = 1.0 + 1e-15 * np.arange(10)
+    assert distances[0] < distances[-1]
+    assert np.isnan(comparison_pattern(distances, comparator)).all()
 
 
 @pytest.mark.parametrize("missing", [False, True])

@@ -36,6 +36,10 @@ def varying_columns(x: FloatArray) -> BoolArray:
 
 def mean_of_finite(values: FloatArray, axis: int = 0, *, keepdims: bool = False) -> FloatArray:
     """Mean over one axis of the finite values; NaN if there are none."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = values.sum(axis=axis, keepdims=keepdims)
+    if values.shape[axis] and np.isfinite(total).all():  # then all values are
+        return np.asarray(total / values.shape[axis])
     finite = np.isfinite(values)
     count = finite.sum(axis=axis, keepdims=keepdims)
     total = np.where(finite, values, 0.0).sum(axis=axis, keepdims=keepdims)

@@ -40,7 +40,6 @@ from lpact.math.columns import (
     as_matrix,
     mean_of_finite,
     power_of_two_scale,
-    standard_columns,
 )
 from lpact.math.scores import average_ranks
 from lpact.math.similarity._common import (
@@ -64,6 +63,9 @@ Comparator = Literal[
 _MIN_PATTERN = 3
 _NO_VARIANCE = 1e-12
 """Variance of dissimilarities below this share of their mean square is rounding."""
+
+_SMALL = 1e-100
+"""Squares of larger numbers, and of 1e-16 of them, do not underflow."""
 
 _TIE_DIGITS = 12
 """Dissimilarities that are equal to this many decimals of the largest one have the same rank."""
@@ -103,7 +105,10 @@ def rdm(x: FloatArray, metric: Dissimilarity) -> FloatArray:
     """
     x = as_finite_matrix(x, "x")
     if metric == "sqeuclidean":
-        scale = float(power_of_two_scale(np.abs(x).max()))
+        peak = np.abs(x).max()
+        if _SMALL < peak < 1.0 / _SMALL:
+            return squared_distances(x)
+        scale = float(power_of_two_scale(peak))
         distances = squared_distances(x * scale)
         with np.errstate(over="ignore"):  # a square may overflow to infinity
             distances /= scale
@@ -193,23 +198,21 @@ def comparison_pattern(distances: FloatArray, comparator: Comparator) -> FloatAr
     dissimilarity is NaN, or all are equal (for cosines: zero).
     """
     cosine = comparator.startswith("cosine")
-    defined = np.isfinite(distances).all() and (np.any if cosine else np.ptp)(distances)
-    if defined and comparator in ("spearman", "rho_a"):
+    if comparator in ("spearman", "rho_a") and np.isfinite(distances).all():
         distances = average_ranks(_with_ties(distances))
-    if not defined:
-        pattern = np.full(len(distances), np.nan)
-    elif cosine:
-        pattern = distances * power_of_two_scale(np.abs(distances).max())
-    else:
-        pattern = standard_columns(distances[:, None])[0][:, 0]
-        pattern /= np.sqrt(len(distances))
-    if comparator == "rho_a":
-        m = float(len(distances))
-        # Ties leave less variance than the ranks 1 … m have.
-        return np.asarray(pattern * np.sqrt(np.var(distances) / ((m * m - 1.0) / 12.0)))
+    low, high = distances.min(initial=np.inf), distances.max(initial=-np.inf)
+    defined = np.isfinite((low, high)).all() and (low or high if cosine else low < high)
+    scale = power_of_two_scale(np.maximum(-low, high)) if defined else np.nan
+    pattern: FloatArray = distances * scale
+    if not cosine:
+        pattern -= pattern.mean()
+        pattern -= pattern.mean()  # rounding errors, where the mean is much larger than the spread
     if comparator.endswith("whitened"):
         pattern = _doubly_centred(pattern)
-    if comparator not in ("pearson", "spearman"):
+    if comparator == "rho_a":  # ties leave less than the ranks 1 … m have
+        m = float(len(pattern))
+        pattern /= scale * np.sqrt(m * (m * m - 1.0) / 12.0)
+    else:
         pattern /= np.linalg.norm(pattern)
     return pattern
 
@@ -232,10 +235,13 @@ def _doubly_centred(distances: FloatArray) -> FloatArray:
     matrix = squareform(distances, checks=False)
     means = matrix.mean(axis=0)
     means -= means.mean() / 2.0
-    matrix -= means
-    matrix -= means[:, None]
-    upper = upper_triangle(len(means), lambda rows: matrix[rows, rows.start :])
-    return np.concatenate((upper, -np.sqrt(2.0) * means))
+
+    def block(rows: slice) -> FloatArray:
+        made = matrix[rows, rows.start :] - means[rows.start :]
+        made -= means[rows, None]
+        return np.asarray(made)
+
+    return np.concatenate((upper_triangle(len(means), block), -np.sqrt(2.0) * means))
 
 
 def kendall_tau_a(a: IntArray, b: IntArray) -> float:
