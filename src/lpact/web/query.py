@@ -7,8 +7,10 @@ configuration is locked.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
@@ -47,14 +49,13 @@ class Database:
             },
         )
         # DuckDB takes every path for a pattern: `run[1]` would be `run1`. Such files are read through a link.
-        self._links = tempfile.TemporaryDirectory(prefix="lpact-explore-")
-        self._places: dict[str, str] = {}
-        for path in paths:
-            place = path
-            if PATTERN & set(str(path)):
-                place = Path(self._links.name, f"{len(self._places)}.parquet")
-                place.symlink_to(path)
-            self._places[str(path)] = str(place)
+        self._places = {str(path): str(path) for path in paths}
+        if patterns := [path for path in self._places if PATTERN & set(path)]:
+            links = tempfile.mkdtemp(prefix="lpact-explore-")
+            weakref.finalize(self, shutil.rmtree, links, ignore_errors=True)
+            for number, path in enumerate(patterns):
+                self._places[path] = str(Path(links, f"{number}.parquet"))
+                Path(self._places[path]).symlink_to(path)
         # The one setting that takes no parameter.
         allowed = ", ".join("'" + own.replace("'", "''") + "'" for own in self._places.values())
         for statement in (
