@@ -115,7 +115,6 @@ class Database:
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
-        self._links.cleanup()
 
 
 class Cache:
