@@ -317,6 +317,7 @@ def test_false_alarms_of_pairs_were_found_before(n, sd, rank_sum, ks):
         assert rate == pytest.approx(before, abs=3 * np.sqrt(2 * before * (1 - before) / 1000))
 
 
+@pytest.mark.stress
 @pytest.mark.parametrize(
     ("n", "sd", "symmetric", "effects"),
     [
