@@ -218,6 +218,20 @@ def test_brains_that_share_nothing_do_not_agree(measure: str) -> None:
     assert run.claims()["label"].to_list() == ["below"]
 
 
+def test_values_of_exactly_zero_and_measures_that_are_always_one_end_no_run() -> None:
+    rng = np.random.default_rng(0)
+    brains = {f"s{i}": rng.standard_normal((30, 2, 6)) for i in range(4)}
+    models = {"noise": rng.standard_normal((30, 6))}
+    run = compare(brains, models, "mutual_knn", options={"mutual_knn": {"k": 1}})
+    zero = run.table("turing/pairs").filter(pl.col("value") == 0.0)
+    assert zero.height
+    expected = -zero["chance"] / (1.0 - zero["chance"])
+    assert zero["above_chance"].to_list() == pytest.approx(expected.to_list())
+    run = compare(brains, models, "mutual_knn", options={"mutual_knn": {"k": 29}})
+    assert run.table("turing/pairs")["above_chance"].is_null().all()
+    assert not run.claims()["label"].is_in(["converges", "above"]).any()
+
+
 def test_many_columns_do_not_make_a_model_a_brain() -> None:
     """A model that lacks a part of what brains share catches up by columns alone while agreement grows with units."""
     z, subjects, _ = arrays(n=100, r=4, units=(10,) * 6, noise=0.2)

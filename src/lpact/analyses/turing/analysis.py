@@ -11,7 +11,7 @@ import polars as pl
 from lpact.analyses.base import Analysis, Audit, Frames, Keys, Material, Rows, Stage, StageWork
 from lpact.analyses.explanation import Block, ClaimTable, Conclusion, Explanation, MethodsPart
 from lpact.analyses.turing import tables as own
-from lpact.analyses.turing.config import LABELS, TuringSection, options_of
+from lpact.analyses.turing.config import GATES, LABELS, TuringSection, options_of
 from lpact.config import StudyConfig
 from lpact.errors import ConfigError, InputError
 from lpact.inputs.workspace import Workspace
@@ -41,13 +41,7 @@ class Turing(Analysis):
             "N": "not_rejected",
             "E": "equivalent",
         },
-        gate_meanings={
-            "A": "Brains agree with each other.",
-            "T": "A test could distinguish a model from a brain with these subjects.",
-            "C": "The model has no more columns than a typical brain has units, or more units no longer help.",
-            "N": "The test does not reject that the model is one more brain.",
-            "E": "The model's gap is shown to be within the bound.",
-        },
+        gate_meanings=GATES,
         score="score",
         details=("between", "fraction_of_between", "position", "p_value"),
     )

@@ -34,6 +34,14 @@ LABELS = {
     UNKNOWN: "The sources do not allow the comparison.",
 }
 """Verdicts, strongest first."""
+GATES = {
+    "A": "Brains agree with each other.",
+    "T": "A test could distinguish a model from a brain with these subjects.",
+    "C": "The model has no more columns than a typical brain has units, or more units no longer help.",
+    "N": "The test does not reject that the model is one more brain.",
+    "E": "The model's gap is shown to be within the bound.",
+}
+"""Gates by letter, in their order."""
 
 
 class TuringSection(Section):

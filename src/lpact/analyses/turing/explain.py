@@ -24,6 +24,7 @@ from lpact.analyses.turing.config import (
     BELOW,
     CANNOT_REJECT,
     CONVERGES,
+    GATES,
     INCONCLUSIVE,
     LABELS,
     NO_AGREEMENT,
@@ -295,14 +296,12 @@ def _gates(
         row["equivalence_p"], "<=", alpha, row["equivalent"], n, "the bound",
     )  # fmt: skip
     return (
-        Gate("agreement", "A", "Brains agree with each other.", row["agrees"], (agreement,)),
-        Gate("testable", "T", "A test could distinguish a model from a brain.", row["could_reject"], (possible,)),
-        Gate("comparable", "C", "The model has no more columns than a brain has units, or more units no longer help.",
-             row["comparable"], ()),
-        Gate("not rejected", "N", "The test does not reject that the model is one more brain.",
-             row["not_rejected"], (rejection, power)),
-        Gate("equivalent", "E", "The model's gap is within the bound.", row["equivalent"], (equivalence,)),
-    )  # fmt: skip
+        Gate("agreement", "A", GATES["A"], row["agrees"], (agreement,)),
+        Gate("testable", "T", GATES["T"], row["could_reject"], (possible,)),
+        Gate("comparable", "C", GATES["C"], row["comparable"]),
+        Gate("not rejected", "N", GATES["N"], row["not_rejected"], (rejection, power)),
+        Gate("equivalent", "E", GATES["E"], row["equivalent"], (equivalence,)),
+    )
 
 
 def _what_would_change(row: Mapping[str, Any], options: TuringSection) -> tuple[str, ...]:

@@ -240,7 +240,8 @@ def _numbers(own: Consistency, chance: float) -> Row:
     above = value
     if chance:
         uncorrected = median_of_finite(own.uncorrected)
-        above = value / uncorrected * (uncorrected - chance) / (1.0 - chance)
+        scale = value / uncorrected if own.corrected and uncorrected else 1.0
+        above = scale * (uncorrected - chance) / (1.0 - chance) if chance < 1.0 else np.nan
     return {
         "value": finite(value),
         "chance": finite(chance),
