@@ -18,28 +18,32 @@ from survivors import (
     results_in,
     write_study,
 )
-from victims import Breeder, Victim, finish, start, wait_for, workers_of
+from victims import Breeder, finish, start, wait_for, workers_of
 
 pytestmark = pytest.mark.stress
 
-EARLY_KILLS = 4
-WHOLE_KILLS = 34
-COLD_KILLS = 4
-WORKER_KILLS = 14
+MOST_RUNS = 12
 
 
 class Attempts:
-    """All attempts at one run, seen from outside.
+    """Runs of one study, one after the other, seen from outside.
 
     Whatever lies in the working folder when a process has been killed must stay as it is: a result that is made again
-    is another file.
+    is another file. A run that ended before its kill is compared with the undisturbed one, and the next one begins:
+    how many runs it takes to receive all kills depends on the machine.
     """
 
-    def __init__(self, study: Path, out: Path) -> None:
-        self.study, self.out, self.partial = study, out, partial_of(out)
-        self.results: dict[str, int] = {}
-        self.n_at_work = 0
+    def __init__(self, study: Path, folder: Path, undisturbed: Path) -> None:
+        self.study, self.folder, self.undisturbed = study, folder, undisturbed
+        self.n_runs = self.n_at_work = 0
         self.n_results_seen: set[int] = set()
+        self.begin()
+
+    def begin(self) -> None:
+        """The next run."""
+        self.out = self.folder / f"run_{self.n_runs}"
+        self.partial, self.results = partial_of(self.out), dict[str, int]()
+        self.n_runs += 1
 
     def look(self) -> None:
         """See that nothing was lost or made again."""
@@ -51,64 +55,75 @@ class Attempts:
         """Attempts that have got as far as to write their log."""
         return len(events(self.partial, "run_started"))
 
-    def killed(self, n: int = 1, *, at_work: bool = True) -> None:
-        """Count kills that hit a run which had begun, and look at what any kill left."""
+    def killed(self, n: int = 1, *, at_work: bool = True) -> bool:
+        """Count kills that hit a run which had begun; look at what any kill left. False: the run had ended before."""
+        if self.out.exists():
+            self.check()
+            self.begin()
+            return False
         self.n_at_work += n * at_work
         self.look()
         self.n_results_seen.add(len(self.results))
-        assert not self.out.exists()
+        return True
+
+    def check(self) -> None:
+        """The run equals the undisturbed one, and no task of it was finished twice."""
+        assert_same_run(self.out, self.undisturbed)
+        expected, finished = set(computed(self.undisturbed)), computed(self.out)
+        assert expected
+        assert len(finished) == len(set(finished)), "a task was finished twice"
+        # A result that was kept just before its process died has no line in the log, and is not made again.
+        assert set(finished) <= expected
+        assert {*self.results, *finished} == expected
 
 
-def kill_early(attempts: Attempts, breeder: Breeder, moments: random.Random, n: int) -> None:
+def kill_early(attempts: Attempts, breeder: Breeder, moments: random.Random) -> int:
     """Kill a run that is about to begin; some of these kills come before it has."""
-    for _ in range(n):
-        before = attempts.n_begun()
-        victim = breeder.start(attempts.study, attempts.out)
-        time.sleep(moments.uniform(0.0, 0.2))
-        assert victim.poll() is None, victim.said()
-        victim.kill()
-        attempts.killed(at_work=attempts.n_begun() > before)
+    before = attempts.n_begun()
+    victim = breeder.start(attempts.study, attempts.out)
+    time.sleep(moments.uniform(0.0, 0.2))
+    victim.kill()
+    return attempts.killed(at_work=attempts.n_begun() > before)
 
 
-def kill_whole_runs(attempts: Attempts, breeder: Breeder, moments: random.Random, n: int) -> None:
-    """Kill a run on one worker, again and again: once it has begun, or soon after a result was kept."""
-    for i in range(n):
-        before, had = attempts.n_begun(), len(attempts.results)
-        victim = breeder.start(attempts.study, attempts.out)
-        if i % 3:
-            assert wait_for(lambda: len(results_in(attempts.partial)) > had, victim)  # noqa: B023
-            time.sleep(moments.uniform(0.0, 0.15))
-        else:
-            assert wait_for(lambda: attempts.n_begun() > before, victim)  # noqa: B023
-            time.sleep(moments.uniform(0.0, 0.25))
-        assert victim.poll() is None, victim.said()
-        victim.kill()
-        assert attempts.n_begun() > before
-        attempts.killed()
+def kill_at_start(attempts: Attempts, breeder: Breeder, moments: random.Random) -> int:
+    """Kill a run on one worker once it has begun."""
+    before = attempts.n_begun()
+    victim = breeder.start(attempts.study, attempts.out)
+    wait_for(lambda: attempts.n_begun() > before, victim)
+    time.sleep(moments.uniform(0.0, 0.25))
+    victim.kill()
+    return attempts.killed()
 
 
-def kill_cold_runs(attempts: Attempts, moments: random.Random, n: int) -> None:
-    """Kill runs with two workers that were started from nothing: the main process alone, or all of its group."""
-    for i in range(n):
-        before = attempts.n_begun()
-        process = start(attempts.study, attempts.out, "--workers", 2)
-        assert wait_for(lambda: attempts.n_begun() > before, process)  # noqa: B023
-        time.sleep(moments.uniform(0.0, 2.0))
-        if i % 2:
-            process.kill()
-        else:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        attempts.killed()
+def kill_after_result(attempts: Attempts, breeder: Breeder, moments: random.Random) -> int:
+    """Kill a run on one worker soon after a result was kept."""
+    had = len(attempts.results)
+    victim = breeder.start(attempts.study, attempts.out)
+    wait_for(lambda: len(results_in(attempts.partial)) > had, victim)
+    time.sleep(moments.uniform(0.0, 0.15))
+    victim.kill()
+    return attempts.killed()
 
 
-def kill_workers(attempts: Attempts, victim: Victim, moments: random.Random, n: int) -> int:
-    """Kill a worker or two, as they start or work; returns how many were killed before the run ended by itself."""
+def kill_cold(attempts: Attempts, breeder: Breeder, moments: random.Random) -> int:
+    """Kill a run with two workers that was started from nothing: the main process alone, or all of its group."""
+    before = attempts.n_begun()
+    process = start(attempts.study, attempts.out, "--workers", 2)
+    wait_for(lambda: attempts.n_begun() > before, process)
+    time.sleep(moments.uniform(0.0, 2.0))
+    with suppress(ProcessLookupError):
+        moments.choice([os.kill, os.killpg])(process.pid, signal.SIGKILL)
+    process.communicate()
+    return attempts.killed()
+
+
+def kill_workers(attempts: Attempts, breeder: Breeder, moments: random.Random) -> int:
+    """Kill workers of a run, one or two at a time, as they start or work; returns how many until the run ended."""
+    victim = breeder.start(attempts.study, attempts.out, workers=2)
     n_killed, dead = 0, set[int]()
-    while n_killed < n:
-        # Two, or the one in which a task that was hit before is run alone.
-        if not wait_for(lambda: bool({*workers_of(victim)} - dead), victim):
-            break
+    # Two, or the one in which a task that was hit before is run alone.
+    while wait_for(lambda: bool({*workers_of(victim)} - dead), victim):
         if moments.random() < 0.5:
             had = len(results_in(attempts.partial))
             wait_for(lambda: len(results_in(attempts.partial)) > had, victim)  # noqa: B023
@@ -120,39 +135,34 @@ def kill_workers(attempts: Attempts, victim: Victim, moments: random.Random, n: 
         for pid in doomed:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        n_killed += len(doomed)
         dead.update(found)
-        attempts.killed(len(doomed))
+        if doomed and not attempts.out.exists():
+            n_killed += len(doomed) * attempts.killed(len(doomed))
+    assert victim.wait() in (0, 2), victim.said()
+    if attempts.out.exists():
+        attempts.killed(0)
     return n_killed
 
 
+KILLS = {kill_early: 4, kill_at_start: 12, kill_after_result: 22, kill_cold: 4, kill_workers: 14}
+"""Kills of each kind; those that come when a run has ended do not count."""
+
+
 def test_fifty_kills_cost_no_finished_task_and_no_byte(tmp_path: Path) -> None:
-    study = write_study(tmp_path, subjects=26, layers=(1, 2))
-    attempts = Attempts(study, tmp_path / "run")
+    study = write_study(tmp_path, subjects=20, layers=(1, 2))
     moments = random.Random(8)
     with Breeder(tmp_path) as breeder:
-        kill_early(attempts, breeder, moments, EARLY_KILLS)
-        kill_whole_runs(attempts, breeder, moments, WHOLE_KILLS)
-        kill_cold_runs(attempts, moments, COLD_KILLS)
-        left = WORKER_KILLS
-        while left > 0:
-            assert not attempts.out.exists(), "nothing is left to be killed"
-            victim = breeder.start(study, attempts.out, workers=2)
-            left -= kill_workers(attempts, victim, moments, left)
-            assert victim.wait() in (0, 2), victim.said()
         undisturbed = tmp_path / "undisturbed"
         assert breeder.start(study, undisturbed).wait() == 0
-    if not attempts.out.exists():
-        # A task whose process was killed too often was given up: the same command finishes it.
-        attempts.look()
-        finish(start(study, attempts.out))
-
+        attempts = Attempts(study, tmp_path, undisturbed)
+        for kill, n in KILLS.items():
+            left = n
+            while left > 0:
+                left -= kill(attempts, breeder, moments)
+                assert attempts.n_runs <= MOST_RUNS, "runs end before they can be killed"
+    # Tasks whose process was killed too often were given up: the same command finishes them.
+    attempts.look()
+    finish(start(study, attempts.out))
+    attempts.check()
     assert attempts.n_at_work >= 50
     assert len(attempts.n_results_seen) >= 15, "the kills fell on the same few moments"
-    assert_same_run(attempts.out, undisturbed)
-    assert computed(undisturbed)
-    finished = computed(attempts.out)
-    assert len(finished) == len(set(finished)), "a task was finished twice"
-    # A result that was kept just before its process died has no line in the log, and is not made again.
-    assert set(finished) <= set(computed(undisturbed))
-    assert {*attempts.results, *finished} == set(computed(undisturbed))
