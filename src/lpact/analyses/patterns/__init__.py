@@ -1,0 +1,1 @@
+"""Alignment patterns: does a model relate to all regions as the brain does?"""
