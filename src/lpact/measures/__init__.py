@@ -28,6 +28,7 @@ from lpact.measures.base import MEASURES, Measure, Score
 
 if TYPE_CHECKING:
     from lpact.measures.behaviour import ErrorConsistency, ResponseCorrelation
+    from lpact.measures.linear_r2 import LinearR2
     from lpact.measures.mapping import CCA, PLS, PWCCA, SVCCA, Procrustes
     from lpact.measures.matching import OneToOne, PairwiseMatching, SoftMatching
     from lpact.measures.predictivity import LinearPredictivity
@@ -56,6 +57,7 @@ __all__ = [
     "ErrorConsistency",
     "EventResponse",
     "LinearPredictivity",
+    "LinearR2",
     "Measure",
     "MutualKNN",
     "OneToOne",
@@ -76,6 +78,7 @@ BUILT_IN = {
     "error_consistency": "behaviour:ErrorConsistency",
     "event_response": "similarity:EventResponse",
     "linear": "predictivity:LinearPredictivity",
+    "linear_r2": "linear_r2:LinearR2",
     "mutual_knn": "similarity:MutualKNN",
     "one_to_one": "matching:OneToOne",
     "pairwise_matching": "matching:PairwiseMatching",

@@ -59,7 +59,9 @@ class Fitted(Measure):
             self._reason = np.where(self._reason == "", learned, self._reason)
         return self
 
-    def _trained(self, n_features: int, n_units: int | None = None) -> npt.NDArray[np.str_]:
+    def _trained(
+        self, n_features: int | None = None, n_units: int | None = None
+    ) -> npt.NDArray[np.str_]:
         """Reasons from training; an error without a fit, or for other numbers of columns than the fitted ones."""
         where = f"measure '{self.name}'"
         if self._reason is None:
@@ -103,7 +105,7 @@ class Fitted(Measure):
 
 
 class FittedUnits(Fitted):
-    """A fitted measure that predicts every unit: the Pearson correlation of held-out responses with predictions."""
+    """A fitted measure that predicts every unit, and by default correlates held-out responses with predictions."""
 
     scope = "unit"
     symmetric = False

@@ -20,6 +20,7 @@ from lpact.math.ridge.grid import (
     Selection,
     banded_candidates,
 )
+from lpact.math.ridge.leave_one_out import LeaveOneOutRidge, leave_one_out_ridge
 from lpact.math.ridge.nested import (
     NestedRidge,
     cross_validated_ridge,
@@ -39,6 +40,7 @@ __all__ = [
     "BandedSubsets",
     "Compute",
     "FittedFeatures",
+    "LeaveOneOutRidge",
     "LinearFeatures",
     "MappedColumns",
     "NestedRidge",
@@ -50,6 +52,7 @@ __all__ = [
     "banded_candidates",
     "cross_validated_banded_ridge",
     "cross_validated_ridge",
+    "leave_one_out_ridge",
     "nested_banded_ridge",
     "nested_ridge",
     "nested_ridge_draws",

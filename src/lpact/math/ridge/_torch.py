@@ -59,6 +59,10 @@ class TorchBackend(Backend):
     def eigh(self, gram: Array) -> tuple[Array, Array]:
         return tuple(torch.linalg.eigh(gram))
 
+    def svd(self, x: Array) -> tuple[Array, FloatArray, Array]:
+        left, values, right = torch.linalg.svd(x, full_matrices=False)
+        return left, self.host(values), right.T
+
     def upper(self, x: Array) -> Array:
         return torch.linalg.qr(x, mode="r").R
 

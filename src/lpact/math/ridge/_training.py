@@ -95,7 +95,7 @@ class TrainingAxes:
         return raw[:, m:], raw[:, :m], at_zero
 
 
-def _leading(
+def leading_axes(
     be: Backend, gram: Array, n: int, largest: float, size: int, most: int
 ) -> tuple[FloatArray, Array]:
     """At most ``most`` eigenvalues above rounding, descending, and their vectors.
@@ -169,7 +169,7 @@ class Moments:
             explained = solve @ cross  # weights of the unpenalised columns on every feature
             features = features - cross.T @ explained
         size = max(n, n_features if used is None else len(used))
-        values, kept = _leading(be, features, n, largest, size, most)
+        values, kept = leading_axes(be, features, n, largest, size, most)
         axes = kept * inverse[:, None]
         if used is not None:
             every = be.wide(np.zeros((n_features, len(values))))
@@ -359,7 +359,7 @@ def kernel_parts(
 
     See `_leading` for ``largest`` and ``size``.
     """
-    eigenvalues, kept = _leading(be, kernel, len(kernel), largest, size, most)
+    eigenvalues, kept = leading_axes(be, kernel, len(kernel), largest, size, most)
     root = be.wide(np.sqrt(eigenvalues))
     return eigenvalues, kept * root, {part: (own @ kept) / root for part, own in cross.items()}
 
@@ -369,7 +369,7 @@ def narrow_parts(
 ) -> tuple[FloatArray, Array, Parts]:
     """The same for few columns: training rows [n, p] and held-out rows [r, p]."""
     n = len(train)
-    eigenvalues, axes = _leading(be, train.T @ train, n, largest, n, most)
+    eigenvalues, axes = leading_axes(be, train.T @ train, n, largest, n, most)
     return eigenvalues, train @ axes, {part: own @ axes for part, own in held.items()}
 
 

@@ -132,6 +132,11 @@ class Backend:
             raise np.linalg.LinAlgError(f"the eigenvalues did not converge (dsyevd: {info})")
         return values, vectors
 
+    def svd(self, x: Array) -> tuple[Array, FloatArray, Array]:
+        """Left singular vectors [n, k], singular values on the host [k], descending, and right vectors [p, k]."""
+        left, values, right = np.linalg.svd(x, full_matrices=False)
+        return left, self.host(values), right.T
+
     def upper(self, x: Array) -> Array:
         """The upper triangular factor R [min(r, k), k] of x = QR."""
         short = min(x.shape)

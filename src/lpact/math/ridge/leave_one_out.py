@@ -1,0 +1,321 @@
+"""Ridge regression whose penalty is chosen by leave-one-out, for very many targets.
+
+Let X and y be centred by their training means, X = U diag(σ) Vᵀ and s_k(a) = a / (σ_k² + a). Leaving row i out, and
+centring and fitting without it, the residual of row i is
+
+    e_i(a) = [y⊥ + U diag(s) Uᵀy]_i / d_i(a),    d_i(a) = h_i + Σ_k U_ik² s_k,    h_i = 1 − 1/n − Σ_k U_ik²,
+
+with y⊥ = y − UUᵀy, which X cannot explain at any penalty. Where X explains everything (n − 1 axes), h and y⊥ are set
+to exactly zero: numerator and denominator are then both proportional to a, and tiny penalties lose no digits.
+
+With e = E(a) y, targets Y that share a penalty need only
+
+    Σ e² = ‖E(a) Y‖² = ⟨E(a)ᵀE(a), YYᵀ⟩,
+
+n² numbers for every set of targets in place of n × t residuals for every penalty. No weights are made: predictions of m
+rows are an [m, n] matrix times Y, one for every penalty that was chosen.
+
+References: Rifkin & Lippert (2007), MIT-CSAIL-TR-2007-025; scikit-learn's `RidgeCV`, whose numbers these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lpact.math.columns import as_matrix
+from lpact.math.ridge._arrays import check_finite
+from lpact.math.ridge._training import leading_axes
+from lpact.math.ridge.compute import Array, Backend, Compute, TooLittleMemory
+from lpact.math.ridge.grid import first_best
+from lpact.math.scores import r2_columns
+from lpact.math.types import FloatArray, IntArray
+
+_EPS = float(np.finfo(np.float64).eps)
+_TILE = 1024
+"""Targets at a time: a constant, so that no number depends on the memory."""
+_KERNELS = 8
+"""Populations whose YYᵀ are multiplied with all EᵀE at a time."""
+_LARGEST_MAPS = 2**30
+"""Bytes of all EᵀE above which residuals are computed one target at a time instead."""
+_LARGEST_NORM = 1e5
+"""‖EᵀE‖ above which products would cost the residuals too many digits: rounding stays far below ties of scores."""
+
+
+class _Design:
+    """Training rows X [n, p], decomposed once: axes U [n, k] and eigenvalues σ² [k], both in the best precision.
+
+    Axes with eigenvalues below rounding are left out, as if their penalty were infinite: with a singular X and tiny
+    penalties this is the pseudo-inverse.
+    """
+
+    def __init__(self, be: Backend, x: FloatArray) -> None:
+        n, p = x.shape
+        self.be, self.n = be, n
+        wide = be.wide(x)
+        self.mean = be.wide(be.sums(wide, 0) / n)
+        centred = wide - self.mean
+        if n <= p:
+            self.values, axes = leading_axes(be, centred @ centred.T, n, 0.0, p, n - 1)
+            self._to_axes: tuple[Array, ...] = (centred.T, axes)
+        else:
+            axes, singular, right = be.svd(centred)
+            rank = int((singular > n * _EPS * singular[0]).sum())
+            self.values, axes = singular[:rank] ** 2, axes[:, :rank]
+            self._to_axes = (right[:, :rank] * be.wide(singular[:rank]),)
+        # Rounding turns axes of small eigenvalues towards the constant, which h would show at tiny penalties.
+        self.axes = axes - be.wide(be.sums(axes, 0) / n)
+        self._squares = be.host(self.axes) ** 2
+        beyond = 1.0 - 1.0 / n - self._squares.sum(axis=1)
+        self._beyond = np.where(beyond > 4 * n * _EPS, beyond, 0.0)  # h [n]
+        self.explains_all = not self._beyond.any()
+
+    def shrinkage(self, alphas: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Shrinkage s [A, k] and d [A, n] of every penalty."""
+        s = alphas[:, None] / (self.values + alphas[:, None])
+        return s, self._beyond + s @ self._squares.T
+
+    def unexplained(self, rows: Array, coordinates: Array) -> Array | float:
+        """y⊥ of targets [q, n] with their coordinates in the axes [q, k]; zero where h is."""
+        if self.explains_all:
+            return 0.0
+        be = self.be
+        left = rows - coordinates @ be.narrow(self.axes).T
+        return left * be.narrow((self._beyond > 0.0).astype(np.float64))
+
+    def residual_map(self, alpha: float) -> Array:
+        """Eᵀ [n, n]: targets [q, n] times it are their leave-one-out residuals."""
+        be = self.be
+        (s,), (d,) = self.shrinkage(np.array([alpha]))
+        total = (self.axes * be.wide(s)) @ self.axes.T
+        if not self.explains_all:
+            left = np.eye(self.n) - 1.0 / self.n - be.host(self.axes @ self.axes.T)
+            total = total + be.wide(left * (self._beyond > 0.0)).T
+        return total / be.wide(d)
+
+    def prediction_map(self, x: FloatArray) -> Callable[[float], Array]:
+        """For rows x [m, p] and a penalty, [n, m]: targets [q, n] times it are their predictions."""
+        scores = self.be.wide(x) - self.mean
+        for matrix in self._to_axes:
+            scores = scores @ matrix
+        return lambda alpha: self.axes @ (scores / self.be.wide(self.values + alpha)).T
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOutRidge:
+    """Ridge regression of all targets at their chosen penalties; made by `leave_one_out_ridge`.
+
+    It keeps the training responses, not a copy, and no weights.
+
+    Attributes
+    ----------
+    alphas
+        The penalty of every target [t].
+    """
+
+    alphas: FloatArray
+    _design: _Design
+    _responses: FloatArray
+
+    def predict(self, X: npt.ArrayLike) -> FloatArray:
+        """Predictions [m, t] of rows X [m, p]."""
+        x = self._rows(X)
+        predicted = np.empty((len(x), len(self.alphas)))
+        for columns, own in self._predictions(x):
+            predicted[:, columns] = own
+        return predicted
+
+    def test_r2(
+        self, X: npt.ArrayLike, Y: npt.ArrayLike, baseline: FloatArray | None = None
+    ) -> FloatArray:
+        """R² [t] of test rows, X [m, p] and Y [m, t], without all predictions at once; NaN where Y is constant.
+
+        The ``baseline`` [t] is what an R² of 0 predicts: by default the mean of the test rows, as in scikit-learn's
+        ``r2_score(multioutput="raw_values")``.
+        """
+        x, y = self._rows(X), as_matrix(Y, "test responses")
+        if y.shape != (len(x), len(self.alphas)):
+            raise ValueError(
+                f"test responses must be [{len(x)}, {len(self.alphas)}], got {y.shape}"
+            )
+        baseline = y.mean(axis=0) if baseline is None else baseline
+        scores = np.empty(len(self.alphas))
+        for columns, predicted in self._predictions(x):
+            own = y[:, columns]
+            scores[columns] = r2_columns(
+                own, predicted, np.broadcast_to(baseline[columns], own.shape)
+            )
+        return scores
+
+    def loo_r2(self) -> FloatArray:
+        """Leave-one-out R² [t] at the chosen penalty, 1 − Σ e² / Σ (y − ȳ)²; NaN where a target is constant."""
+        be, scores = self._design.be, np.empty(len(self.alphas))
+        for columns, rows, _, product in self._mapped(self._design.residual_map):
+            scores[columns] = _r2(be.row_dots(product, product), be.row_dots(rows, rows), be)
+        return scores
+
+    def _rows(self, X: npt.ArrayLike) -> FloatArray:
+        x, p = as_matrix(X, "features"), len(self._design.mean)
+        if x.shape[1] != p:
+            raise ValueError(f"features must have {p} columns as in training, got {x.shape[1]}")
+        return x
+
+    def _predictions(self, x: FloatArray) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Targets, and their predictions [m, q]."""
+        for columns, _, mean, product in self._mapped(self._design.prediction_map(x)):
+            yield columns, self._design.be.host(product).T + mean
+
+    def _mapped(
+        self, map_of: Callable[[float], Array]
+    ) -> Iterator[tuple[IntArray, Array, FloatArray, Array]]:
+        """Targets, their centred rows [q, n], means [q], and the rows times the map of their penalty."""
+        be = self._design.be
+        for alpha in np.unique(self.alphas):
+            to = be.narrow(map_of(float(alpha)))
+            for columns in _tiles(np.flatnonzero(self.alphas == alpha)):
+                rows, mean = _centred_rows(be, self._responses, columns)
+                rows = be.narrow(rows)
+                yield columns, rows, mean, rows @ to
+
+
+def leave_one_out_ridge(
+    X: npt.ArrayLike,
+    Y: npt.ArrayLike,
+    alphas: Sequence[float] | FloatArray,
+    populations: npt.ArrayLike | None = None,
+    *,
+    compute: Compute | None = None,
+) -> LeaveOneOutRidge:
+    """Fit a ridge with intercept to every column of Y [n, t], at the penalty with the least leave-one-out error.
+
+    The numbers are those of scikit-learn's ``RidgeCV(alphas)`` for every population, or with
+    ``alpha_per_target=True``; it is the first of penalties whose leave-one-out R² is the same to
+    `Compute.tie_tolerance` that is chosen. X [n, p] is centred, not scaled.
+
+    Parameters
+    ----------
+    X, Y
+        Training rows.
+    alphas
+        Penalties a > 0 of ‖Y − Xw‖² + a ‖w‖².
+    populations
+        A label for every column of Y: columns with the same label share the penalty with the least error over all of
+        them. Every column has its own if there are none.
+    compute
+        Device, precision and memory. Penalties of populations are chosen in double precision wherever the device has
+        it. Raises `TooLittleMemory` where the arrays do not fit; no number depends on the limit.
+    """
+    compute = compute or Compute()
+    x, y = as_matrix(X, "features"), as_matrix(Y, "responses")
+    penalties = np.asarray(alphas, dtype=np.float64)
+    if len(x) != len(y) or len(x) < 2:
+        raise ValueError(
+            f"features and responses must have the same rows, at least 2, got {len(x)} and {len(y)}"
+        )
+    if penalties.ndim != 1 or not len(penalties) or not (penalties > 0.0).all():
+        raise ValueError(f"alphas must be a list of positive numbers, got {alphas}")
+    host, (n, t) = Backend("float64"), y.shape
+    check_finite(host, x, "features")
+    check_finite(host, y, "responses")
+    by_products = populations is not None and t > n and 8 * len(penalties) * n * n <= _LARGEST_MAPS
+    n_squares = 4 + (len(penalties) + _KERNELS if by_products else 0)
+    fixed, per_target = 8 * (3 * x.size + n_squares * n * n), 8 * 6 * n
+    if compute.memory_bytes < fixed + per_target * min(t, _TILE):
+        raise TooLittleMemory(compute.memory_bytes, fixed, per_target * min(t, _TILE))
+    be = compute.open()
+    design = _Design(be, x)
+    if populations is None:
+        errors, total = _squared_errors(design, y, np.arange(t), penalties)
+        chosen = first_best(_r2(errors, total, host), compute.tie_tolerance)
+        return LeaveOneOutRidge(penalties[chosen], design, y)
+    labels = np.asarray(populations)
+    if labels.shape != (t,):
+        raise ValueError(f"populations must label each of {t} columns, got shape {labels.shape}")
+    names, member = np.unique(labels, return_inverse=True)
+    sets = [np.flatnonzero(member == i) for i in range(len(names))]
+    find = _errors_by_products if by_products else _errors_by_targets
+    chosen = first_best(_r2(*find(design, y, sets, penalties), host), compute.tie_tolerance)
+    return LeaveOneOutRidge(penalties[chosen][member], design, y)
+
+
+def _squared_errors(
+    design: _Design, y: FloatArray, targets: IntArray, alphas: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Σ e² of every penalty and target [A, q], and Σ (y − ȳ)² [q]."""
+    be = design.be
+    s, d = design.shrinkage(alphas)
+    axes = be.narrow(design.axes)
+    weights = [(be.narrow(own), be.narrow(1.0 / by_row)) for own, by_row in zip(s, d, strict=True)]
+    errors, total = np.empty((len(alphas), len(targets))), np.empty(len(targets))
+    for part in _tiles(np.arange(len(targets))):
+        rows = be.narrow(_centred_rows(be, y, targets[part])[0])
+        total[part] = be.host(be.row_dots(rows, rows))
+        coordinates = rows @ axes
+        left = design.unexplained(rows, coordinates)
+        for a, (own, by_row) in enumerate(weights):
+            residuals = (coordinates * own) @ axes.T
+            residuals += left
+            residuals *= by_row
+            errors[a, part] = be.host(be.row_dots(residuals, residuals))
+    return errors, total
+
+
+def _errors_by_targets(
+    design: _Design, y: FloatArray, sets: list[IntArray], alphas: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Σ e² of every penalty and set of targets [A, G], and Σ (y − ȳ)² [G], from residuals."""
+    found = [_squared_errors(design, y, own, alphas) for own in sets]
+    return np.stack([e.sum(axis=1) for e, _ in found], 1), np.array([t.sum() for _, t in found])
+
+
+def _errors_by_products(
+    design: _Design, y: FloatArray, sets: list[IntArray], alphas: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The same from YYᵀ and EᵀE; from residuals at penalties where ‖EᵀE‖ is too large for that."""
+    be, n = design.be, design.n
+    maps, small = be.wide(np.empty((len(alphas), n * n))), np.empty(len(alphas), dtype=np.bool_)
+    for a, alpha in enumerate(alphas):
+        to = design.residual_map(float(alpha))
+        maps[a] = (to @ to.T).reshape(-1)
+        small[a] = be.host(be.row_dots(maps[a], maps[a])) <= _LARGEST_NORM**2
+    errors, total = np.empty((len(alphas), len(sets))), np.empty(len(sets))
+    for first in range(0, len(sets), _KERNELS):
+        part = slice(first, first + _KERNELS)
+        kernels = [_kernel(be, y, own) for own in sets[part]]
+        total[part] = [be.host(kernel.diagonal()).sum() for kernel in kernels]
+        joined = be.concatenate([kernel.reshape(1, -1) for kernel in kernels], 0)
+        errors[:, part] = be.host(maps @ joined.T)
+    if not small.all():
+        errors[~small] = _errors_by_targets(design, y, sets, alphas[~small])[0]
+    return errors, total
+
+
+def _kernel(be: Backend, y: FloatArray, targets: IntArray) -> Array:
+    """YYᵀ [n, n] of centred targets."""
+    kernel: Array = 0.0
+    for columns in _tiles(targets):
+        rows, _ = _centred_rows(be, y, columns)
+        kernel = kernel + rows.T @ rows
+    return kernel
+
+
+def _tiles(targets: IntArray) -> Iterator[IntArray]:
+    for first in range(0, len(targets), _TILE):
+        yield targets[first : first + _TILE]
+
+
+def _centred_rows(be: Backend, y: FloatArray, columns: IntArray) -> tuple[Array, FloatArray]:
+    """Targets as rows [q, n], less their means, in the best precision; and the means. Constants are exactly zero."""
+    own = y[:, columns].T
+    mean = np.where(own.min(axis=1) == own.max(axis=1), own[:, 0], own.mean(axis=1))
+    return be.wide(own - mean[:, None]), mean
+
+
+def _r2(errors: Array, total: Array, be: Backend) -> FloatArray:
+    """1 − errors / total, NaN where the total is zero."""
+    left, whole = be.host(errors), be.host(total)
+    share: FloatArray = np.divide(left, whole, out=np.full(left.shape, np.nan), where=whole > 0.0)
+    return 1.0 - share
