@@ -57,13 +57,6 @@ def read_connectivity(path: Path) -> Connectivity:
     if path.suffix.lower() not in readers:
         expected = f"a file {', '.join(readers)}"
         raise invalid(path, f"the suffix '{path.suffix}'", expected, InputError, "save it as one")
-    if not path.is_file():
-        raise InputError(
-            "the file of the connectivity matrix does not exist",
-            where=str(path),
-            got="no such file",
-            remedy="correct the path",
-        )
     names, weights = readers[path.suffix.lower()](path)
     n = len(names)
     if weights.shape != (n, n):
@@ -135,9 +128,9 @@ def _from_npz(path: Path) -> tuple[list[str], FloatArray]:
 
 
 def _from_npy(path: Path) -> tuple[list[str], FloatArray]:
+    weights = load_npy(path, InputError).astype(np.float64)
     beside = path.with_suffix(".txt")
     if not beside.is_file():
         expected = f"{beside.name} in the same folder, with one region per line"
         raise invalid(path, "no file of region names", expected, InputError, "write the names")
-    weights = load_npy(path, InputError).astype(np.float64)
     return read_text(beside, InputError).splitlines(), weights
