@@ -23,7 +23,7 @@ def test_the_examples_run_and_say_what_the_page_shows(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code = blocks("python")
-    assert len(code) == 2
+    assert len(code) == 3
     exec("\n".join(code), {})
     (shown,) = blocks("text")
     assert capsys.readouterr().out == shown

@@ -15,16 +15,25 @@ import pytest
 from nilearn.image import resample_to_img
 from nilearn.maskers import NiftiLabelsMasker, NiftiMasker
 
-from dataset_writers._nifti import AFFINE, SHAPE, atlas_volume, write_volume
+from dataset_writers._nifti import (
+    AFFINE,
+    SHAPE,
+    atlas_volume,
+    write_atlas,
+    write_bold,
+    write_volume,
+)
 from dataset_writers.bids_fmri import BidsFmriTruth, write_bids_fmri
 from lpact.codes import Reason
-from lpact.config import GridConfig
+from lpact.config import DatasetConfig, GridConfig
 from lpact.datasets import _fmri_volumes as nifti
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import DATASETS, Dataset, RecordingId
 from lpact.datasets.series import BLOCK_BYTES, StreamedSeries, unit_blocks
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
 from lpact.grid import build_grid
+from lpact.inputs.responses import read_responses
+from lpact.math.types import FloatArray
 
 ATLAS = {"atlas": "atlas.nii.gz", "atlas_labels": "atlas.tsv"}
 WORDS = "stimuli/{task}_words.tsv"
@@ -186,6 +195,64 @@ def test_words_can_be_events_of_each_run(written: Written) -> None:
                 grid.responses[0, :, 0], np.unique(volumes[volumes >= 0]) + 1.0
             )
     assert len({key.stimulus for key in dataset.recording_ids()}) == 4
+
+
+ITEMS = (("a.mp4", "train"), ("b.mp4", "train"), ("c.mp4", "test"))
+"""Stimuli of a run, in the order of the first run; the second run has them in reverse."""
+
+
+def write_item_runs(folder: Path) -> FloatArray:
+    """Write two runs with the same stimuli, and an oddball; return the means of every volume, [run, volume, region]."""
+    write_atlas(folder)
+    means = np.random.default_rng(5).integers(-99, 99, (2, 16, 3)).astype(np.float64)
+    for run in (1, 2):
+        func = folder / "sub-01/func"
+        write_bold(func / f"sub-01_task-video_run-{run}_bold.nii.gz", means[run - 1], tr_s=2.0)
+        order = ITEMS if run == 1 else ITEMS[::-1]
+        rows = [f"{4 + 8 * i}\t3\t{kind}\t{item}" for i, (item, kind) in enumerate(order)]
+        rows.insert(1, "8\t3\toddball\tn/a")
+        lines = ["onset\tduration\ttrial_type\tstim_file", *rows]
+        events = func / f"sub-01_task-video_run-{run}_events.tsv"
+        events.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return means
+
+
+def test_items_of_the_events_that_return_in_another_run_are_repetitions(tmp_path: Path) -> None:
+    means = write_item_runs(tmp_path)
+    dataset = opened(
+        tmp_path,
+        words="events",
+        start_event="",
+        derivatives="",
+        desc="",
+        mask="atlas.nii.gz",
+        item_column="stim_file",
+        story_column="trial_type",
+    )
+    stimulus = dataset.stimulus("sub-01_task-video_run-2")
+    assert stimulus.words["item"].to_list() == ["c.mp4", "b.mp4", "a.mp4"]
+    assert not stimulus.has_text
+    entry = DatasetConfig(name="own", reader="bids_fmri", grid=GridConfig(lags_ms=(4000.0,)))
+    read = read_responses(dataset, entry, subject="01")
+    assert read.stimulus_ids == ("a.mp4", "b.mp4", "c.mp4")
+    assert read.groups == ("train", "train", "test")
+    assert read.regions is not None
+    assert read.values.shape == (3, 2, len(read.regions))
+    for column, region in enumerate(("IFG_L", "STG_L", "STG_R")):
+        voxels = read.values[:, :, np.array(read.regions) == region].mean(axis=2)
+        # Items begin at 4, 12 and 20 s: volumes 4, 8 and 12 are 4 s later.
+        np.testing.assert_allclose(voxels[:, 0], means[0, [4, 8, 12], column])
+        np.testing.assert_allclose(voxels[:, 1], means[1, [12, 8, 4], column])
+    with pytest.raises(StimulusError, match="the column 'split' is missing"):
+        opened(
+            tmp_path,
+            words="events",
+            derivatives="",
+            desc="",
+            start_event="",
+            item_column="stim_file",
+            story_column="split",
+        ).stimulus("sub-01_task-video_run-1")
 
 
 def test_the_onset_can_be_an_option(written: Written) -> None:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from lpact.codes import Reason
-from lpact.config import GridConfig, NuisanceConfig, PreprocessConfig
+from lpact.config import DatasetConfig, GridConfig, NuisanceConfig, PreprocessConfig
 from lpact.datasets.base import (
     DATASETS,
     WORD_COLUMNS,
@@ -28,6 +28,7 @@ from lpact.datasets.validate import check_stimulus
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.features.nuisance import NUISANCE, build_nuisance
 from lpact.grid import build_grid, read_grid
+from lpact.inputs.responses import read_responses
 from lpact.responses import Responses
 
 N_ITEMS = 6
@@ -185,3 +186,32 @@ def test_arrays_of_items(tmp_path: Path) -> None:
     (tmp_path / "recordings.toml").write_text(table.format(axes="item,unit"))
     with pytest.raises(InputError, match="do not match"):
         DATASETS.build("arrays").open(name="mine", path=tmp_path, seed=0).recording(recording_id)
+
+
+def test_arrays_of_repetitions_of_training_and_test_items(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal(size=(2, 2, N_ITEMS, 3))
+    values[1, 1, 4] = np.nan
+    sets = ["train"] * 4 + ["test"] * 2
+    lines = ["item\tstory_id", *(f"v{i}\t{own}" for i, own in enumerate(sets))]
+    (tmp_path / "videos.tsv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "units.tsv").write_text("unit\tregion\na\tV1\nb\tV1\nc\tIT\n")
+    table = (
+        '[dataset]\nsource = "x"\nversion = "1"\nlicence = "CC0"\n'
+        '[[stimuli]]\nid = "videos"\nitems = "videos.tsv"\n'
+        '[defaults]\nstimulus = "videos"\nfile = "{subject}-{run}.npy"\n'
+        'units = "units.tsv"\naxes = "item,unit"\ncomparable_units = true\n'
+    )
+    for subject in (0, 1):
+        for run in (0, 1):
+            np.save(tmp_path / f"s{subject}-{run}.npy", values[subject, run])
+            table += f'[[recordings]]\nsubject = "s{subject}"\nrun = "{run}"\n'
+    (tmp_path / "recordings.toml").write_text(table)
+    dataset = DATASETS.build("arrays").open(name="mine", path=tmp_path, seed=0)
+    entry = DatasetConfig(name="mine", reader="arrays", preprocess=PreprocessConfig(missing="keep"))
+    for subject in (0, 1):
+        read = read_responses(dataset, entry, subject=f"s{subject}")
+        np.testing.assert_array_equal(read.values, values[subject].transpose(1, 0, 2))
+        assert read.stimulus_ids == tuple(f"v{i}" for i in range(N_ITEMS))
+        assert read.groups == tuple(sets)
+        assert read.regions == ("V1", "V1", "IT")
+        assert read.comparable_units

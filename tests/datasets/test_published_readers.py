@@ -12,6 +12,7 @@ import pytest
 
 from dataset_writers.alice import write_alice
 from dataset_writers.assemblies import write_blank2014, write_fedorenko2016, write_pereira2018
+from dataset_writers.betas import GLMSINGLE, write_betas, write_bold_moments
 from dataset_writers.bids import write_bids
 from dataset_writers.bids_fmri import write_bids_fmri
 from dataset_writers.brain_treebank import write_brain_treebank
@@ -27,9 +28,11 @@ from lpact.errors import InputError, RecordingError, StimulusError
 ATLAS = {"atlas": "atlas.nii.gz"}
 READERS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     "alice": (write_alice, {}),
+    "betas": (write_betas, GLMSINGLE),
     "bids": (write_bids, {}),
     "bids_fmri": (write_bids_fmri, {**ATLAS, "words": "stimuli/{task}_words.tsv"}),
     "blank2014": (write_blank2014, {}),
+    "bold_moments": (write_bold_moments, {"atlas": "glasser.dlabel.nii"}),
     "brain_treebank": (write_brain_treebank, {}),
     "fedorenko2016": (write_fedorenko2016, {}),
     "meg_masc": (write_meg_masc, {}),

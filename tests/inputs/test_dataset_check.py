@@ -11,6 +11,7 @@ import pytest
 from dataset_writers.alice import write_alice
 from dataset_writers.arrays import write_arrays
 from dataset_writers.assemblies import write_blank2014, write_fedorenko2016, write_pereira2018
+from dataset_writers.betas import GLMSINGLE, write_betas, write_bold_moments
 from dataset_writers.bids import write_bids
 from dataset_writers.brain_treebank import write_brain_treebank
 from dataset_writers.meg_masc import write_meg_masc
@@ -27,8 +28,10 @@ ATLAS = {"atlas": "atlas.nii.gz"}
 WRITERS: dict[str, tuple[Callable[..., object], Mapping[str, Any], str]] = {
     "alice": (write_alice, {}, "primary"),
     "arrays": (lambda folder: write_arrays(folder, formats=("npy", "hdf5")), {}, "primary"),
+    "betas": (write_betas, GLMSINGLE, "primary"),
     "bids": (write_bids, {}, "primary"),
     "blank2014": (write_blank2014, {}, "secondary"),
+    "bold_moments": (write_bold_moments, {"atlas": "glasser.dlabel.nii"}, "secondary"),
     "brain_treebank": (write_brain_treebank, {}, "primary"),
     "fedorenko2016": (write_fedorenko2016, {}, "secondary"),
     "meg_masc": (write_meg_masc, {}, "primary"),

@@ -3,9 +3,11 @@
 BUILT_IN = {
     "alice": "alice:Alice",
     "arrays": "arrays:Arrays",
+    "betas": "betas:Betas",
     "bids": "bids:Bids",
     "bids_fmri": "bids_fmri:BidsFmri",
     "blank2014": "assemblies:Blank2014",
+    "bold_moments": "betas:BoldMoments",
     "brain_treebank": "brain_treebank:BrainTreebank",
     "fedorenko2016": "assemblies:Fedorenko2016",
     "folder": "folder:Folder",

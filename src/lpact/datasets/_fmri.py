@@ -114,9 +114,9 @@ class FmriDataset(FolderDataset[OptionsT, Scan]):
         folder, options = self.folder, self.options
         self.info = read_description(folder, self.published)
         self._unit_files = UnitFiles(
-            atlas=_named_file(folder, options.atlas),
-            labels=_named_file(folder, options.atlas_labels),
-            mask=_named_file(folder, options.mask),
+            atlas=named_file(folder, options.atlas),
+            labels=named_file(folder, options.atlas_labels),
+            mask=named_file(folder, options.mask),
             resample=options.resample_atlas,
             dataset=folder.name,
         )
@@ -166,11 +166,7 @@ class FmriDataset(FolderDataset[OptionsT, Scan]):
 
     def source_files(self) -> list[SourceFile]:
         """Return every file that is read, with its checksum; an atlas from elsewhere by its name."""
-        return super().source_files() + [
-            SourceFile(f"elsewhere/{path.name}", path.stat().st_size, sha256(path), "", path)
-            for path in sorted(set(self._unit_files.paths()))
-            if not path.is_relative_to(self.folder.root)
-        ]
+        return super().source_files() + elsewhere(self.folder, self._unit_files.paths())
 
     def _bold_files(self, found: Sequence[Path]) -> list[Path]:
         """Return the files of the subjects that the option names."""
@@ -240,12 +236,21 @@ def _is_time(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
 
 
-def _named_file(folder: SourceFolder, name: str) -> Path | None:
+def named_file(folder: SourceFolder, name: str) -> Path | None:
     """Return a file that an option names: from the dataset's folder, or absolute."""
     path = Path(name)
     if path.is_absolute() and path.is_file():
         return path
     return folder.file(name) if name else None
+
+
+def elsewhere(folder: SourceFolder, paths: Iterable[Path]) -> list[SourceFile]:
+    """Return the files that are outside of the dataset's folder, with their checksums."""
+    return [
+        SourceFile(f"elsewhere/{path.name}", path.stat().st_size, sha256(path), "", path)
+        for path in sorted(set(paths))
+        if not path.is_relative_to(folder.root)
+    ]
 
 
 def read_confounds(path: Path, n_volumes: int) -> pl.DataFrame:

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 from lpact.codes import Reason
 from lpact.datasets._bids import entities, fill, labels, stem
-from lpact.datasets._files.strict import TextTable, invalid
+from lpact.datasets._files.strict import MISSING, TextTable, invalid
 from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import (
     ABOUT,
@@ -29,7 +30,7 @@ from lpact.datasets._fmri import (
     read_events,
 )
 from lpact.datasets._folder_dataset import labelled_words
-from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
+from lpact.datasets.base import ITEM, DatasetInfo, RecordingId, Stimulus
 from lpact.datasets.catalogue import optional, required
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
 from lpact.math.types import FloatArray
@@ -73,6 +74,15 @@ class BidsFmriOptions(FmriOptions):
     """`trial_type` of words among the events, with `words` = `events`."""
     word_column: str = "word"
     """Column of the events that holds the words."""
+    item_column: str = ""
+    """Column of the events with the name of a stimulus that is not a word, such as `stim_file`, with `words` =
+    `events`. Rows with a name (not `n/a`) are items, whatever their `trial_type`; those of the same name in several
+    runs are repetitions. Empty: rows are words.
+    """
+    story_column: str = ""
+    """Column of the events with the set of an item, such as train or test, or the story of a word. In a run, sets must
+    follow each other. Empty: `story_id` if there is one, or else each run is a story.
+    """
 
 
 def _events(scan: Scan) -> Path:
@@ -227,7 +237,8 @@ class BidsFmri(FmriDataset[BidsFmriOptions]):
             column, start_s, rows = "word", 0.0, list(range(table.n_rows))
         else:
             key = next(key for key in self.recordings if key.stimulus == stimulus_id)
-            scan, column = self.recordings[key], self.options.word_column
+            scan = self.recordings[key]
+            column = self.options.item_column or self.options.word_column
             table = TextTable(_events(scan), StimulusError)
             rows = self._word_rows(table)
             start_s = self._start_event(scan) if self.options.start_event else 0.0
@@ -246,8 +257,13 @@ class BidsFmri(FmriDataset[BidsFmriOptions]):
             return [values[row] for row in timed]
 
         read = table.cells if file is None else table.text
-        own = {name: cells(name, read) for name in LABELS if name in table.columns}
-
+        named = {name: name for name in LABELS if name in table.columns}
+        if file is None and self.options.story_column:
+            named["story_id"] = self.options.story_column
+            table.require((self.options.story_column,))
+        own = {label: cells(name, read) for label, name in named.items()}
+        if items := file is None and self.options.item_column != "":
+            own["sentence_id"] = [str(row) for row in timed]
         words = labelled_words(
             cells(column, read),
             onset_s[timed] - start_s,
@@ -257,7 +273,7 @@ class BidsFmri(FmriDataset[BidsFmriOptions]):
             columns={
                 name: cells(name, table.cells)
                 for name in table.columns
-                if name not in (*TIMES, column)
+                if name not in (*TIMES, column) and not (items and name == ITEM)
             },
             pause_s=self.options.sentence_pause_s,
             findings=findings,
@@ -267,13 +283,18 @@ class BidsFmri(FmriDataset[BidsFmriOptions]):
         audio = None if sound is None else self.folder.file(sound, StimulusError)
         return Stimulus(
             id=stimulus_id,
-            words=words,
+            words=words.with_columns(pl.col("word").alias(ITEM)) if items else words,
             where=where,
             findings=tuple(findings),
+            unknown=frozenset(("word", "sentence_id")) if items else frozenset(),
             **self._audio(audio, "no option 'audio' is given"),
         )
 
     def _word_rows(self, table: TextTable) -> list[int]:
+        if self.options.item_column:
+            table.require(("onset", "duration", self.options.item_column))
+            cells = table.cells(self.options.item_column)
+            return [row for row, cell in enumerate(cells) if cell not in MISSING]
         kind = self.options.word_event
         table.require(("onset", "duration", "trial_type"))
         kinds = table.cells("trial_type")

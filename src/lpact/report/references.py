@@ -26,6 +26,7 @@ READERS: Mapping[str, tuple[str, ...]] = {
     "bids": ("gorgolewski2016",),
     "bids_fmri": ("gorgolewski2016",),
     "blank2014": ("blank2014",),
+    "bold_moments": ("lahner2024",),
     "brain_treebank": ("wang2024",),
     "fedorenko2016": ("fedorenko2016",),
     "meg_masc": ("gwilliams2023",),

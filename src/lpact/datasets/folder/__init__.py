@@ -194,7 +194,8 @@ def _toml(model: type[M], path: Path, error: ErrorType) -> M:
     return validate_toml(model, read_toml(path, error), path, error)
 
 
-def _features(files: Files) -> dict[FeatureKey, OfferedFeatures]:
+def offered_features(files: Files) -> dict[FeatureKey, OfferedFeatures]:
+    """Return the feature sets among the files of a stimulus, by path relative to its folder."""
     found: dict[FeatureKey, OfferedFeatures] = {}
     for name, path in files.items():
         if match := _FEATURES.fullmatch(name):
@@ -294,7 +295,7 @@ class Folder(FolderDataset[PluginOptions, tuple[_Header, Files]]):
         self._features: dict[str, dict[FeatureKey, OfferedFeatures]] = {}
         for name, found in self._stimuli.items():
             _check_stimulus_files(found, folder, f"stimuli/{name}")
-            self._features[name] = _features(found)
+            self._features[name] = offered_features(found)
         recordings = {}
         for name, found in _find(folder, "recordings", RecordingError).items():
             for file in RECORDING_FILES:
