@@ -90,7 +90,7 @@ TARGETS = _WORDS.table("""
 
 BRAIN_PAIRS = _WORDS.table("""
     patterns/brain_pairs
-    One row per measure, source subject and region, and target subject and region: how well one brain's region predicts another's.
+    One row per measure and pair of regions in two subjects: how well one brain's region predicts another's.
     key: dataset measure source_region source region target
 
     value clipped n_units n_undefined detail reason
@@ -112,7 +112,8 @@ LAYERS = _WORDS.table("""
     key: dataset measure model layer region target
 
     layer     int     Layer of the model.
-    training  float?  Score on training stimuli, by which the layer is chosen; cross-validated for fitted measures; null for models with one layer.
+    training  float?  Score on training stimuli, by which the layer is chosen (fitted measures: cross-validated); \
+                      null for models with one layer.
     value clipped n_units n_undefined detail reason
 """)
 
@@ -143,7 +144,7 @@ CEILINGS = _WORDS.table("""
 
 RANKING = _WORDS.table("""
     patterns/ranking
-    One row per place and model: its score, its rank, and whether it is practically equivalent to the best. Region `mean` is the mean over regions.
+    One row per place and model: score, rank, equivalence to the best. Region `mean`: the mean over regions.
     key: dataset measure region model
 
     layer mean low high
@@ -166,12 +167,12 @@ CLASSES = _WORDS.table("""
     n_equivalent_in_paper  int  Models that are equivalent to the best, as in the paper.
     n_equivalent           int  Models that could be the best one.
     n_pairs                int  Pairs of models.
-    n_pairs_apart          int  Pairs whose mean scores differ: paired t-tests over subjects, false discovery rate alpha.
+    n_pairs_apart          int  Pairs whose mean scores differ: paired t-tests, false discovery rate alpha.
 """)
 
 PATTERNS = _WORDS.table("""
     patterns/patterns
-    One row per measure, region, source and target region: alignment patterns, mean over subjects (of brains, over pairs).
+    One row per measure, region, source and target region: mean alignment patterns over subjects (or pairs).
     key: dataset measure source_region kind source region
 
     source  str  Model, or `brains`.
@@ -187,8 +188,8 @@ SIMILARITIES = _WORDS.table("""
     region       str     Region whose pattern is compared.
     layer
     similarity   float?  Correlation with the mean pattern of all pairs of brains without the target, as in the paper.
-    similarity_without_source  float?  The same, without pairs of the source either; for models the mean over every other \
-                         brain left out. Tests compare these.
+    similarity_without_source  float?  The same, without pairs of the source either; for models the mean over \
+                         every other brain left out. Tests compare these.
     other_regions  float?  Mean of the latter over the patterns of all other regions.
     reason
 """)
@@ -213,8 +214,8 @@ DIAGNOSTICS = _WORDS.table("""
     own_region      float?  Mean similarity of brains to the pattern of the region.
     other_regions   float?  Mean correlation of the region's pattern with those of all other regions.
     targets         float?  Correlation of the region's pattern with the predictability of the target regions.
-    predictability  str     What predictability is: `reliability` of the targets, or `pairwise` (the ceiling of pairs) without \
-                            repetitions.
+    predictability  str     What predictability is: `reliability` of the targets, or, without repetitions, \
+                            `pairwise` (the ceiling of pairs).
     reason
 """)
 
