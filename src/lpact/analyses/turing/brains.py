@@ -13,15 +13,14 @@ from lpact.analyses.turing.config import ALL, TuringSection, options_of
 from lpact.ceilings import consistencies, split_half
 from lpact.config import StudyConfig
 from lpact.errors import SplitError
-from lpact.features.models import FULL
-from lpact.inputs.prepare import Placed, compute_settings
-from lpact.inputs.responses import event_ids, stack_recordings
+from lpact.inputs.prepare import compute_settings
+from lpact.inputs.responses import stack_recordings
+from lpact.inputs.subjects import shared_stimuli
 from lpact.inputs.workspace import Workspace
 from lpact.math.columns import mean_of_finite, median_of_finite, varying_columns
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray, IntArray
 from lpact.measures import MEASURES, LinearPredictivity, Measure
-from lpact.responses import Responses
 from lpact.splits import alternating_halves, contiguous, grouped
 from lpact.stats import autocorrelation
 
@@ -86,16 +85,6 @@ class Brains:
         return float(np.sqrt(self.n_trials * max(0.0, 1.0 - rho) / rho)) if rho > 0.0 else None
 
 
-def shared_stimuli(subjects: Sequence[Responses]) -> list[str]:
-    """Stimuli with some response of every subject, in the order of the first."""
-    present: list[set[str]] = []
-    for own in subjects:
-        there = np.flatnonzero(np.isfinite(own.values).any(axis=(1, 2)))
-        present.append({own.stimulus_ids[i] for i in there})
-    every = subjects[0].stimulus_ids if subjects else ()
-    return [name for name in every if all(name in own for own in present)]
-
-
 def brains_of(workspace: Workspace, dataset: str, subjects: Sequence[str], lag_ms: float) -> Brains:
     """The subjects of a dataset at one lag."""
     entry = workspace.entry(dataset)
@@ -111,34 +100,6 @@ def brains_of(workspace: Workspace, dataset: str, subjects: Sequence[str], lag_m
         {who: own.values for who, own in kept.items()},
         {who: own.regions or () for who, own in kept.items()},
     )
-
-
-def features_of(
-    workspace: Workspace,
-    dataset: str,
-    subjects: Sequence[str],
-    stimuli: Sequence[str],
-    model: str,
-    layer: int,
-) -> FloatArray:
-    """Features of a model for the shared stimuli, [n, columns]; each from the first recording that has the stimulus."""
-    wanted = {name: row for row, name in enumerate(stimuli)}
-    values: FloatArray | None = None
-    for own in (own for who in subjects for own in workspace.recordings_of(dataset, who)):
-        ids = event_ids(own, workspace.entry(dataset).grid)
-        rows = [i for i, name in enumerate(ids) if name in wanted]
-        if not rows:
-            continue
-        loaded = workspace.model(model, own).load(layer, FULL)
-        if values is None:
-            values = np.full((len(stimuli), loaded.shape[1]), np.nan)
-        values[[wanted[ids[i]] for i in rows]] = loaded[rows]
-        for i in rows:
-            del wanted[ids[i]]
-        if not wanted:
-            break
-    assert values is not None
-    return values
 
 
 def with_trials(
@@ -273,12 +234,3 @@ def chance_levels(
         )  # fmt: skip
         found.append([one.median for one in own])
     return [float(own) for own in mean_of_finite(np.array(found))]
-
-
-def check_features(own: Placed, workspace: Workspace, model: str, layers: Sequence[int]) -> None:
-    """Raise `InputError` for a layer that a model lacks, or features that exist and would not load."""
-    offered = workspace.model(model, own)
-    for layer in layers:
-        offered.require_layer(layer)
-    if offered.ready((FULL,)):
-        offered.check()

@@ -14,7 +14,6 @@ from lpact.analyses.turing.brains import (
     Brains,
     brains_of,
     chance_levels,
-    features_of,
     folds_of,
     measure_of,
     training_scores,
@@ -23,6 +22,7 @@ from lpact.analyses.turing.brains import (
 from lpact.analyses.turing.config import Growth, TuringSection, options_of, time_of
 from lpact.ceilings import Consistency, between_subjects, consistencies, growth, pool
 from lpact.codes import Reason
+from lpact.inputs.subjects import features_of
 from lpact.inputs.workspace import Workspace
 from lpact.math.columns import mean_of_finite, median_of_finite
 from lpact.math.types import FloatArray

@@ -11,10 +11,8 @@ from lpact.analyses.base import Audit, Keys, Stage, StageWork
 from lpact.analyses.turing import tables
 from lpact.analyses.turing.brains import (
     Folds,
-    check_features,
     folds_of,
     measure_of,
-    shared_stimuli,
 )
 from lpact.analyses.turing.config import ALL, EACH, Growth, models_of, options_of, time_of
 from lpact.analyses.turing.jobs import (
@@ -32,6 +30,7 @@ from lpact.config import StudyConfig
 from lpact.errors import ConfigError, InputError, SplitError, did_you_mean
 from lpact.inputs.prepare import Placed
 from lpact.inputs.responses import stack_recordings
+from lpact.inputs.subjects import Lacks, check_models, layers_of, shared_lags, shared_stimuli
 from lpact.inputs.workspace import Workspace
 from lpact.math.columns import mean_of_finite
 from lpact.math.types import IntArray
@@ -76,7 +75,10 @@ def audit_study(
 ) -> Audit:
     """Read every subject, find shared stimuli and regions, and prove the folds."""
     study = workspace.config
-    _check_models(study)
+    options = options_of(study)
+    named = {"turing.models": options.models}
+    named |= {f"turing.instances.{name}": own for name, own in options.instances.items()}
+    check_models(study, named)
     audited = (tables.SUBJECTS, tables.REGIONS, tables.SPLITS, tables.UNAVAILABLE)
     rows: dict[str, list[Row]] = {table.name: [] for table in audited}
     plans = []
@@ -127,7 +129,7 @@ def _dataset(
     if not found:
         lacks("subjects", f"dataset '{dataset}' has no recording", Reason.DATASET_HAS_NO_RECORDING)
         return []
-    lags = _lags(dataset, found, options.lags_ms)
+    lags = shared_lags(dataset, found, options.lags_ms, where="option 'turing.lags_ms'")
     read = {who: stack_recordings(own, entry, lags[0]) for who, own in found.items()}
     usable = {who: own for who, own in read.items() if len(_units(own))}
     rows[tables.SUBJECTS.name] += _subject_rows(dataset, found, read, list(usable))
@@ -145,7 +147,7 @@ def _dataset(
               f"{options.min_stimuli} are needed (turing.min_stimuli)", Reason.TOO_FEW_EVENTS)  # fmt: skip
         return []
     first = next(iter(read.values())).select(stimuli=shared)
-    layers = _layers(workspace, dataset, found, lacks)
+    layers = layers_of(workspace, dataset, found, models_of(study), lacks)
     measures = []
     for name in options.measures:
         measure = measure_of(study, name)
@@ -186,40 +188,6 @@ def _dataset(
     )
     n_units = max(own.n_units for own in read.values())
     return [DatasetPlan(places, layers, trials, grows, len(shared), n_units)]
-
-
-def _check_models(study: StudyConfig) -> None:
-    """Raise `ConfigError` for models that do not exist."""
-    options, known = options_of(study), [model.name for model in study.models]
-    named = {"models": options.models}
-    named |= {f"instances.{group}": own for group, own in options.instances.items()}
-    for option, names in named.items():
-        for name in names:
-            if name not in known:
-                raise ConfigError(
-                    f"there is no model '{name}'",
-                    where=f"option 'turing.{option}'",
-                    got=name,
-                    expected=f"a model of the study: {listed(known)}",
-                    remedy=did_you_mean(name, known),
-                )
-
-
-def _lags(
-    dataset: str, found: Mapping[str, list[Placed]], wanted: Sequence[float]
-) -> tuple[float, ...]:
-    """Lags to compare at, which all recordings have."""
-    each = [own.grid.lags_ms for recordings in found.values() for own in recordings]
-    common = [lag for lag in each[0] if all(lag in own for own in each)]
-    if lacking := [lag for lag in wanted if lag not in common]:
-        raise ConfigError(
-            f"dataset '{dataset}' has no responses at {lacking[0]:g} ms",
-            where="option 'turing.lags_ms'",
-            got=lacking[0],
-            expected=f"lags of all recordings: {', '.join(f'{lag:g}' for lag in common)}",
-            remedy="choose among these, or change grid.lags_ms of the dataset",
-        )
-    return tuple(wanted) or tuple(common)
 
 
 def _units(own: Responses) -> IntArray:
@@ -266,7 +234,7 @@ def _regions(
     dataset: str,
     read: Mapping[str, Responses],
     wanted: Sequence[str],
-    lacks: Callable[[str, str, Reason], None],
+    lacks: Lacks,
 ) -> list[str]:
     """Regions that all subjects have, in the order of the options."""
     of_subject = {
@@ -291,28 +259,6 @@ def _regions(
         else:
             found.append(region)
     return found
-
-
-def _layers(
-    workspace: Workspace,
-    dataset: str,
-    found: Mapping[str, list[Placed]],
-    lacks: Callable[[str, str, Reason], None],
-) -> dict[str, tuple[int, ...]]:
-    """Layers of the models that offer features of all stimuli of the dataset."""
-    stimuli = {own.stimulus.id: own for each in found.values() for own in each}
-    layers: dict[str, tuple[int, ...]] = {}
-    for model in models_of(workspace.config):
-        wanted = next(m.layers for m in workspace.config.models if m.name == model)
-        without = [s for s, own in stimuli.items() if not workspace.model(model, own).layers]
-        if without:
-            detail = f"model '{model}' offers no features of stimulus {listed(without)} of dataset '{dataset}'"
-            lacks(model, detail, Reason.CONTEXT_NOT_OFFERED)
-            continue
-        for own in stimuli.values():
-            check_features(own, workspace, model, wanted)
-        layers[model] = wanted
-    return layers
 
 
 def _split_row(dataset: str, measure: str, folds: Folds, n: int) -> Row:
