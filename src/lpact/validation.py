@@ -55,6 +55,11 @@ class Section(Strict, metaclass=_ClearErrors):
 
     MOVED: ClassVar[Mapping[str, str]] = {}
 
+    @property
+    def path_names(self) -> tuple[str, ...]:
+        """Names in `[run.paths]` that it reads, besides those of datasets."""
+        return ()
+
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
         for field in cls.model_fields.values():

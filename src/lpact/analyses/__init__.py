@@ -7,6 +7,7 @@ BUILT_IN = {
     "lpact": "lpact.analysis:LPact",
     "deconstruct": "deconstruct.analysis:Deconstruct",
     "turing": "turing.analysis:Turing",
+    "patterns": "patterns.analysis:Patterns",
 }
 
 COMMANDS = {
@@ -19,5 +20,6 @@ COMMANDS = {
     },
     "deconstruct": {},
     "turing": {},
+    "patterns": {},
 }
 """Commands of the built-in analyses, listed here so that `lpact --help` imports none of them."""

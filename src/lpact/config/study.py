@@ -352,8 +352,9 @@ def study_from_values(values: dict[str, Any], *, where: str) -> tuple[StudyConfi
 
 def check_paths(study: StudyConfig, run: RunConfig, *, where: str) -> None:
     """Raise `ConfigError` where a path is given for a dataset or model that the study does not list."""
+    others = [name for own in study.analyses.values() for name in own.path_names]
     for what, option, given, names in (
-        ("dataset", "paths", run.paths, [d.name for d in study.datasets]),
+        ("dataset", "paths", run.paths, [*(d.name for d in study.datasets), *others]),
         ("model", "models", run.models, [m.name for m in study.models]),
     ):
         for name in given:

@@ -164,6 +164,11 @@ class Measure(Plugin, ABC):
         """Values of all pairs of k prepared representations of the same stimuli, one number each: [k, k]."""
         return np.array([[self.compare(a, b) for b in prepared] for a in prepared])
 
+    def mean_of(self, prepared: Sequence[Any]) -> Any:
+        """The mean of prepared representations of several subjects, as `compare` takes it; None if there is none."""
+        del prepared
+        return None
+
     def compare(self, source: Any, target: Any) -> FloatArray | float:
         """Values of two prepared representations of the same stimuli."""
         if type(self).values is not Measure.values:  # prepare leaves representations as they are

@@ -246,6 +246,13 @@ class RSA(Similarity):
             return kendall_tau_a(source, target)
         return float(np.clip(source @ target, -1.0, 1.0))
 
+    def mean_of(self, prepared: Sequence[Any]) -> Any:
+        """The mean of prepared RDMs, which have the same length (z-scored for Pearson); None for rank comparators."""
+        if self.options.comparator in ("spearman", "tau_a", "rho_a"):
+            return None
+        mean = np.mean(prepared, axis=0)
+        return mean / np.linalg.norm(mean)
+
     def compare_all(self, prepared: Sequence[Any]) -> FloatArray:
         """Comparisons of all pairs of k prepared RDMs, in one matrix product but for ``"tau_a"``: [k, k]."""
         if self.options.comparator != "tau_a":

@@ -11,10 +11,14 @@ from lpact.config import Section, StudyConfig
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(gt=0.0, lt=1.0)]
 
+OWN = "dataset"
+"""Value of the option `connectivity` for the matrix that comes with a dataset."""
 TEST = "test"
 """Story whose stimuli are the test stimuli unless `patterns.test_stories` names others."""
 FEWEST_SUBJECTS = 4
 """References leave out two subjects, and the others must still make pairs."""
+FEWEST_REGIONS = 3
+"""Entries of two patterns that can be correlated."""
 
 ALIGNED, PATTERN_ONLY, INCONCLUSIVE, SCORE_ONLY, NEITHER, NO_PATTERN, EXCLUDED, CANNOT_REJECT, UNKNOWN = (
     "aligned",
@@ -103,6 +107,11 @@ class PatternsSection(Section):
     """
     structure_draws: Annotated[int, Field(ge=20)] = 1000
     """Random structural patterns for its significance. The paper uses 100."""
+
+    @property
+    def path_names(self) -> tuple[str, ...]:
+        """Names in `[run.paths]` besides those of datasets."""
+        return (self.connectivity,) if self.connectivity not in ("", OWN) else ()
 
     @model_validator(mode="after")
     def _check(self) -> PatternsSection:
