@@ -47,8 +47,9 @@ def squared_errors(x, y, alphas=ALPHAS):
     """[A, t], from residuals and summed from products."""
     design = leave_one_out._Design(Backend("float64"), x)
     columns = np.arange(y.shape[1])
-    by_target = leave_one_out._squared_errors(design, y, columns, alphas)[0]
-    by_products = leave_one_out._errors_by_products(design, y, [columns], alphas)[0][:, 0]
+    targets = leave_one_out.Targets(y)
+    by_target = leave_one_out._squared_errors(design, targets, columns, alphas)[0]
+    by_products = leave_one_out._errors_by_products(design, targets, [columns], alphas)[0][:, 0]
     return by_target, by_products
 
 

@@ -213,15 +213,9 @@ class Measure(Plugin, ABC):
         """
         x, y = matrices(X, Y)
         check_rows(x, split)
-        scores = [copy(self).fit(x[a], y[a]).score(x[b], y[b]) for a, b in split]
-        by_fold = np.stack([score.value for score in scores])
-        weight = np.array([len(test) for _, test in split], dtype=np.float64)
-        weight = np.where(np.isnan(by_fold), 0.0, weight.reshape(-1, *[1] * (by_fold.ndim - 1)))
-        total = np.where(np.isnan(by_fold), 0.0, by_fold * weight).sum(axis=0)
-        value = np.full(total.shape, np.nan)
-        np.divide(total, weight.sum(axis=0), out=value, where=weight.sum(axis=0) > 0)
-        reason = np.where(np.isnan(value), scores[0].reason, "")
-        return Score(value, reason, by_fold, "mean of folds")
+        return mean_of_folds(
+            [copy(self).fit(x[a], y[a]).score(x[b], y[b]) for a, b in split], split
+        )
 
     def undefined(self, n_units: int, reason: str) -> Score:
         """A score without any value."""
@@ -242,6 +236,18 @@ class Measure(Plugin, ABC):
             UNDEFINED,
         )
         return Score(value, reason)
+
+
+def mean_of_folds(scores: Sequence[Score], split: Split) -> Score:
+    """Mean of the scores of all folds, weighted by test rows; folds without a value are left out, and are NaN."""
+    by_fold = np.stack([score.value for score in scores])
+    weight = np.array([len(test) for _, test in split], dtype=np.float64)
+    weight = np.where(np.isnan(by_fold), 0.0, weight.reshape(-1, *[1] * (by_fold.ndim - 1)))
+    total = np.where(np.isnan(by_fold), 0.0, by_fold * weight).sum(axis=0)
+    value = np.full(total.shape, np.nan)
+    np.divide(total, weight.sum(axis=0), out=value, where=weight.sum(axis=0) > 0)
+    reason = np.where(np.isnan(value), scores[0].reason, "")
+    return Score(value, reason, by_fold, "mean of folds")
 
 
 def matrices(X: npt.ArrayLike, Y: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:

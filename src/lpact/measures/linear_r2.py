@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from lpact.math.ridge import Compute, LeaveOneOutRidge, leave_one_out_ridge
-from lpact.math.types import FloatArray
-from lpact.measures.base import Score
+from lpact.math.ridge import Compute, LeaveOneOutRidge, Targets, leave_one_out_ridge
+from lpact.math.types import FloatArray, IntArray
+from lpact.measures.base import TARGET_CONSTANT, Score
 from lpact.measures.fitted import FittedUnits
 from lpact.registry import PluginOptions
 from lpact.splits import Split
@@ -95,6 +95,23 @@ class LinearR2(FittedUnits):
         own.populations = self.populations if populations is None else populations
         return super(LinearR2, own).cross_validate(X, Y, split)
 
+    def hold(self, Y: npt.ArrayLike) -> Targets:
+        """Finite responses [n, t] on the device, for `score_held`."""
+        labels = self._shared(self.populations, np.shape(Y)[1])
+        return Targets(Y, labels, compute=self.compute)
+
+    def score_held(self, X: FloatArray, targets: Targets, train: IntArray, test: IntArray) -> Score:
+        """Fit on some rows of finite X [n, p] and of targets, and score others, as `fit` and `score` do.
+
+        Many sources can share targets, which are then on the device once.
+        """
+        ridge = leave_one_out_ridge(X[train], targets.at(train), self.options.alphas)
+        around = None
+        if self.options.baseline == "training":
+            around = targets.at(train).centred(np.arange(targets.n_columns))[1]
+        value = ridge.test_r2(X[test], targets.at(test), around)
+        return Score(value, np.where(np.isnan(value), TARGET_CONSTANT, ""))
+
     def training_score(self) -> Score:
         """Leave-one-out R² of the training stimuli at the chosen penalties, around their mean.
 
@@ -120,10 +137,14 @@ class LinearR2(FittedUnits):
         value = values_of(self._ridge) if (reason == "").any() else np.nan
         return Score(np.where(reason == "", value, np.nan), reason)
 
+    def _shared(self, labels: npt.ArrayLike | None, n_units: int) -> npt.ArrayLike | None:
+        """Labels of units that share a penalty."""
+        if self.options.penalty == "unit":
+            return None
+        return np.zeros(n_units) if labels is None else labels
+
     def _learn(self, x: FloatArray, y: FloatArray) -> str:
-        labels: npt.ArrayLike | None = None
-        if self.options.penalty == "population":
-            labels = np.zeros(y.shape[1]) if self._labels is None else self._labels
+        labels = self._shared(self._labels, y.shape[1])
         self._ridge = leave_one_out_ridge(x, y, self.options.alphas, labels, compute=self.compute)
         return ""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -24,15 +24,17 @@ from lpact.codes import Reason
 from lpact.inputs.subjects import features_of
 from lpact.inputs.workspace import Workspace
 from lpact.math.columns import mean_of_finite, varying_columns
-from lpact.math.types import FloatArray
+from lpact.math.ridge import Targets
+from lpact.math.types import FloatArray, IntArray
 from lpact.measures import LinearPredictivity, LinearR2, Measure, Score
-from lpact.measures.base import SOURCE_CONSTANT
+from lpact.measures.base import SOURCE_CONSTANT, mean_of_folds
 from lpact.splits import contiguous
 from lpact.store import Results, frame
 
 Row = dict[str, Any]
 Target = tuple[str, str]
 """Subject and region."""
+Fold = tuple[IntArray, IntArray]
 
 CODE = tuple(f"analyses/patterns/{name}.py" for name in ("config", "populations", "jobs", "tables"))
 JUDGING = (
@@ -110,47 +112,54 @@ class MeasureJob(PlaceJob):
 
 
 class Comparison:
-    """One measure and all populations; representations of these are prepared once."""
+    """One measure and all populations; representations of these are prepared, or put on a device, once."""
 
     def __init__(self, measure: Measure, populations: Populations) -> None:
+        if isinstance(measure, LinearR2):
+            measure.populations = populations.labels
         self.measure, self.populations = measure, populations
-        self.at_once = isinstance(measure, LinearR2 | LinearPredictivity)
-        """Whether one fit takes all populations."""
         self._prepared: dict[tuple[Target, bool], Any] = {}
+        self._held: Targets | None = None
 
     def test(self, source: FloatArray, targets: Iterable[Target]) -> list[Score]:
         """Scores of a source [n_train + n_test, p] on test stimuli, fitted on training stimuli."""
-        own, n = self.populations, self.populations.n_train
+        n = self.populations.n_train
         if not self.measure.needs_fit:
             return self._compared(source[n:], targets, test=True)
-        if not self.at_once:
-            return [
-                copy(self.measure).fit(source[:n], y[:n]).score(source[n:], y[n:])
-                for y in (own.of(*target) for target in targets)
-            ]
-        fitted = self._for_all().fit(source[:n], own.values[:n])
-        return self._split(fitted.score(source[n:], own.values[n:]), targets)
+        return self._fitted(source, targets, [(np.arange(n), np.arange(n, len(source)))])[0]
 
     def training(
         self, source: FloatArray, targets: Iterable[Target], options: PatternsSection
     ) -> list[Score]:
         """Scores of a source on training stimuli, cross-validated if the measure is fitted."""
-        own, n = self.populations, self.populations.n_train
+        n, targets = self.populations.n_train, list(targets)
         if not self.measure.needs_fit:
             return self._compared(source[:n], targets, test=False)
         if not options.layer_folds:
-            fitted = self._for_all()
-            assert isinstance(fitted, LinearR2)
-            fitted.fit(source[:n], own.values[:n])
+            assert isinstance(self.measure, LinearR2)
+            fitted = copy(self.measure).fit(source[:n], self.populations.values[:n])
             return self._split(fitted.training_score(), targets)
         folds = contiguous(n, options.layer_folds, gap=options.gap_events)
-        if not self.at_once:
-            return [
-                self.measure.cross_validate(source[:n], own.of(*target)[:n], folds)
-                for target in targets
-            ]
-        found = self._for_all().cross_validate(source[:n], own.values[:n], folds)
-        return self._split(found, targets)
+        by_fold = self._fitted(source, targets, list(folds))
+        return [mean_of_folds(own, folds) for own in zip(*by_fold, strict=True)]
+
+    def _fitted(
+        self, source: FloatArray, targets: Iterable[Target], folds: Sequence[Fold]
+    ) -> list[list[Score]]:
+        """Scores of every fold and target; measures of units take all populations in one fit."""
+        own, measure, targets = self.populations, self.measure, list(targets)
+        if isinstance(measure, LinearR2):
+            self._held = self._held or measure.hold(own.values)
+            found = (measure.score_held(source, self._held, *fold) for fold in folds)
+            return [self._split(score, targets) for score in found]
+        if isinstance(measure, LinearPredictivity):
+            fits = ((copy(measure).fit(source[a], own.values[a]), b) for a, b in folds)
+            return [self._split(fit.score(source[b], own.values[b]), targets) for fit, b in fits]
+        pairs = [own.of(*target) for target in targets]
+        return [
+            [copy(measure).fit(source[a], y[a]).score(source[b], y[b]) for y in pairs]
+            for a, b in folds
+        ]
 
     def of_mean(self, region: str, sources: Iterable[str], target: str) -> tuple[Score | None, str]:
         """Score of the mean of some subjects' region with that of one, and what was averaged; None if there is none."""
@@ -166,13 +175,6 @@ class Comparison:
         value = np.asarray(self.measure.compare(pooled, self._target((target, region), test=True)))
         reason = np.where(np.isnan(value), "a subject's value is undefined", "")
         return Score(value, reason), REPRESENTATIONS
-
-    def _for_all(self) -> Measure:
-        """The measure for all populations at once."""
-        measure = copy(self.measure)
-        if isinstance(measure, LinearR2):
-            measure.populations = self.populations.labels
-        return measure
 
     def _compared(
         self, source: FloatArray, targets: Iterable[Target], *, test: bool

@@ -20,7 +20,7 @@ from lpact.math.ridge.grid import (
     Selection,
     banded_candidates,
 )
-from lpact.math.ridge.leave_one_out import LeaveOneOutRidge, leave_one_out_ridge
+from lpact.math.ridge.leave_one_out import LeaveOneOutRidge, Targets, leave_one_out_ridge
 from lpact.math.ridge.nested import (
     NestedRidge,
     cross_validated_ridge,
@@ -48,6 +48,7 @@ __all__ = [
     "RidgeFit",
     "RidgeGrid",
     "Selection",
+    "Targets",
     "TooLittleMemory",
     "banded_candidates",
     "cross_validated_banded_ridge",

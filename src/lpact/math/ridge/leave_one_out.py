@@ -21,6 +21,7 @@ References: Rifkin & Lippert (2007), MIT-CSAIL-TR-2007-025; scikit-learn's `Ridg
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +32,6 @@ from lpact.math.ridge._arrays import check_finite
 from lpact.math.ridge._training import leading_axes
 from lpact.math.ridge.compute import Array, Backend, Compute, TooLittleMemory
 from lpact.math.ridge.grid import first_best
-from lpact.math.scores import r2_columns
 from lpact.math.types import FloatArray, IntArray
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -104,6 +104,62 @@ class _Design:
         return lambda alpha: self.axes @ (scores / self.be.wide(self.values + alpha)).T
 
 
+class Targets:
+    """Responses [n, t] on a device, of which many fits take rows; in memory they are not copied.
+
+    Parameters
+    ----------
+    responses
+        Finite; training and test rows.
+    populations
+        A label for every column: columns with the same label share a penalty. Every column has its own if there are
+        none.
+    compute
+        Device, precision and memory of all fits.
+    """
+
+    def __init__(
+        self,
+        responses: npt.ArrayLike,
+        populations: npt.ArrayLike | None = None,
+        *,
+        compute: Compute | None = None,
+    ) -> None:
+        y = as_matrix(responses, "responses")
+        check_finite(Backend("float64"), y, "responses")
+        self.compute = compute or Compute()
+        self.be = self.compute.open()
+        self._by_column, self._kept = self.be.wide(y.T), np.arange(len(y))
+        self.labels = None if populations is None else np.asarray(populations)
+        if self.labels is not None and self.labels.shape != (self.n_columns,):
+            raise ValueError(
+                f"populations must label each of {self.n_columns} columns, got shape {self.labels.shape}"
+            )
+
+    @property
+    def n_rows(self) -> int:
+        """Rows n."""
+        return len(self._kept)
+
+    @property
+    def n_columns(self) -> int:
+        """Targets t."""
+        return int(self._by_column.shape[0])
+
+    def at(self, rows: IntArray) -> Targets:
+        """Some of the rows."""
+        own = copy(self)
+        own._kept = self._kept[rows]
+        return own
+
+    def centred(self, columns: IntArray) -> tuple[Array, FloatArray]:
+        """Targets as rows [q, n] less their means, in the best precision, and the means; constants are exactly zero."""
+        own = self.be.take(self.be.take(self._by_column, columns, 0), self._kept, 1)
+        low, high = self.be.minmax(own, 1)
+        mean = np.where(low == high, low, self.be.sums(own, 1) / self.n_rows)
+        return own - self.be.wide(mean[:, None]), mean
+
+
 @dataclass(frozen=True, eq=False)
 class LeaveOneOutRidge:
     """Ridge regression of all targets at their chosen penalties; made by `leave_one_out_ridge`.
@@ -118,7 +174,7 @@ class LeaveOneOutRidge:
 
     alphas: FloatArray
     _design: _Design
-    _responses: FloatArray
+    _targets: Targets
 
     def predict(self, X: npt.ArrayLike) -> FloatArray:
         """Predictions [m, t] of rows X [m, p]."""
@@ -129,25 +185,28 @@ class LeaveOneOutRidge:
         return predicted
 
     def test_r2(
-        self, X: npt.ArrayLike, Y: npt.ArrayLike, baseline: FloatArray | None = None
+        self, X: npt.ArrayLike, Y: npt.ArrayLike | Targets, baseline: FloatArray | None = None
     ) -> FloatArray:
         """R² [t] of test rows, X [m, p] and Y [m, t], without all predictions at once; NaN where Y is constant.
 
         The ``baseline`` [t] is what an R² of 0 predicts: by default the mean of the test rows, as in scikit-learn's
         ``r2_score(multioutput="raw_values")``.
         """
-        x, y = self._rows(X), as_matrix(Y, "test responses")
-        if y.shape != (len(x), len(self.alphas)):
+        x, be = self._rows(X), self._design.be
+        y = Y if isinstance(Y, Targets) else Targets(Y, compute=self._targets.compute)
+        if (y.n_rows, y.n_columns) != (len(x), len(self.alphas)):
             raise ValueError(
-                f"test responses must be [{len(x)}, {len(self.alphas)}], got {y.shape}"
+                f"test responses must be [{len(x)}, {len(self.alphas)}], got {(y.n_rows, y.n_columns)}"
             )
-        baseline = y.mean(axis=0) if baseline is None else baseline
         scores = np.empty(len(self.alphas))
-        for columns, predicted in self._predictions(x):
-            own = y[:, columns]
-            scores[columns] = r2_columns(
-                own, predicted, np.broadcast_to(baseline[columns], own.shape)
-            )
+        for columns, _, mean, product in self._mapped(self._design.prediction_map(x)):
+            own, middle = y.centred(columns)
+            constant = be.host(be.row_dots(own, own)) == 0.0
+            left = own - be.wide(product) - be.wide((mean - middle)[:, None])
+            if baseline is not None:
+                own = own - be.wide((baseline[columns] - middle)[:, None])
+            found = _r2(be.row_dots(left, left), be.row_dots(own, own), be)
+            scores[columns] = np.where(constant, np.nan, found)
         return scores
 
     def loo_r2(self) -> FloatArray:
@@ -176,14 +235,14 @@ class LeaveOneOutRidge:
         for alpha in np.unique(self.alphas):
             to = be.narrow(map_of(float(alpha)))
             for columns in _tiles(np.flatnonzero(self.alphas == alpha)):
-                rows, mean = _centred_rows(be, self._responses, columns)
+                rows, mean = self._targets.centred(columns)
                 rows = be.narrow(rows)
                 yield columns, rows, mean, rows @ to
 
 
 def leave_one_out_ridge(
     X: npt.ArrayLike,
-    Y: npt.ArrayLike,
+    Y: npt.ArrayLike | Targets,
     alphas: Sequence[float] | FloatArray,
     populations: npt.ArrayLike | None = None,
     *,
@@ -198,43 +257,36 @@ def leave_one_out_ridge(
     Parameters
     ----------
     X, Y
-        Training rows.
+        Training rows. Y may be `Targets`, with populations and settings of their own.
     alphas
         Penalties a > 0 of ‖Y − Xw‖² + a ‖w‖².
-    populations
-        A label for every column of Y: columns with the same label share the penalty with the least error over all of
-        them. Every column has its own if there are none.
-    compute
-        Device, precision and memory. Penalties of populations are chosen in double precision wherever the device has
-        it. Raises `TooLittleMemory` where the arrays do not fit; no number depends on the limit.
+    populations, compute
+        As in `Targets`. Penalties of populations are chosen in double precision wherever the device has it. Raises
+        `TooLittleMemory` where the arrays do not fit; no number depends on the limit.
     """
-    compute = compute or Compute()
-    x, y = as_matrix(X, "features"), as_matrix(Y, "responses")
+    x = as_matrix(X, "features")
+    y = Y if isinstance(Y, Targets) else Targets(Y, populations, compute=compute)
+    compute, be, (n, t) = y.compute, y.be, (y.n_rows, y.n_columns)
     penalties = np.asarray(alphas, dtype=np.float64)
-    if len(x) != len(y) or len(x) < 2:
+    if len(x) != n or n < 2:
         raise ValueError(
-            f"features and responses must have the same rows, at least 2, got {len(x)} and {len(y)}"
+            f"features and responses must have the same rows, at least 2, got {len(x)} and {n}"
         )
     if penalties.ndim != 1 or not len(penalties) or not (penalties > 0.0).all():
         raise ValueError(f"alphas must be a list of positive numbers, got {alphas}")
-    host, (n, t) = Backend("float64"), y.shape
+    host = Backend("float64")
     check_finite(host, x, "features")
-    check_finite(host, y, "responses")
-    by_products = populations is not None and t > n and 8 * len(penalties) * n * n <= _LARGEST_MAPS
+    by_products = y.labels is not None and t > n and 8 * len(penalties) * n * n <= _LARGEST_MAPS
     n_squares = 4 + (len(penalties) + _KERNELS if by_products else 0)
     fixed, per_target = 8 * (3 * x.size + n_squares * n * n), 8 * 6 * n
     if compute.memory_bytes < fixed + per_target * min(t, _TILE):
         raise TooLittleMemory(compute.memory_bytes, fixed, per_target * min(t, _TILE))
-    be = compute.open()
     design = _Design(be, x)
-    if populations is None:
+    if y.labels is None:
         errors, total = _squared_errors(design, y, np.arange(t), penalties)
         chosen = first_best(_r2(errors, total, host), compute.tie_tolerance)
         return LeaveOneOutRidge(penalties[chosen], design, y)
-    labels = np.asarray(populations)
-    if labels.shape != (t,):
-        raise ValueError(f"populations must label each of {t} columns, got shape {labels.shape}")
-    names, member = np.unique(labels, return_inverse=True)
+    names, member = np.unique(y.labels, return_inverse=True)
     sets = [np.flatnonzero(member == i) for i in range(len(names))]
     find = _errors_by_products if by_products else _errors_by_targets
     chosen = first_best(_r2(*find(design, y, sets, penalties), host), compute.tie_tolerance)
@@ -242,7 +294,7 @@ def leave_one_out_ridge(
 
 
 def _squared_errors(
-    design: _Design, y: FloatArray, targets: IntArray, alphas: FloatArray
+    design: _Design, y: Targets, targets: IntArray, alphas: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Σ e² of every penalty and target [A, q], and Σ (y − ȳ)² [q]."""
     be = design.be
@@ -251,7 +303,7 @@ def _squared_errors(
     weights = [(be.narrow(own), be.narrow(1.0 / by_row)) for own, by_row in zip(s, d, strict=True)]
     errors, total = np.empty((len(alphas), len(targets))), np.empty(len(targets))
     for part in _tiles(np.arange(len(targets))):
-        rows = be.narrow(_centred_rows(be, y, targets[part])[0])
+        rows = be.narrow(y.centred(targets[part])[0])
         total[part] = be.host(be.row_dots(rows, rows))
         coordinates = rows @ axes
         left = design.unexplained(rows, coordinates)
@@ -264,7 +316,7 @@ def _squared_errors(
 
 
 def _errors_by_targets(
-    design: _Design, y: FloatArray, sets: list[IntArray], alphas: FloatArray
+    design: _Design, y: Targets, sets: list[IntArray], alphas: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Σ e² of every penalty and set of targets [A, G], and Σ (y − ȳ)² [G], from residuals."""
     found = [_squared_errors(design, y, own, alphas) for own in sets]
@@ -272,7 +324,7 @@ def _errors_by_targets(
 
 
 def _errors_by_products(
-    design: _Design, y: FloatArray, sets: list[IntArray], alphas: FloatArray
+    design: _Design, y: Targets, sets: list[IntArray], alphas: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """The same from YYᵀ and EᵀE; from residuals at penalties where ‖EᵀE‖ is too large for that."""
     be, n = design.be, design.n
@@ -284,7 +336,7 @@ def _errors_by_products(
     errors, total = np.empty((len(alphas), len(sets))), np.empty(len(sets))
     for first in range(0, len(sets), _KERNELS):
         part = slice(first, first + _KERNELS)
-        kernels = [_kernel(be, y, own) for own in sets[part]]
+        kernels = [_kernel(y, own) for own in sets[part]]
         total[part] = [be.host(kernel.diagonal()).sum() for kernel in kernels]
         joined = be.concatenate([kernel.reshape(1, -1) for kernel in kernels], 0)
         errors[:, part] = be.host(maps @ joined.T)
@@ -293,11 +345,11 @@ def _errors_by_products(
     return errors, total
 
 
-def _kernel(be: Backend, y: FloatArray, targets: IntArray) -> Array:
+def _kernel(y: Targets, targets: IntArray) -> Array:
     """YYᵀ [n, n] of centred targets."""
     kernel: Array = 0.0
     for columns in _tiles(targets):
-        rows, _ = _centred_rows(be, y, columns)
+        rows, _ = y.centred(columns)
         kernel = kernel + rows.T @ rows
     return kernel
 
@@ -305,13 +357,6 @@ def _kernel(be: Backend, y: FloatArray, targets: IntArray) -> Array:
 def _tiles(targets: IntArray) -> Iterator[IntArray]:
     for first in range(0, len(targets), _TILE):
         yield targets[first : first + _TILE]
-
-
-def _centred_rows(be: Backend, y: FloatArray, columns: IntArray) -> tuple[Array, FloatArray]:
-    """Targets as rows [q, n], less their means, in the best precision; and the means. Constants are exactly zero."""
-    own = y[:, columns].T
-    mean = np.where(own.min(axis=1) == own.max(axis=1), own[:, 0], own.mean(axis=1))
-    return be.wide(own - mean[:, None]), mean
 
 
 def _r2(errors: Array, total: Array, be: Backend) -> FloatArray:
