@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lpact.analyses.explanation import Claim
     from lpact.analyses.lpact.config import GatesConfig as Gates
     from lpact.analyses.lpact.config import LPactSection as LPact
+    from lpact.analyses.patterns.config import PatternsSection as Patterns
     from lpact.analyses.turing.config import TuringSection as Turing
     from lpact.archive import diff_runs, export_run, lock_run, verify_run
     from lpact.config import ControlsConfig as Controls
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from lpact.config import RunConfig as RunSettings
     from lpact.errors import LPactError
     from lpact.features.language.feature_set import FeatureSet
-    from lpact.in_memory import audit, deconstruct, turing_test
+    from lpact.in_memory import alignment_patterns, audit, deconstruct, turing_test
     from lpact.inputs.responses import read_responses
     from lpact.responses import Responses
     from lpact.run.extract import extract_features, plan_features
@@ -53,6 +54,7 @@ __all__ = [
     "Mechanisms",
     "Model",
     "Nuisance",
+    "Patterns",
     "Preprocess",
     "Readout",
     "Responses",
@@ -61,6 +63,7 @@ __all__ = [
     "Study",
     "Turing",
     "__version__",
+    "alignment_patterns",
     "audit",
     "ceilings",
     "deconstruct",
@@ -92,6 +95,7 @@ _HOMES = {
     "Mechanisms": "lpact.config:MechanismsConfig",
     "Model": "lpact.config:Model",
     "Nuisance": "lpact.config:NuisanceConfig",
+    "Patterns": "lpact.analyses.patterns.config:PatternsSection",
     "Preprocess": "lpact.config:PreprocessConfig",
     "Readout": "lpact.config:ReadoutConfig",
     "Responses": "lpact.responses:Responses",
@@ -99,6 +103,7 @@ _HOMES = {
     "RunSettings": "lpact.config:RunConfig",
     "Study": "lpact.study:Study",
     "Turing": "lpact.analyses.turing.config:TuringSection",
+    "alignment_patterns": "lpact.in_memory:alignment_patterns",
     "audit": "lpact.in_memory:audit",
     "ceilings": "lpact.ceilings",
     "deconstruct": "lpact.in_memory:deconstruct",

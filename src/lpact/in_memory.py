@@ -18,7 +18,7 @@ from lpact.datasets.base import ITEM, WORD_COLUMNS, FeatureKey
 from lpact.datasets.folder.writer import write_folder
 from lpact.datasets.memory import STIMULI, memory_dataset, with_lags
 from lpact.datasets.validate import check_stimulus
-from lpact.errors import InputError
+from lpact.errors import InputError, require_known
 from lpact.features.mechanisms import MECHANISMS
 from lpact.features.models import CONTEXTS, FULL, check_features
 from lpact.math.types import FloatArray
@@ -197,6 +197,90 @@ def turing_test(
     return _run(study, model, subjects, words, sampling_rate_hz, sections, out, lags_ms)
 
 
+def alignment_patterns(
+    model: npt.ArrayLike | Mapping[str, Any],
+    subjects: Any,
+    *,
+    regions: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
+    test: npt.ArrayLike | Sequence[str] | None = None,
+    measure: str | Sequence[str] = ("rsa", "linear_r2"),
+    connectivity: Any = None,
+    comparable_units: bool = False,
+    words: Any = None,
+    sampling_rate_hz: float | None = None,
+    name: str = "in-memory",
+    seed: int = 0,
+    grid: Options | None = None,
+    preprocess: Options | None = None,
+    patterns: Options | None = None,
+    out: str | Path | None = None,
+    workers: int = 1,
+    progress: bool = False,
+) -> Run:
+    """Ask whether models relate to all regions as regions of the brain do.
+
+    Parameters
+    ----------
+    model
+        Features of the models, as ``features`` of `audit`: one row per stimulus.
+    subjects
+        Responses of every subject, as ``responses`` of `audit`: [n_stimuli, n_repetitions, n_units].
+    regions
+        Region of every unit, if all subjects have the same; or a mapping from subject to these. Not for `Responses`,
+        which have their own.
+    test
+        Test stimuli: True for each of these, [n_stimuli], or their names. None: the story ``test``, or else the last
+        stimuli (``patterns={"test_share": 0.2}``).
+    measure
+        Names of measures of alignment: ``"rsa"``, ``"linear_r2"``, ``"cka_debiased"`` …
+    connectivity
+        Structural connectivity: a file (see the how-to on connectivity), or a square pandas table with regions as its
+        index and columns.
+    comparable_units
+        Whether units in the same place of the arrays are the same place in every brain, as vertices of a template are.
+    patterns
+        Options of the analysis, such as ``{"untrained": {"resnet": "random_resnet"}}``.
+    words, sampling_rate_hz, name, seed, grid, preprocess, out, workers, progress
+        As in `audit`. Missing responses are kept, and counted.
+
+    Returns
+    -------
+    lpact.Run
+        Tables, verdicts and report.
+    """
+    measures = (measure,) if isinstance(measure, str) else tuple(measure)
+    own = {"measures": measures, **_plain(patterns or {})}
+    with tempfile.TemporaryDirectory(prefix="lpact-connectivity-") as folder:
+        paths: dict[str, str] = {}
+        if connectivity is not None:
+            paths["connectivity"] = str(_connectivity_file(connectivity, Path(folder)))
+            own["connectivity"] = "connectivity"
+        sections = {"grid": grid, "preprocess": preprocess, "patterns": own}
+        run = {"workers": workers, "progress": progress, "paths": paths}
+        study = {"name": name, "seed": seed, "run": run}
+        units = {"regions": regions, "comparable_units": comparable_units}
+        return _run(
+            study, model, subjects, words, sampling_rate_hz, sections, out, units=units, test=test
+        )
+
+
+def _connectivity_file(connectivity: Any, folder: Path) -> Path:
+    """The file of a connectivity matrix, written into ``folder`` if it is a table."""
+    if isinstance(connectivity, str | Path):
+        return Path(connectivity).absolute()
+    if not hasattr(connectivity, "index") or list(connectivity.index) != list(connectivity.columns):
+        raise InputError(
+            "the connectivity matrix has no region names",
+            where="argument 'connectivity'",
+            got=type(connectivity).__name__,
+            expected="a file, or a pandas table with the same regions as its index and columns, in the same order",
+            remedy="pandas.DataFrame(weights, index=regions, columns=regions)",
+        )
+    path = folder / "connectivity.npz"
+    np.savez(path, names=np.array(texts(connectivity.index)), weights=connectivity.to_numpy(float))
+    return path
+
+
 def _run(
     study: dict[str, Any],
     features: Any,
@@ -206,6 +290,9 @@ def _run(
     given: Mapping[str, Options | None],
     out: str | Path | None,
     lags_ms: Sequence[float] | None = None,
+    *,
+    units: Mapping[str, Any] | None = None,
+    test: Any = None,
 ) -> Run:
     """Write the arrays into a temporary folder, and run the study on it; their content alone is in its keys."""
     from lpact.study import load_study
@@ -214,7 +301,9 @@ def _run(
     at_lags = [responses] if lags_ms is None else _at_lags(responses, lags_ms)
     responses = at_lags[0]
     table = _words(words, [*_each(responses), *(value for _, value in _keys(features))])
-    subjects = _subjects(responses, sampling_rate_hz, table)
+    subjects = _subjects(responses, sampling_rate_hz, table, units or {})
+    if test is not None:
+        subjects[0] = replace(subjects[0], groups=_stories(test, subjects[0], table))
     target = (
         Path(tempfile.mkdtemp(prefix="lpact-run-"), study["name"]) if out is None else Path(out)
     )
@@ -255,13 +344,38 @@ def _run(
         return loaded.run(target)
 
 
+def _stories(test: Any, first: Responses, words: pl.DataFrame | None) -> Names:
+    """Story ``test`` or ``train`` of every stimulus."""
+    chosen = np.asarray(test)
+    known = set(first.stimulus_ids)
+    if words is not None and ("story_id" in words.columns or words.height != first.n_stimuli):
+        raise InputError(
+            "the words say already what the stories are",
+            where="argument 'test'",
+            remedy='leave it out, and name test stories: patterns={"test_stories": ["..."]}',
+        )
+    if chosen.dtype == bool and chosen.shape == (first.n_stimuli,):
+        return tuple(np.where(chosen, "test", "train").tolist())
+    if chosen.dtype == bool or not known.issuperset(names := set(texts(chosen.ravel()))):
+        raise InputError(
+            "test stimuli are not known",
+            where="argument 'test'",
+            got=f"shape {chosen.shape}" if chosen.dtype == bool else some(sorted(names - known)),
+            expected=f"{first.n_stimuli} values True or False, or names among {some(first.stimulus_ids)}",
+            remedy="give one value per stimulus",
+        )
+    return tuple("test" if own in names else "train" for own in first.stimulus_ids)
+
+
 def _subjects(
-    responses: Any, sampling_rate_hz: float | None, words: pl.DataFrame | None
+    responses: Any,
+    sampling_rate_hz: float | None,
+    words: pl.DataFrame | None,
+    units: Mapping[str, Any] | None = None,
 ) -> list[Responses]:
-    """Responses of each subject."""
-    values = _each(responses)
-    if sampling_rate_hz is None:
-        values = [_use_labels(value) for value in values]
+    """Responses of each subject; ``units`` are further arguments of `Responses` for plain arrays."""
+    originals = _each(responses)
+    values = [_use_labels(v) if sampling_rate_hz is None else v for v in originals]
     unnamed = (Responses.subject, Responses.session)
     given = [own for own in values if isinstance(own, Responses)]
     named = any((own.subject, own.session) != unnamed for own in given)
@@ -280,9 +394,14 @@ def _subjects(
             remedy="give an array, Responses, or a list or mapping of these",
         )
     made = []
-    for subject, value in zip(subjects, values, strict=True):
+    for subject, value, original in zip(subjects, values, originals, strict=True):
         options = {"subject": subject or None, "sampling_rate_hz": sampling_rate_hz}
         about: dict[str, Any] = {key: own for key, own in options.items() if own is not None}
+        if not isinstance(original, Responses):
+            about |= units or {}
+            if isinstance(of_subject := about.get("regions"), Mapping):
+                require_known(subject, of_subject, "subject", where="argument 'regions'")
+                about["regions"] = of_subject[subject]
         is_made = isinstance(value, Responses)
         made.append(replace(value, **about) if is_made else Responses.from_numpy(value, **about))
     if made[0].sampling_rate_hz is None:

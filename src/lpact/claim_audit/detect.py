@@ -194,6 +194,7 @@ _AGAINST_BRAINS = {
     Statement.BELOW_BRAINS,
     Statement.INDISTINGUISHABLE,
     Statement.ABOVE_BRAINS,
+    Statement.PATTERN,
 }
 """Statements within bounds: their rules come first, and no other rule reads the same words as more."""
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import polars as pl
 
@@ -61,6 +61,10 @@ class Statement(StrEnum):
     ABOVE_BRAINS = (
         "above_brains",
         "The model is closer to brains than brains are to each other.",
+    )
+    PATTERN = (
+        "alignment_pattern",
+        "The model's alignment pattern cannot be told from that of the brain region, by this measure on these data.",
     )
     NOT_SHOWN = (
         "not_shown",
@@ -159,6 +163,42 @@ class Verdict(ABC):
 
 
 @dataclass(frozen=True)
+class LabelVerdict(Verdict):
+    """A verdict whose label supports one statement or none. ``reason`` is a sentence."""
+
+    reason: str
+
+    supported: ClassVar[Mapping[str, Statement]]
+    """The statement of each label that supports one."""
+    meanings: ClassVar[Mapping[str, str]]
+    """All labels, strongest first."""
+
+    def __init_subclass__(cls) -> None:
+        cls.tests = frozenset(cls.supported.values())
+        cls.order = tuple(reversed(list(cls.meanings)))
+        cls.silent = frozenset(cls.meanings.keys() - cls.supported)
+
+    @property
+    def name(self) -> str:
+        """The id of the claim."""
+        return "/".join(map(str, self.claim or ()))
+
+    @property
+    def wording(self) -> str:
+        """The reason."""
+        return self.reason
+
+    def licenses(self, statement: Statement) -> bool:
+        """Whether it is the statement of this label."""
+        return self.supported[self.label] is statement
+
+    def why_not(self, statement: Statement) -> str:
+        """What the label means."""
+        del statement
+        return f": {self.meanings[self.label].rstrip('.')}"
+
+
+@dataclass(frozen=True)
 class Verdicts:
     """All verdicts of an analysis on a run, under one gate profile."""
 
@@ -250,6 +290,18 @@ class Verdicts:
                 }
             )
         return rows
+
+
+class LabelVerdicts(Verdicts):
+    """Verdicts that labels support alone."""
+
+    kind: ClassVar[type[LabelVerdict]]
+
+    @classmethod
+    def of_table(cls, claims: pl.DataFrame) -> Self:
+        """From the claims of a run."""
+        rows = claims.select(*cls.fields, "label", "reason").iter_rows()
+        return cls(tuple(cls.kind(tuple(claim), label, reason) for *claim, label, reason in rows))
 
 
 def tabulate(found: Sequence[Verdicts]) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -19,7 +19,7 @@ from lpact.store import Manifest
 from lpact.validation import Section
 
 if TYPE_CHECKING:
-    from lpact.claim_audit import Verdicts
+    from lpact.analyses.patterns.claims import Verdicts
 
 
 class Patterns(Analysis):
@@ -132,7 +132,7 @@ class Patterns(Analysis):
         return decide(study, tables)
 
     def conclude(self, material: Material) -> Conclusion:
-        """One sentence per model."""
+        """Which models reproduce the pattern of which regions."""
         from lpact.analyses.patterns.explain import conclusion
 
         return conclusion(material)
@@ -147,9 +147,9 @@ class Patterns(Analysis):
 
     def verdicts(self, material: Material, profile: str) -> Verdicts:
         """What may be said of models whose patterns are, or are not, those of a region."""
-        from lpact.analyses.patterns.claims import verdicts_of
+        from lpact.analyses.patterns.claims import Verdicts
 
-        return verdicts_of(material.table(own.CLAIMS.name))
+        return Verdicts.of_table(material.table(own.CLAIMS.name))
 
     def result_blocks(self, material: Material) -> list[Block]:
         """Rankings, patterns, structure, and warnings."""

@@ -337,7 +337,7 @@ class ModelJob(MeasureJob):
         if self.choice and source.shape[1]:
             found = comparison.training(source, place.targets, options_of(workspace.config))
             training = [_numbers(score, 0)["value"] for score in found]
-        key = {"dataset": place.dataset, "measure": self.measure}
+        key: Row = {"dataset": place.dataset, "measure": self.measure}
         key |= {"model": self.model, "layer": self.layer}
         rows = [
             key

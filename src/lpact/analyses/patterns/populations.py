@@ -49,7 +49,7 @@ class Populations:
 
     def n_units(self, subject: str, region: str) -> int:
         """Units of one population."""
-        return self.of(subject, region).shape[1]
+        return int(self.of(subject, region).shape[1])
 
     @property
     def labels(self) -> IntArray:
