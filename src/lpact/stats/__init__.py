@@ -15,6 +15,7 @@ True
 array([0.03,  nan, 0.04, 0.04])
 """
 
+from lpact.stats.best import best_p_values
 from lpact.stats.effective_sample import (
     ar1_variance_inflation,
     autocorrelation,
@@ -30,6 +31,7 @@ from lpact.stats.intervals import (
     block_bootstrap,
     bootstrap_interval,
     expanded_tail,
+    student_interval,
     wilson_interval,
 )
 from lpact.stats.randomization import (
@@ -48,19 +50,23 @@ from lpact.stats.randomization import (
     student_tail,
 )
 from lpact.stats.subjects import (
+    PairMeans,
     SubjectTest,
     compare_with_pooled,
     compare_with_subjects,
+    pair_means,
     subject_test_rates,
 )
 
 __all__ = [
     "MAX_EXACT",
     "Bootstrap",
+    "PairMeans",
     "SubjectTest",
     "ar1_variance_inflation",
     "autocorrelation",
     "benjamini_hochberg",
+    "best_p_values",
     "block_bootstrap",
     "block_permutation_p_value",
     "bootstrap_interval",
@@ -76,11 +82,13 @@ __all__ = [
     "median_penalty",
     "one_sample_p_value",
     "pair_counts",
+    "pair_means",
     "partial_conjunction",
     "random_signs",
     "rank_p_values",
     "segment_lengths",
     "sign_flip_p_value",
+    "student_interval",
     "student_tail",
     "subject_test_rates",
     "variance_inflation",

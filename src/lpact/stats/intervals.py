@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from lpact.math.columns import mean_of_finite
 from lpact.math.types import FloatArray, IntArray
 
 Rng = np.random.Generator | int
@@ -44,6 +45,24 @@ def wilson_interval(
     low = 0.0 if n_passes == 0 else max(0.0, centre - half)
     high = 1.0 if n_passes == n_trials else min(1.0, centre + half)
     return low, high
+
+
+def student_interval(
+    values: npt.ArrayLike, *, confidence: float = 0.95
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of Student's t intervals of means over the last axis, [..., n] → [...].
+
+    Values that are not finite are left out; NaN where fewer than two remain.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    n = np.isfinite(values).sum(axis=-1)
+    mean = mean_of_finite(values, -1)
+    away = np.where(np.isfinite(values), values - mean[..., None], 0.0)
+    variance = (away**2).sum(axis=-1) / np.maximum(n - 1, 1)
+    error = np.sqrt(variance / np.maximum(n, 1))
+    half = special.stdtrit(np.maximum(n - 1.0, 1.0), (1.0 + confidence) / 2.0) * error
+    half = np.where(n > 1, half, np.nan)
+    return mean - half, mean + half
 
 
 def bootstrap_interval(

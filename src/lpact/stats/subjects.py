@@ -26,7 +26,7 @@ import numpy.typing as npt
 from scipy import special
 
 from lpact.errors import InputError, require_known
-from lpact.math.types import BoolArray, FloatArray
+from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.stats.intervals import finite_values
 from lpact.stats.randomization import ROUNDING, student_tail
 
@@ -39,6 +39,8 @@ MIN_SUBJECTS = 3
 NOTICED = 0.8
 """Power at which a gap counts as detectable."""
 _QUANTILES = 4096
+OF_PAIRS = ("subject_share", "rank_sum_p", "rank_sum_false_alarms", "ks_p", "ks_false_alarms")
+"""Numbers about tests that take pairs as independent."""
 RATES = Path(__file__).with_name("subject_tests.csv")
 """Made by ``tools/simulate_subject_tests.py``."""
 
@@ -93,6 +95,7 @@ def compare_with_subjects(
     bound: float,
     alpha: float = 0.05,
     test: str = "auto",
+    brief: bool = False,
 ) -> SubjectTest:
     """Test whether a model is one more brain, and whether it is as close to brains as they are to each other.
 
@@ -128,6 +131,8 @@ def compare_with_subjects(
         Level of the test; the interval covers 1 − alpha.
     test
         `auto`, `exact` or `approximate`.
+    brief
+        Leave out the power, the detectable gap and the tests of pairs, which take most of the time: they are NaN.
 
     Returns
     -------
@@ -148,12 +153,13 @@ def compare_with_subjects(
     pairs = d[np.triu_indices(n, 1)] if symmetric else d[~np.eye(n, dtype=bool)]
     if n < MIN_SUBJECTS:
         gap = float(m.mean() - pairs.mean()) if pairs.size else np.nan
-        return _result("none", n, len(kept) - n, gap, bound, alpha, _as_in_paper(m, pairs))
+        paper = {} if brief else _as_in_paper(m, pairs)
+        return _result("none", n, len(kept) - n, gap, bound, alpha, paper)
     found = layout(d, m, symmetric)
     rank = float(exact_p_values(d, m)) if symmetric else None
     if test == "auto":
         test = "exact" if symmetric and 1.0 / (n + 1) <= alpha else "approximate"
-    paper = _as_in_paper(m, pairs, float(found.share), symmetric)
+    paper = {} if brief else _as_in_paper(m, pairs, float(found.share), symmetric)
     gap, null, error = (
         _unless_rounding(v, d, m)
         for v in (found.gap, np.sqrt(found.null_variance), np.sqrt(found.variance))
@@ -209,6 +215,57 @@ def subject_test_rates() -> pl.DataFrame:
     import polars as pl
 
     return pl.read_csv(RATES)
+
+
+# --- means over pairs -----------------------------------------------------------------------------
+
+
+class PairMeans(NamedTuple):
+    """Means over ordered pairs of subjects, with their jackknife errors."""
+
+    mean: FloatArray
+    """NaN without pairs."""
+    error: FloatArray
+    """Standard error by leaving one subject out; NaN where no pair is left then."""
+    n: IntArray
+    """Subjects that are in a pair."""
+
+    @property
+    def p_value(self) -> FloatArray:
+        """P-values that the mean is above 0: Student's t with n − 1 degrees of freedom.
+
+        Where pairs do not vary at all, 0 if the mean is above 0, else 1.
+        """
+        varies = self.error > 0.0
+        t = self.mean / np.where(varies, self.error, 1.0)
+        p = np.maximum(special.stdtr(self.n - 1.0, -t), np.finfo(np.float64).tiny)
+        p = np.where(varies, p, np.where(self.mean > 0.0, 0.0, 1.0))
+        return np.where(np.isnan(self.error), np.nan, p)
+
+    def interval(self, alpha: float) -> tuple[FloatArray, FloatArray]:
+        """Ends of the 1 − alpha interval by Student's t."""
+        half = special.stdtrit(self.n - 1.0, 1.0 - alpha / 2.0) * self.error
+        return self.mean - half, self.mean + half
+
+
+def pair_means(values: npt.ArrayLike) -> PairMeans:
+    """Means over ordered pairs of subjects, [..., N, N] → [...]; pairs share subjects, which the jackknife knows.
+
+    The diagonal is not read; values that are not finite, and subjects without any other, are left out.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    used = np.isfinite(values) & ~np.eye(values.shape[-1], dtype=bool)
+    d = np.where(used, values, 0.0)
+    total, count = d.sum(axis=(-2, -1)), used.sum(axis=(-2, -1))
+    of_subject = used.sum(axis=-1) + used.sum(axis=-2)
+    left = count[..., None] - of_subject
+    present, n = of_subject > 0, (of_subject > 0).sum(axis=-1)
+    mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    without = (total[..., None] - d.sum(axis=-1) - d.sum(axis=-2)) / np.maximum(left, 1)
+    away = np.where(present, np.where(left > 0, without - mean[..., None], np.nan), 0.0)
+    error = np.sqrt((n - 1) / np.maximum(n, 1) * (away**2).sum(axis=-1))
+    flat = error <= ROUNDING * np.abs(d).max(axis=(-2, -1), initial=0.0)
+    return PairMeans(mean, np.where(n > 0, np.where(flat, 0.0, error), np.nan), n)
 
 
 # --- estimates, for any number of studies at once -------------------------------------------------
@@ -279,9 +336,12 @@ def _result(
     test: str, n: int, n_left_out: int, gap: float, bound: float, alpha: float, paper: dict[str, float],
     null: float = np.nan, error: float = np.nan, rank: float | None = None,
 ) -> SubjectTest:  # fmt: skip
-    """P-values, interval and power, from the gap, its standard deviations and the p-value of ranks."""
-    made: dict[str, Any] = {"test": test, "n": n, "n_left_out": n_left_out, "gap": gap} | paper
-    made["bound"] = bound
+    """P-values, interval and power, from the gap, its standard deviations and the p-value of ranks.
+
+    Without tests of pairs, neither these nor the power are computed.
+    """
+    made: dict[str, Any] = {"test": test, "n": n, "n_left_out": n_left_out, "gap": gap}
+    made |= dict.fromkeys(OF_PAIRS, np.nan) | paper | {"bound": bound}
     if test == "none":
         made |= {"p_value": 1.0, "smallest_p": 1.0, "equivalence_p": 1.0, "low": np.nan}
         return SubjectTest(**made, high=np.nan, power=0.0, detectable_gap=np.inf)
@@ -297,7 +357,7 @@ def _result(
     if error > 0.0:
         equivalence = student_tail(margin / error, n - 1)
     half = float(special.stdtrit(n - 1, 1.0 - alpha / 2.0)) * error
-    power, detectable = _power(bound, null, alpha_met, n - 1)
+    power, detectable = _power(bound, null, alpha_met, n - 1) if paper else (np.nan, np.nan)
     return SubjectTest(
         **made, low=gap - half, high=gap + half, p_value=p, smallest_p=smallest if by_rank else 0.0,
         equivalence_p=equivalence, power=power, detectable_gap=detectable,

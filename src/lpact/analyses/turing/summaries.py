@@ -26,7 +26,13 @@ from lpact.math.columns import mean_of_finite, median_of_finite
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
 from lpact.measures import MEASURES
-from lpact.stats import SubjectTest, compare_with_pooled, compare_with_subjects, student_tail
+from lpact.stats import (
+    SubjectTest,
+    compare_with_pooled,
+    compare_with_subjects,
+    pair_means,
+    student_tail,
+)
 from lpact.stats.subjects import MIN_SUBJECTS
 from lpact.store import frame
 from lpact.wording import fixed, number, percent
@@ -293,19 +299,6 @@ def tested_kind(models: pl.DataFrame) -> str:
     return TRIALS if TRIALS in models["kind"] else MODEL
 
 
-def agreement_p_value(matrix: FloatArray) -> float:
-    """P-value that the mean over pairs is above 0: Student's t with the variance of leaving one subject out."""
-    n = len(matrix)
-    pairs = ~np.eye(n, dtype=bool) & np.isfinite(matrix)
-    mean = matrix[pairs].mean() if pairs.any() else np.nan
-    without = []
-    for k in range(n):
-        kept = pairs & (np.arange(n) != k)[:, None] & (np.arange(n) != k)
-        without.append(matrix[kept].mean() if kept.any() else np.nan)
-    error = np.sqrt((n - 1) / n * np.sum((np.array(without) - mean) ** 2))
-    return student_tail(float(mean / error), n - 1) if error > 0 else float(not mean > 0)
-
-
 def test_of(
     pairs: pl.DataFrame, model: FloatArray, options: TuringSection
 ) -> tuple[SubjectTest | None, float]:
@@ -321,7 +314,7 @@ def test_of(
             return None, agreement
         return compare_with_pooled(values, model, bound=bound, alpha=options.alpha), agreement
     _, matrix = between_of(pairs)
-    agreement = agreement_p_value(matrix)
+    agreement = float(pair_means(matrix).p_value)
     bound = (
         options.equivalence_bound * float(np.nanmean(matrix))
         if np.isfinite(matrix).any()
