@@ -22,4 +22,5 @@ BUILT_IN = {
     "simulated": "simulated.dataset:Simulated",
     "simulated_brains": "simulated_brains:SimulatedBrains",
     "simulated_passages": "simulated_passages:SimulatedPassages",
+    "simulated_regions": "simulated_regions:SimulatedRegions",
 }

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import polars as pl
 
@@ -18,6 +18,9 @@ from lpact.datasets.catalogue import Download, Expected
 from lpact.datasets.series import StreamedSeries, read_units, unit_blocks
 from lpact.math.types import FloatArray
 from lpact.registry import Plugin, Registry
+
+if TYPE_CHECKING:
+    from lpact.datasets.connectivity import Connectivity
 
 WORD_COLUMNS = {
     "word": pl.String,
@@ -276,6 +279,10 @@ class Dataset(ABC):
     @abstractmethod
     def source_files(self) -> list[SourceFile]:
         """Return every source file with its checksum."""
+
+    def connectivity(self) -> Connectivity | None:
+        """Return the structural connectivity of its regions; None if it has none."""
+        return None
 
 
 class DatasetReader(Plugin, ABC):
