@@ -31,6 +31,7 @@ TICK = "M0,-1L0,1"
 LINE = "M-1,0L1,0"
 BROKEN = "M-1,0L-0.3,0M0.3,0L1,0"
 BOX = "M-1,-0.7L1,-0.7L1,0.7L-1,0.7Z"
+STAR = "M0,-1L0.235,-0.324L0.951,-0.309L0.38,0.124L0.588,0.809L0,0.4L-0.588,0.809L-0.38,0.124L-0.951,-0.309L-0.235,-0.324Z"
 _STROKES = frozenset({CROSS, DASH, TICK, LINE, BROKEN})
 """Symbols that have an edge and no area."""
 

@@ -50,6 +50,8 @@ PALETTE: dict[str, tuple[str, str]] = {
 """Every colour that a figure may use, by role."""
 
 RAMP = tuple(f"ramp{i}" for i in range(7))
+SERIES = ("real", "nuisance", "other", "winner", "ink")
+"""Lines and bars of models or measures, in this order; ``brain`` is for brains."""
 DIVERGING = ("below3", "below2", "below1", "middle", "above1", "above2", "above3")
 
 FONT = "Liberation Sans, Arial, Helvetica, Arimo, Nimbus Sans, FreeSans, sans-serif"

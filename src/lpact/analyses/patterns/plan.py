@@ -38,7 +38,7 @@ from lpact.errors import ConfigError, InputError, did_you_mean
 from lpact.inputs.prepare import Placed
 from lpact.inputs.subjects import Lacks, check_models, layers_of, shared_lags, shared_stimuli
 from lpact.inputs.workspace import Workspace
-from lpact.math.types import BoolArray
+from lpact.math.types import BoolArray, FloatArray
 from lpact.responses import Responses
 from lpact.splits import contiguous
 from lpact.store import frame
@@ -75,7 +75,13 @@ def audit_study(
     study, options = workspace.config, options_of(workspace.config)
     twins = [*options.untrained, *options.untrained.values()]
     check_models(study, {"patterns.models": options.models, "patterns.untrained": twins})
-    audited = (tables.SUBJECTS, tables.REGIONS, tables.CONNECTIVITY, tables.UNAVAILABLE)
+    audited = (
+        tables.SUBJECTS,
+        tables.REGIONS,
+        tables.PLACES,
+        tables.CONNECTIVITY,
+        tables.UNAVAILABLE,
+    )
     rows: dict[str, list[Row]] = {table.name: [] for table in audited}
     plans = []
     for entry in study.datasets:
@@ -251,6 +257,7 @@ def _regions(
         else:
             regions.append(region)
             total += sum(map(len, names))
+            rows[tables.PLACES.name] += _places(dataset, region, means, usable)
         reason = (Reason.TOO_FEW_UNITS if few else Reason.OK).value
         same = comparable and len(set(names)) == 1
         rows[tables.REGIONS.name] += [
@@ -260,6 +267,34 @@ def _regions(
         detail = f"dataset '{dataset}' has {counted(len(regions), 'region')} that can be compared"
         lacks("patterns", f"{detail}; a pattern needs {FEWEST_REGIONS}", Reason.TOO_FEW_UNITS)
     return regions, total
+
+
+def _places(
+    dataset: str, region: str, means: Mapping[str, Responses], usable: Mapping[str, BoolArray]
+) -> list[Row]:
+    """Mean place of a region on each side, over the subjects with units there; none without a common frame."""
+    frames = {own.coordinate_frame for own in means.values()}
+    if len(frames) > 1 or any(own.coordinates_mm is None for own in means.values()):
+        return []
+    sides: dict[str, list[FloatArray]] = {"left": [], "right": []}
+    for who, own in means.items():
+        here = own.coordinates_mm[usable[who] & (np.array(own.regions) == region)]  # type: ignore[index]
+        right = here[:, 0] > 0
+        for side, kept in (("left", ~right), ("right", right)):
+            known = here[kept & np.isfinite(here).all(axis=1)]
+            sides[side] += [known.mean(axis=0)] if len(known) else []
+    return [
+        {
+            "dataset": dataset,
+            "region": region,
+            "side": side,
+            **dict(zip(("x_mm", "y_mm", "z_mm"), np.mean(found, axis=0).tolist(), strict=True)),
+            "coordinate_frame": min(frames),
+            "n_subjects": len(found),
+        }
+        for side, found in sides.items()
+        if found
+    ]
 
 
 def _connectivity(

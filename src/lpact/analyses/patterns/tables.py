@@ -59,6 +59,19 @@ REGIONS = _WORDS.table("""
     reason
 """)
 
+PLACES = _WORDS.table("""
+    patterns/places
+    One row per dataset, region and side: where its usable units are, if all subjects have coordinates in one frame.
+    key: dataset region side
+
+    side              str         `left` (x up to 0) or `right`.
+    x_mm              float (mm)  Mean of units, then of subjects.
+    y_mm              float (mm)  The same.
+    z_mm              float (mm)  The same.
+    coordinate_frame  str         Frame of the coordinates.
+    n_subjects
+""")
+
 CONNECTIVITY = _WORDS.table("""
     patterns/connectivity
     One row per dataset and pair of regions: structural connectivity, as it was read.

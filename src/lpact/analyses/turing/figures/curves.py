@@ -15,14 +15,12 @@ from lpact.analyses.turing.explain import in_order
 from lpact.analyses.turing.figures import common
 from lpact.analyses.turing.figures.common import VERDICTS
 from lpact.analyses.turing.summaries import GROWING, PLACE
-from lpact.report import panels
+from lpact.report import panels, theme
 from lpact.report.figure import Drawing, Spec, figure, with_marks
 from lpact.report.panels import BOX, LINE, Look
 from lpact.wording import counted, fixed, listed, short, spoken
 
 SERIES = ["dataset", "region", "measure"]
-ROLES = ("real", "nuisance", "other", "winner", "ink")
-"""Colours of models; brains have their own."""
 OTHERS = "line"
 MOST_PANELS, MOST_GROWTH, MOST_SYMBOLS = 8, 4, 24
 WIDTH, HEIGHT, GROWTH_WIDTH = 370, 170, 230
@@ -62,9 +60,9 @@ def time_courses(material: Material) -> Drawing | str:
     closest = closest.sort(
         "fraction_of_between", descending=True, nulls_last=True, maintain_order=True
     )
-    coloured = set(closest["model"].head(len(ROLES)))
+    coloured = set(closest["model"].head(len(theme.SERIES)))
     models = [own for own in rows["model"].unique(maintain_order=True) if own in coloured]
-    roles = dict(zip(models, ROLES, strict=False))
+    roles = dict(zip(models, theme.SERIES, strict=False))
     made, said = [], []
     for name in found[:MOST_PANELS]:
         own, of_brains = (part.join(_key(name), on=SERIES, how="semi", maintain_order="left")
