@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import fmean
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from lpact.analyses.base import Material, Rows
@@ -135,7 +135,7 @@ def _equivalence(material: Material) -> list[str]:
     )
     made = []
     for own in _by_measure(classes):
-        apart = percent(float(np.sum(own["n_pairs_apart"]) / max(1, np.sum(own["n_pairs"]))), 2)
+        apart = percent(sum(own["n_pairs_apart"]) / max(1, sum(own["n_pairs"])), 2)
         n_models = max(own["n_models"])
         made.append(
             f"{_by(own)}: {_mean(own['n_equivalent'])} of {n_models} models could be the best of a region "
@@ -146,7 +146,7 @@ def _equivalence(material: Material) -> list[str]:
 
 
 def _mean(values: pl.Series) -> str:
-    return fixed(float(np.mean(values)), 1)
+    return fixed(fmean(values), 1)
 
 
 def _structure(material: Material) -> list[str]:
@@ -179,7 +179,7 @@ def warnings(material: Material) -> list[str]:
     lost = material.table(tables.SUBJECTS.name).filter(pl.col("n_own") > 0)
     if lost.height:
         made.append(
-            f"Stimuli that some subject lacks are not used: {np.max(lost['n_own'])} of the subject with most; see "
+            f"Stimuli that some subject lacks are not used: {max(lost['n_own'])} of the subject with most; see "
             "patterns/subjects."
         )
     undefined = int((claims["label"] == UNKNOWN).sum())
