@@ -303,7 +303,7 @@ def _run(
     table = _words(words, [*_each(responses), *(value for _, value in _keys(features))])
     subjects = _subjects(responses, sampling_rate_hz, table, units or {})
     if test is not None:
-        subjects[0] = replace(subjects[0], groups=_stories(test, subjects[0], table))
+        sections["patterns"] |= {"test_stimuli": _test_stimuli(test, subjects[0], table)}
     target = (
         Path(tempfile.mkdtemp(prefix="lpact-run-"), study["name"]) if out is None else Path(out)
     )
@@ -344,27 +344,26 @@ def _run(
         return loaded.run(target)
 
 
-def _stories(test: Any, first: Responses, words: pl.DataFrame | None) -> Names:
-    """Story ``test`` or ``train`` of every stimulus."""
+def _test_stimuli(test: Any, first: Responses, words: pl.DataFrame | None) -> Names:
+    """Names of the test stimuli, from these or from a mask."""
+    if words is not None and words.height != first.n_stimuli:
+        raise InputError(
+            "test stimuli can be chosen only where words are stimuli",
+            where="argument 'test'",
+            got=f"{words.height} words for {first.n_stimuli} stimuli",
+            remedy="put test stimuli into a story of their own: the column 'story_id' is \"test\"",
+        )
     chosen = np.asarray(test)
-    known = set(first.stimulus_ids)
-    if words is not None and ("story_id" in words.columns or words.height != first.n_stimuli):
+    if chosen.dtype != np.bool_:
+        return texts(chosen.ravel())
+    if chosen.shape != (first.n_stimuli,):
         raise InputError(
-            "the words say already what the stories are",
+            "the mask of test stimuli and the responses do not match",
             where="argument 'test'",
-            remedy='leave it out, and name test stories: patterns={"test_stories": ["..."]}',
+            got=f"shape {chosen.shape}",
+            expected=f"{first.n_stimuli} values, one per stimulus",
         )
-    if chosen.dtype == bool and chosen.shape == (first.n_stimuli,):
-        return tuple(np.where(chosen, "test", "train").tolist())
-    if chosen.dtype == bool or not known.issuperset(names := set(texts(chosen.ravel()))):
-        raise InputError(
-            "test stimuli are not known",
-            where="argument 'test'",
-            got=f"shape {chosen.shape}" if chosen.dtype == bool else some(sorted(names - known)),
-            expected=f"{first.n_stimuli} values True or False, or names among {some(first.stimulus_ids)}",
-            remedy="give one value per stimulus",
-        )
-    return tuple("test" if own in names else "train" for own in first.stimulus_ids)
+    return tuple(name for name, own in zip(first.stimulus_ids, chosen, strict=True) if own)
 
 
 def _subjects(

@@ -77,6 +77,8 @@ class PatternsSection(Section):
     """Stories (or other groups) whose stimuli are the test stimuli. Empty: the story `test` if there is one, else the
     last `test_share` of the stimuli.
     """
+    test_stimuli: tuple[str, ...] = ()
+    """Names of the test stimuli, in place of stories."""
     test_share: Share = 0.2
     """Share of the stimuli, at the end, that are test stimuli where no story is named."""
     gap_events: Annotated[int, Field(ge=0)] = 5
@@ -115,6 +117,10 @@ class PatternsSection(Section):
 
     @model_validator(mode="after")
     def _check(self) -> PatternsSection:
+        if self.test_stories and self.test_stimuli:
+            raise ValueError(
+                "test_stories and test_stimuli both name test stimuli; keep one of them"
+            )
         if unused := [name for name in self.options if name not in self.measures]:
             raise ValueError(
                 f"options has '{unused[0]}', which is not in measures; add it there, or remove its options"

@@ -9,7 +9,7 @@ import numpy as np
 
 from lpact.analyses.patterns.config import TEST, PatternsSection, options_of
 from lpact.config import StudyConfig
-from lpact.errors import ConfigError, did_you_mean
+from lpact.errors import ConfigError, require_known
 from lpact.inputs.prepare import compute_settings
 from lpact.inputs.responses import stack_recordings
 from lpact.inputs.subjects import shared_stimuli
@@ -18,7 +18,6 @@ from lpact.math.columns import varying_columns
 from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.measures import MEASURES, LinearPredictivity, LinearR2, Measure
 from lpact.responses import Responses
-from lpact.wording import listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,25 +117,34 @@ def split_stimuli(
 ) -> tuple[list[str], list[str]]:
     """Training and test stimuli, among those that all subjects share.
 
-    Test stimuli are those of `test_stories`, of the story `test`, or the last `test_share`, with a gap before them.
+    Test stimuli are `test_stimuli`, those of `test_stories`, of the story `test`, or the last `test_share`, with a gap
+    before them.
     """
     shared = shared_stimuli(list(subjects.values()))
     first = next(iter(subjects.values()))
     story_of = dict(zip(first.stimulus_ids, first.groups or (), strict=False))
-    stories = {story_of[name] for name in shared if name in story_of}
-    known = set(first.groups or ())
-    for name in options.test_stories:
-        if name not in known:
-            raise ConfigError(
-                f"no stimulus of dataset '{dataset}' is in the story '{name}'",
-                where="option 'patterns.test_stories'",
-                got=name,
-                expected=f"stories of the stimuli: {listed(sorted(known))}",
-                remedy=did_you_mean(name, known),
+    for option, noun, known in (
+        ("test_stories", "story", {*story_of.values()}),
+        (
+            "test_stimuli",
+            "stimulus",
+            {name for own in subjects.values() for name in own.stimulus_ids},
+        ),
+    ):
+        for name in getattr(options, option):
+            require_known(
+                name,
+                sorted(known),
+                f"{noun} in dataset '{dataset}':",
+                where=f"option 'patterns.{option}'",
+                error=ConfigError,
             )
-    held_out = {*options.test_stories} or ({TEST} & stories)
-    if held_out:
-        is_test = [story_of.get(name) in held_out for name in shared]
+    stories = {*options.test_stories} or ({TEST} & {*story_of.values()})
+    if options.test_stimuli or stories:
+        chosen = {*options.test_stimuli} or {
+            name for name in shared if story_of.get(name) in stories
+        }
+        is_test = [name in chosen for name in shared]
         return (
             [name for name, own in zip(shared, is_test, strict=True) if not own],
             [name for name, own in zip(shared, is_test, strict=True) if own],
