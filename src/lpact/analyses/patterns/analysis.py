@@ -10,7 +10,7 @@ import polars as pl
 from lpact.analyses.base import Analysis, Audit, Frames, Keys, Material, Rows, Stage, StageWork
 from lpact.analyses.explanation import Block, ClaimTable, Conclusion, Explanation, MethodsPart
 from lpact.analyses.patterns import tables as own
-from lpact.analyses.patterns.config import GATES, LABELS, PatternsSection, options_of
+from lpact.analyses.patterns.config import GATES, LABELS, OWN, PatternsSection, options_of
 from lpact.config import StudyConfig
 from lpact.errors import ConfigError, InputError
 from lpact.inputs.workspace import Workspace
@@ -60,8 +60,18 @@ class Patterns(Analysis):
     }
     size_options = ("patterns.measures", "patterns.models", "patterns.regions")
     task_modules = ("lpact.analyses.patterns.jobs",)
-    starter: ClassVar[Mapping[str, Any]] = {"measures": ("rsa",), "n_bootstrap": 500}
-    starter_study: ClassVar[Mapping[str, Sequence[Mapping[str, Any]]]] = {}
+    starter: ClassVar[Mapping[str, Any]] = {"measures": ("rsa",), "connectivity": OWN}
+    starter_study: ClassVar[Mapping[str, Sequence[Mapping[str, Any]]]] = {
+        "datasets": (
+            {
+                "name": "brains",
+                "reader": "simulated_regions",
+                "role": "primary",
+                "options": {"n_regions": 5, "n_units": 20, "n_train": 100, "n_test": 50, "n_repetitions": 2},
+            },
+        ),
+        "models": ({"name": "one_more_brain", "layers": (0, 2, 4)}, {"name": "all_latents", "layers": (0,)}),
+    }  # fmt: skip
 
     def plugins(self, study: StudyConfig) -> Iterable[tuple[Registry[Any], str]]:
         """The measures."""
