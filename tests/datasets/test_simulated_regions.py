@@ -127,6 +127,10 @@ def test_units_correspond_between_brains_if_asked() -> None:
     assert np.mean(own) == pytest.approx(0.5, abs=0.1)
     others = [np.corrcoef(a, b)[0, 1] for a, b in zip(one.T, two.T[::-1], strict=True)]
     assert abs(np.mean(others)) < 0.1
+    model = data.features(FeatureKey("one_more_brain", 2, "full"), "train")
+    with_noise = [np.corrcoef(a, b)[0, 1] for a, b in zip(one.T, model.T, strict=True)]
+    snr = 3 * (0.15 / 3) ** (2 / 3)
+    assert np.mean(with_noise) == pytest.approx(0.5 * np.sqrt(snr / (1 + snr)), abs=0.08)
 
 
 def test_regions_are_places_of_their_own_in_both_hemispheres() -> None:

@@ -74,7 +74,9 @@ class RegionsOptions(PluginOptions):
     snr_last: Positive = 0.15
     """The same in the last region; those between are evenly spaced on a logarithmic scale."""
     comparable: bool = False
-    """Whether units of the same name correspond between brains: their weights then correlate by 0.5."""
+    """Whether units of the same name correspond between brains: their weights then correlate by 0.5.
+    `one_more_brain` corresponds, too.
+    """
     n_models: Annotated[int, Field(ge=0)] = 0
     """Further models, `model01` …; the first is nearly one more brain, the last has nearly no regions."""
     n_layers: Annotated[int, Field(ge=0)] = 0
@@ -133,12 +135,16 @@ class SimulatedRegions(SimulatedDataset[RegionsOptions]):
 
     def activity(self, stimulus_id: str, who: str, region: int) -> FloatArray:
         """Noise-free activity of a region of a brain, [stimuli, units]; every unit has the variance 1."""
-        o = self.options
-        shape = (o.n_latents, o.n_units)
+        gains = self.gains(_place(region, self.options.n_regions))
+        return self._signal(stimulus_id, gains, self._weights(who, region, self.options.n_units))
+
+    def _weights(self, who: str, region: int, n_units: int) -> FloatArray:
+        """Weights of the latent variables, [latents, units], of a brain or model."""
+        shape = (n_units, self.options.n_latents)
         weights = self._rng("weights", who, region).standard_normal(shape)
-        if o.comparable:
+        if self.options.comparable and who not in self.models[1:]:
             weights += self._rng("weights", region).standard_normal(shape)
-        return self._signal(stimulus_id, self.gains(_place(region, o.n_regions)), weights)
+        return weights.T
 
     def recording_ids(self) -> list[RecordingId]:
         """Return every brain's trials: one recording per set of stimuli and repetition."""
@@ -197,8 +203,7 @@ class SimulatedRegions(SimulatedDataset[RegionsOptions]):
     def features(self, key: FeatureKey, stimulus_id: str) -> FloatArray:
         """Features of the stimuli of a set, [stimuli, columns]."""
         o, place = self.options, _place(key.layer, self.n_layers)
-        shape = (o.n_latents, o.n_columns or o.n_units)
-        weights = self._rng("model", key.model, key.layer).standard_normal(shape)
+        weights = self._weights(key.model, key.layer, o.n_columns or o.n_units)
         everything, gains, snr = np.ones(o.n_latents), self.gains(place), self.snr(place)
         if key.model == ALL_LATENTS:
             gains, snr = everything, o.snr_first
