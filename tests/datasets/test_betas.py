@@ -444,3 +444,60 @@ def test_the_how_to_converts_pickled_betas(folder: Path) -> None:
     for key, recording in expected.items():
         values = after.recording(key).signal.values
         np.testing.assert_array_equal(values, recording.signal.values)
+
+
+@pytest.mark.parametrize("normalise_set", ["", "train"])
+@with_arrays
+def test_trials_are_normalised_by_session(folder: Path, normalise_set: str) -> None:
+    raw, own = (
+        opened("arrays", folder, **options)
+        for options in ({}, {"normalise": "session", "normalise_set": normalise_set})
+    )
+    # Every item is shown equally often in both sessions, so that half of the recordings are of each.
+    for subject in ("01", "02"):
+        for session in (0, 1):
+            found = {"raw": [], "own": []}  # type: dict[str, list[np.ndarray]]
+            for name, dataset in (("raw", raw), ("own", own)):
+                for key in dataset.recording_ids():
+                    n = 4 if key.stimulus == "test" else 2
+                    late = int(key.run[-2:]) > n // 2
+                    if key.subject == subject and late == bool(session):
+                        found[name].append(np.asarray(dataset.recording(key).signal.values)[0])
+            scale = found["raw"][-1:] if normalise_set else found["raw"]
+            trials = np.concatenate(scale)
+            expected = (np.concatenate(found["raw"]) - trials.mean(axis=0)) / trials.std(axis=0)
+            np.testing.assert_allclose(np.concatenate(found["own"]), expected, atol=1e-12)
+
+
+@with_arrays
+def test_a_unit_that_is_constant_in_a_session_has_no_values_there(folder: Path) -> None:
+    path = folder / "glm/sub-01/ses-2/TYPED_FITHRF_GLMDENOISE_RR.hdf5"
+    with h5py.File(path, "r+") as file:
+        file["betasmd"][0] = 0.1
+    dataset = opened("arrays", folder, normalise="session")
+    for key in dataset.recording_ids():
+        values = np.asarray(dataset.recording(key).signal.values)[0]
+        late = int(key.run[-2:]) > (2 if key.stimulus == "test" else 1)
+        assert np.isnan(values[:, 0]).all() == (key.subject == "01" and late)
+        assert np.isfinite(values[:, 1:]).all()
+
+
+@with_arrays
+def test_options_of_normalisation_that_fit_nothing(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="normalise_set without normalise"):
+        opened("arrays", folder, normalise_set="train")
+    with pytest.raises(ConfigError, match="lacks a placeholder") as caught:
+        opened("arrays", folder, normalise="run")
+    assert "{run}" in str(caught.value)
+    with pytest.raises(InputError, match="no set of stimuli 'training'"):
+        opened("arrays", folder, normalise="session", normalise_set="training")
+
+
+@with_volumes
+def test_a_session_without_the_set_that_gives_the_scale_is_named(folder: Path) -> None:
+    path = folder / f"sub-01/sub-01_ses-2_space-{SPACE}_trials.tsv"
+    path.write_text(path.read_text("utf-8").replace("train\tvid0", "test\tother"), "utf-8")
+    dataset = opened("volumes", folder, normalise="session", normalise_set="train")
+    last = next(key for key in dataset.recording_ids() if key.run == "test-04")
+    with pytest.raises(RecordingError, match="no trial of 'train' in this session"):
+        dataset.recording(last)

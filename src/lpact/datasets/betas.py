@@ -15,6 +15,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
+from pydantic import model_validator
 
 from lpact.codes import Reason
 from lpact.datasets._bids import DESCRIPTION, entities, read_description
@@ -47,7 +48,8 @@ from lpact.datasets.base import (
 )
 from lpact.datasets.catalogue import Expected, optional, published, required
 from lpact.datasets.folder import offered_features
-from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
+from lpact.errors import ConfigError, InputError, RecordingError, StimulusError, require_known
+from lpact.math.columns import mean_of_finite
 from lpact.math.types import FloatArray, IntArray
 from lpact.registry import PluginOptions
 
@@ -111,6 +113,18 @@ class BetasOptions(PluginOptions):
     """Space of the units, such as `fsLR32k`. Empty: `space-` in the names of files. Units of a standard space are
     comparable between subjects; without a space, or in a subject's own (`T1w`), they are not.
     """
+    normalise: Literal["none", "session", "run"] = "none"
+    """`session`, `run`: from every unit its mean over the trials of a session (or run) is subtracted, and the rest is
+    divided by its standard deviation over them; `{session}` (or `{run}`) must be in `files`.
+    """
+    normalise_set: str = ""
+    """Set whose trials give these means and deviations, such as `train`. Empty: all sets."""
+
+    @model_validator(mode="after")
+    def _check(self) -> BetasOptions:
+        if self.normalise_set and self.normalise == "none":
+            raise ValueError('normalise_set without normalise; set normalise = "session" or "run"')
+        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,10 +178,16 @@ class BetaFile:
     """A file of betas, its tables, and (item, set) of every row."""
 
     path: Path
-    subject: str
+    places: Mapping[str, str]
+    """Placeholders of its name."""
     tables: tuple[Path, ...]
     trials: tuple[tuple[str, str], ...]
     data: BetaArray | BoldHeader
+
+    @property
+    def subject(self) -> str:
+        """Whose betas they are."""
+        return self.places[SUBJECT]
 
     @property
     def n_repetitions(self) -> int:
@@ -209,7 +229,9 @@ class Betas(FolderDataset["BetasOptions", Rows]):
         self._files = [self._beta_file(path, places) for path, places in self._matching()]
         self._first = {file.subject: file for file in reversed(self._files)}
         self._units: dict[str, tuple[Units, IntArray, Parcels | None, Findings]] = {}
+        self._scales: dict[tuple[str, ...], tuple[FloatArray, FloatArray]] = {}
         self._items = self._sets()
+        self._check_normalise()
         seen = Counter[tuple[str, str]]()
         found: dict[RecordingId, Rows] = {}
         for file in self._files:
@@ -281,7 +303,7 @@ class Betas(FolderDataset["BetasOptions", Rows]):
                 f"one row per {row}, in the same order",
                 remedy="correct the table, or the options axes, trials and item_column",
             )
-        return BetaFile(path, places[SUBJECT], tuple(tables), tuple(trials), data)
+        return BetaFile(path, places, tuple(tables), tuple(trials), data)
 
     def _open_betas(self, path: Path) -> BetaArray | BoldHeader:
         if path.name.endswith((".nii", ".nii.gz")):
@@ -410,12 +432,7 @@ class Betas(FolderDataset["BetasOptions", Rows]):
         values = np.full((n_items, len(units.ids)), np.nan)
         for (file, repetition), pairs in files.items():
             items, rows = np.array(pairs, dtype=np.int64).T
-            self._check_units(file)
-            if isinstance(file.data, BetaArray):
-                values[items] = file.data.read(rows, repetition, columns)
-            elif parcels is not None:
-                series = BoldSeries(file.path, file.data, parcels)
-                values[items] = series.read(columns.tolist())[rows]
+            values[items] = self._normalised(file, rows, repetition, columns, parcels)
         findings = Findings(self.folder.where(next(iter(files))[0].path))
         if n_missing := n_items - sum(map(len, files.values())):
             findings.note(
@@ -428,6 +445,73 @@ class Betas(FolderDataset["BetasOptions", Rows]):
         signal = Epochs(values[None], (0.0,), "a.u.")
         where = f"{findings.where}, {recording_id.run}"
         return Recording(recording_id, signal, units, where, findings=(*findings, *left_out))
+
+    def _raw(
+        self,
+        file: BetaFile,
+        rows: IntArray,
+        repetition: int,
+        columns: IntArray,
+        parcels: Parcels | None,
+    ) -> FloatArray:
+        """Betas as they are in the file."""
+        self._check_units(file)
+        if isinstance(file.data, BetaArray):
+            return file.data.read(rows, repetition, columns)
+        assert parcels is not None
+        return BoldSeries(file.path, file.data, parcels).read(columns.tolist())[rows]
+
+    def _normalised(
+        self,
+        file: BetaFile,
+        rows: IntArray,
+        repetition: int,
+        columns: IntArray,
+        parcels: Parcels | None,
+    ) -> FloatArray:
+        """Betas, less the mean of their session or run and divided by its standard deviation, if asked."""
+        values = self._raw(file, rows, repetition, columns, parcels)
+        if self.options.normalise == "none":
+            return values
+        group, wanted = self._group(file), self.options.normalise_set
+        if group not in self._scales:
+            parts = [
+                self._raw(own, np.array(chosen, dtype=np.int64), k, columns, parcels)
+                for own in self._files
+                if self._group(own) == group
+                for k in range(own.n_repetitions)
+                if (chosen := [i for i, (_, name) in enumerate(own.trials) if wanted in ("", name)])
+            ]
+            if not parts:
+                raise invalid(
+                    file.path,
+                    f"no trial of '{wanted}' in this {self.options.normalise}",
+                    "trials that give the mean and the deviation",
+                    remedy="change the option normalise_set, or leave it out",
+                )
+            trials = np.concatenate(parts)
+            mean = mean_of_finite(trials)
+            deviation = np.sqrt(mean_of_finite((trials - mean) ** 2))
+            # A unit that is constant has no scale: its values are missing, and analyses count it as such.
+            constant = (trials == trials[0]).all(axis=0)
+            self._scales[group] = mean, np.where(constant, np.nan, deviation)
+        mean, deviation = self._scales[group]
+        return (values - mean) / deviation
+
+    def _group(self, file: BetaFile) -> tuple[str, ...]:
+        """The session or run of a file."""
+        upto = PLACES.index(self.options.normalise) + 1
+        return tuple(file.places.get(name, "") for name in PLACES[:upto])
+
+    def _check_normalise(self) -> None:
+        """Raise if options of `normalise` name a placeholder or set that there is not."""
+        options = self.options
+        if options.normalise != "none" and f"{{{options.normalise}}}" not in options.files:
+            expected = f"{{{options.normalise}}} in the names of files, since normalise is '{options.normalise}'"
+            raise self._wrong_option("files", options.files, expected)
+        if options.normalise_set:
+            where = f"dataset '{self.folder.name}', option 'normalise_set'"
+            require_known(options.normalise_set, self._items, "set of stimuli", where=where)
 
     def _check_units(self, file: BetaFile) -> None:
         """Raise unless a file has the units of the first file of its subject."""

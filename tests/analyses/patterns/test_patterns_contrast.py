@@ -61,7 +61,7 @@ def patterns(floor: float) -> dict[str, FloatArray]:
 
 def between_regions(of: FloatArray) -> float:
     """Mean correlation of the patterns of different regions."""
-    return float(np.corrcoef(of)[np.triu_indices(N_REGIONS, 1)].mean())
+    return float(np.asarray(np.corrcoef(of))[np.triu_indices(N_REGIONS, 1)].mean())
 
 
 def follows(of: FloatArray, what: FloatArray) -> FloatArray:

@@ -64,7 +64,7 @@ def table(path: Path, header: str, rows: list[str]) -> None:
 
 
 def write_betas(folder: Path, trials: Trials) -> dict[str, Any]:
-    """A file of betas per session; sessions differ in mean and scale."""
+    """A file of betas per session."""
     table(folder / "atlas.tsv", "region", list(UNIT_REGIONS))
     for who, own in trials.items():
         runs = runs_of(own)
