@@ -230,6 +230,41 @@ EVERY_BRAIN = {
         "instances": {"both": ["sixth_brain", "half_brain"]},
     },
 }
+EVERY_REGION = {
+    "name": "every-region",
+    "datasets": [
+        {
+            "name": "regions",
+            "reader": "simulated_regions",
+            "grid": {"lags_ms": [0.0]},
+            "options": {
+                "n_subjects": 4,
+                "n_regions": 3,
+                "n_units": 5,
+                "n_train": 24,
+                "n_test": 20,
+                "n_latents": 4,
+                "n_models": 1,
+            },
+        },
+        {
+            "name": "brains",  # without a story of test stimuli
+            "reader": "simulated_brains",
+            "options": {"n_subjects": 2, "n_stimuli": 100, "n_repetitions": 1, "n_units": 10},
+        },
+    ],
+    "models": [
+        {"name": name, "layers": [0, 1]} for name in ("one_more_brain", "model01", "sixth_brain")
+    ],
+    "patterns": {
+        "layer_folds": 2,
+        "gap_events": 0,
+        "untrained": {"one_more_brain": "model01"},
+        "connectivity": "dataset",
+        "n_bootstrap": 100,
+        "structure_draws": 20,
+    },
+}
 
 
 @pytest.mark.slow
@@ -249,7 +284,14 @@ def test_every_option_is_read_while_a_study_runs(
     monkeypatch.setattr(Section, "__getattribute__", recorded)
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("".join(f"w{i} {i} 1\n" for i in range(1, 20)), encoding="utf-8")
-    for everything in (EVERY_PLUGIN, EVERY_GRID, EVERY_STEP, WITHOUT_GROUPS, EVERY_BRAIN):
+    for everything in (
+        EVERY_PLUGIN,
+        EVERY_GRID,
+        EVERY_STEP,
+        WITHOUT_GROUPS,
+        EVERY_BRAIN,
+        EVERY_REGION,
+    ):
         folders = {"features": str(tmp_path / "features"), "models": {}}
         if "deconstruct" in everything:
             folders["models"] = {"words": str(vectors)}
