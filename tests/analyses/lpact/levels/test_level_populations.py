@@ -13,13 +13,13 @@ from scipy.stats import pearsonr, zscore
 
 import lpact
 from lpact.analyses.lpact.config import RelationalConfig
-from lpact.analyses.lpact.jobs import BrainJob
 from lpact.analyses.lpact.levels import relational
 from lpact.analyses.lpact.levels.audit import RecordingSummary, mode_rows
 from lpact.analyses.lpact.levels.populations import Populations
 from lpact.analyses.lpact.levels.relational import BrainPatterns, LaggedResponses
+from lpact.analyses.lpact.stages import BRAINS, LEVELS
 from lpact.codes import Reason
-from lpact.errors import ConfigError, InputError
+from lpact.errors import ConfigError, InputError, LPactError
 from lpact.measures import CKA, RSA, DebiasedCKA, LinearPredictivity, Pearson
 from lpact.splits import contiguous
 
@@ -54,20 +54,22 @@ def plain_rsa(x, y):
 def plain_debiased_cka(x, y):
     """Song et al. (2007), with kernels whose diagonal is zero."""
 
-    def hsic(k, l):
+    def hsic(k, g):
         n, ones = len(k), np.ones(len(k))
-        rest = ones @ k @ ones * (ones @ l @ ones) / ((n - 1) * (n - 2))
-        return (np.trace(k @ l) + rest - 2 * ones @ k @ l @ ones / (n - 2)) / (n * (n - 3))
+        rest = ones @ k @ ones * (ones @ g @ ones) / ((n - 1) * (n - 2))
+        return (np.trace(k @ g) + rest - 2 * ones @ k @ g @ ones / (n - 2)) / (n * (n - 3))
 
-    k, l = (zscore(a) @ zscore(a).T for a in (x, y))
+    k, g = (zscore(a) @ zscore(a).T for a in (x, y))
     np.fill_diagonal(k, 0.0)
-    np.fill_diagonal(l, 0.0)
-    return hsic(k, l) / np.sqrt(hsic(k, k) * hsic(l, l))
+    np.fill_diagonal(g, 0.0)
+    return hsic(k, g) / np.sqrt(hsic(k, k) * hsic(g, g))
 
 
 def plain_linear(x, lagged, split):
     measure = LinearPredictivity()
-    return np.mean([measure.cross_validate(x, lagged[..., [i]], split).value for i in range(lagged.shape[2])])
+    return np.mean(
+        [measure.cross_validate(x, lagged[..., [i]], split).value for i in range(lagged.shape[2])]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -225,7 +227,10 @@ def test_a_region_with_too_few_units_is_a_row_with_the_reason(make_bench):
         assert sum(value is not None for value in row["pattern"]) == 7
     summary = RecordingSummary.of(bench.prepared)
     nine = RelationalConfig(region_as="population", min_units=9)
-    assert [summary.n_compared(bench.config.relational), summary.n_compared(RelationalConfig())] == [8, 9]
+    assert [
+        summary.n_compared(bench.config.relational),
+        summary.n_compared(RelationalConfig()),
+    ] == [8, 9]
     assert {row["reason"] for row in mode_rows("sim", [summary], nine)} >= {Reason.TOO_FEW_UNITS}
     bench.config = bench.config.model_copy(update={"relational": nine})
     brain, made = measured(bench)
@@ -234,7 +239,10 @@ def test_a_region_with_too_few_units_is_a_row_with_the_reason(make_bench):
 
 
 def test_options_that_need_repetitions_are_refused(responses):
-    for measure in (RSA(dissimilarity="crossnobis"), RSA(dissimilarity="euclidean", noise="diagonal")):
+    for measure in (
+        RSA(dissimilarity="crossnobis"),
+        RSA(dissimilarity="euclidean", noise="diagonal"),
+    ):
         with pytest.raises(InputError, match="needs repetitions"):
             responses.patterns(measure)
 
@@ -296,11 +304,9 @@ def planted(kind):
                 drive = 0.4 * gain * latents[:, :1] + 0.2 * rng.standard_normal((N_EVENTS, 1))
                 parts.append(own + drive + noise - noise.mean(axis=1, keepdims=True))
         regions = [f"r{i}" for i in range(N_REGIONS) for _ in range(N_UNITS)]
-        subjects.append(
-            lpact.Responses(
-                np.concatenate(parts, 1)[:, None], regions=regions, subject=subject
-            )
-        )
+        values = np.concatenate(parts, axis=1)[:, None]
+        names = ([f"s{i:03d}" for i in range(N_EVENTS)], [f"u{i}" for i in range(len(regions))])
+        subjects.append(lpact.Responses(values, *names, regions=regions, subject=subject))
     return latents if kind == "subspace" else latents[:, :1], subjects
 
 
@@ -311,7 +317,6 @@ def study_of(kind, region_as, **more):
         responses=responses,
         grid={"units": "regions"},
         readout={"folds": 3, "alphas": [1.0, 100.0]},
-        nuisance={"include": []},
         controls={"include": ["random_matched_dim", "circular_shift"], "draws": 5},
         lpact={
             "relational": {
@@ -331,10 +336,15 @@ def study_of(kind, region_as, **more):
 
 @pytest.mark.parametrize("kind", ["subspace", "mean"])
 def test_populations_see_what_means_miss_and_the_other_way_round(kind):
-    summaries = {
-        region_as: study_of(kind, region_as).table("relational_subject_run_summary")
-        for region_as in ("mean", "population")
-    }
+    runs = {region_as: study_of(kind, region_as) for region_as in ("mean", "population")}
+    summaries = {name: run.table("relational_subject_run_summary") for name, run in runs.items()}
+    reliability = (
+        runs["population"]
+        .table("brain_brain_ceiling")
+        .filter(kind="profile", mode="subject_to_subject")
+    )
+    assert reliability["valid"].all()
+    assert (reliability["reliability"] > 0.8).all() == (kind == "subspace")
     seen, missed = ("population", "mean") if kind == "subspace" else ("mean", "population")
     for alignment in ("linear", "rsa", "cka_debiased"):
         delta, similarity = (
@@ -348,16 +358,76 @@ def test_populations_see_what_means_miss_and_the_other_way_round(kind):
         assert delta[seen] > 0.3
         assert similarity[missed] < 0.5
         assert delta[missed] < 0.2
+    gates = {name: set(run.claims()["relational"]) for name, run in runs.items()}
+    assert gates == {seen: {True}, missed: {False}}
 
 
-def test_a_run_with_populations_is_resumed_locked_and_verified(tmp_path):
-    run = study_of("subspace", "population", out=tmp_path / "run")
-    ceilings = run.table("brain_brain_ceiling").filter(kind="profile", mode="subject_to_subject")
-    assert ceilings["valid"].all()
-    assert ceilings["reliability"].min() > 0.8
+def test_a_run_with_populations_is_resumed_locked_and_verified(tmp_path, monkeypatch):
+    """A study that failed in its last context reuses brain patterns of populations; one of means does not."""
+    values: dict[str, Any] = {
+        "name": "study",
+        "datasets": [
+            {
+                "name": "sim",
+                "reader": "simulated",
+                "grid": {"lags_ms": [0.0], "units": "regions"},
+                "options": {"n_subjects": 2, "n_runs": 1, "n_units": 24, "n_regions": 8},
+            }
+        ],
+        "models": [{"name": "integrated", "layers": [2]}],
+        "readout": {"folds": 3, "alphas": [10.0]},
+        "controls": {"include": ["circular_shift"], "draws": 1},
+        "mechanisms": {"include": ["surprisal"]},
+    }
+    own = {
+        "audit": {"required_controls": ["circular_shift"]},
+        "stripping": {"methods": ["feature_zeroing"], "mismatch_draws": 1},
+        "assay": {"enabled": False},
+    }
+    studies = {
+        name: lpact.load_study(
+            values
+            | {"lpact": own | {"relational": {"region_as": name, "alignments": ["rsa", "linear"]}}}
+        )
+        for name in ("mean", "population")
+    }
+    calls: list[str] = []
+    brain, model = relational.measure_brain_patterns, relational.measure_relational
+
+    def counted(**given):
+        calls.append("brain")
+        return brain(**given)
+
+    def failing(layer, *given):
+        if layer.prepared.id.subject == "02":
+            raise OSError("the disk is gone")
+        return model(layer, *given)
+
+    monkeypatch.setattr(relational, "measure_brain_patterns", counted)
+    monkeypatch.setattr(relational, "measure_relational", failing)
+    out = tmp_path / "run"
+    with pytest.raises(LPactError, match="the disk is gone"):
+        studies["population"].run(out, progress=False)
+    assert calls == ["brain"] * 2
+    monkeypatch.setattr(relational, "measure_relational", model)
+    run = studies["population"].run(out, progress=False)
+    assert calls == ["brain"] * 2
     run.lock()
     assert run.verify().ok
-    again = study_of("subspace", "population", out=tmp_path / "again")
-    assert {t: again.table(t).equals(run.table(t)) for t in ("profile_similarity_deltas",)} == {
-        "profile_similarity_deltas": True
-    }
+    other = studies["mean"].run(tmp_path / "mean", progress=False)
+    assert calls == ["brain"] * 4
+    name = "profile_similarity_deltas"
+    key = ["subject", "unit", "alignment", "profile"]
+    both = run.table(name).join(other.table(name), on=key)
+    assert both.height == run.table(name).height == other.table(name).height
+    assert (both["real_similarity"] != both["real_similarity_right"]).any()
+    plans = {name: study.plan() for name, study in studies.items()}
+    for table, n_rows in plans["population"].rows.items():
+        found = run.n_rows(table)
+        assert found <= n_rows if table in plans["population"].at_most else found == n_rows, table
+    for stage in (BRAINS, LEVELS):
+        cost = {
+            name: next(s for s in plan.stages if s.stage == stage) for name, plan in plans.items()
+        }
+        assert cost["population"].seconds > cost["mean"].seconds
+        assert cost["population"].peak_bytes > cost["mean"].peak_bytes
