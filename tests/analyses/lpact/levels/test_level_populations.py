@@ -21,6 +21,7 @@ from lpact.analyses.lpact.stages import BRAINS, LEVELS
 from lpact.codes import Reason
 from lpact.errors import ConfigError, InputError, LPactError
 from lpact.measures import CKA, RSA, DebiasedCKA, LinearPredictivity, Pearson
+from lpact.run.conductor import measure_in_memory
 from lpact.splits import contiguous
 
 REGIONS = {"lags_ms": [0.0, 100.0], "units": "regions"}
@@ -236,6 +237,48 @@ def test_a_region_with_too_few_units_is_a_row_with_the_reason(make_bench):
     brain, made = measured(bench)
     assert set(made["relational/profile_similarity_deltas"]["reason"]) == {"too_few_units"}
     assert set(brain["relational/brain_alignment_patterns"]["reason"]) == {"too_few_units"}
+
+
+@pytest.mark.parametrize("min_units", [8, 9])
+def test_too_few_regions_with_enough_units_are_too_little_coverage(min_units):
+    """26 units in nine regions: one has two."""
+    study = lpact.load_study({
+        "name": "study",
+        "datasets": [{
+            "name": "sim",
+            "reader": "simulated",
+            "grid": {"lags_ms": [0.0], "units": "regions"},
+            "options": {"n_subjects": 3, "n_runs": 1, "n_units": 26, "n_regions": 9},
+        }],
+        "models": [{"name": "integrated", "layers": [2]}],
+        "readout": {"folds": 3, "alphas": [10.0]},
+        "controls": {"include": ["circular_shift"], "draws": 1},
+        "mechanisms": {"include": ["surprisal"]},
+        "lpact": {
+            "relational": {"region_as": "population", "alignments": ["rsa"], "profiles": ["pearson"],
+                           "min_units": min_units},
+            "audit": {"required_controls": ["circular_shift"]},
+            "stripping": {"methods": ["feature_zeroing"], "mismatch_draws": 1},
+            "assay": {"enabled": False},
+        },
+    })  # fmt: skip
+    tables = measure_in_memory(study.config, "lpact")
+    deltas = tables["relational/profile_similarity_deltas"]
+    ceilings = tables["ceilings/brain_brain_ceiling"].filter(kind="profile")
+    of_subjects = ceilings.filter(mode="subject_to_subject")
+    if min_units == 9:
+        assert set(deltas["reason"]) == {"too_few_units"}
+        assert set(of_subjects["reason"]) == {"too_few_units"}
+        assert not ceilings["valid"].any()
+    else:
+        assert deltas.group_by("reason").len().sort("reason").rows() == [
+            ("ok", 24),
+            ("too_few_units", 3),
+        ]
+        assert of_subjects["valid"].all()
+    (row,) = tables["audits/lpact_evidence_feasibility"].iter_rows(named=True)
+    assert row["n_relational_runs"] == (3 if min_units == 8 else 0)
+    assert row["has_reliability"] == (min_units == 8)
 
 
 def test_options_that_need_repetitions_are_refused(responses):
