@@ -173,7 +173,7 @@ def measure_brain_patterns(*, config: LPactConfig, prepared: Prepared) -> dict[s
         "coordinate_frame": units.coordinate_frame,
     }
     populations = Populations.of(config.relational, prepared)
-    lacking = None if populations is None else populations.lacking
+    lacking = np.zeros(len(units.ids), bool) if populations is None else populations.lacking
     measured = prepared if populations is None else prepared.of_units
     responses = LaggedResponses.of(measured, populations)
     rows_of_halves = alternating_halves(prepared.n_events, config.relational.half_blocks)
@@ -261,16 +261,12 @@ def _add(
     tables.setdefault(table, []).append(frame_from_columns(table.measured(), columns))
 
 
-def _reasons(
-    values: FloatArray, lacking: BoolArray | None, reason: Reason = Reason.OK
-) -> list[Reason]:
+def _reasons(values: FloatArray, lacking: BoolArray, reason: Reason = Reason.OK) -> list[Reason]:
     """Reason of every row: ``reason`` for all, that a region is ``lacking`` units, or that its number is undefined."""
     if reason is not Reason.OK:
         return [reason] * len(values)
-    reasons = [Reason.OK if finite else Reason.UNDEFINED_SCORE for finite in np.isfinite(values)]
-    if lacking is None:
-        return reasons
-    return [Reason.TOO_FEW_UNITS if few else own for few, own in zip(lacking, reasons, strict=True)]
+    reasons = np.where(np.isfinite(values), Reason.OK, Reason.UNDEFINED_SCORE)
+    return [Reason(own) for own in np.where(lacking, Reason.TOO_FEW_UNITS, reasons)]
 
 
 def _model_patterns(
