@@ -139,7 +139,7 @@ class Reason(_Explained):
     UNITS_TAKEN_AS_COMPARABLE = "Units of the same name are assumed to be at the same place."
     UNITS_NOT_COMPARABLE = 'Units are other places in other subjects; use `grid.units = "regions"`.'
     TOO_FEW_SHARED_UNITS = "The paired recordings share too few units."
-    TOO_FEW_UNITS = "The recording has fewer units than the level needs."
+    TOO_FEW_UNITS = "The recording, or the region, has fewer units than the level needs."
     NO_REPEATED_MEASURE = "A split half of one presentation has no repeated response."
     NONPOSITIVE_RELIABILITY = "Reliability is zero or negative."
     NO_VALID_CEILING = "No reliability mode is possible for this recording."

@@ -149,7 +149,12 @@ EVERY_PLUGIN = {
 EVERY_GRID = {
     "name": "every-grid",
     "datasets": [
-        {"name": events, "reader": "simulated", "grid": {"events": events}, "options": OPTIONS}
+        {
+            "name": events,
+            "reader": "simulated",
+            "grid": {"events": events, "units": "regions"},
+            "options": OPTIONS,
+        }
         for events in ("words", "sentences")
     ]
     + [
@@ -166,7 +171,11 @@ EVERY_GRID = {
     "controls": {"draws": 1, "include": ["circular_shift"]},
     "mechanisms": {"include": ["surprisal", "context_update"]},
     "lpact": {
-        "relational": {"alignments": ["linear"], "profiles": ["pearson"]},
+        "relational": {
+            "alignments": ["linear"],
+            "profiles": ["pearson"],
+            "region_as": "population",
+        },
         "stripping": {"methods": ["feature_zeroing"], "mismatch_draws": 1},
     },
 }

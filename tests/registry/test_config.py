@@ -291,6 +291,8 @@ OTHER_VALUES: dict[tuple[str | int, ...], Any] = {
     ("lpact", "relational", "profiles"): ["cosine"],
     ("lpact", "relational", "brain_patterns_from"): "other_run",
     ("lpact", "relational", "min_units"): 4,
+    ("lpact", "relational", "region_as"): "population",
+    ("lpact", "relational", "min_region_units"): 2,
     ("lpact", "relational", "half_blocks"): 4,
     ("lpact", "relational", "options"): {"cka": {"x": 1}},
     ("mechanisms", "include"): ["surprisal", "context_update"],

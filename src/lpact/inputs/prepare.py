@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,8 @@ class Prepared(Placed):
     ``nuisance`` is [n_events, q]; ``mechanisms`` holds [n_events] for each available mechanism, in the order of the
     study file; ``folds`` are the outer blocks over the events. ``pending`` names mechanisms that a language model will
     give once its features are extracted. With delays of a finite impulse response, ``mechanisms`` are those at the
-    first delay, and ``delayed`` holds [n_events, n_delays] for each; without, it is empty.
+    first delay, and ``delayed`` holds [n_events, n_delays] for each; without, it is empty. Where units of the grid are
+    means over regions, ``region_sizes`` counts the units of each, and ``read_units`` reads their grid.
     """
 
     nuisance: FloatArray
@@ -60,6 +62,13 @@ class Prepared(Placed):
     folds: BlockedFolds
     pending: tuple[str, ...] = ()
     delayed: Mapping[str, FloatArray] = field(default_factory=dict)
+    region_sizes: tuple[int, ...] = ()
+    read_units: Callable[[], EventGrid] | None = None
+
+    @cached_property
+    def of_units(self) -> Prepared:
+        """The same events with the units that regions are means of; itself where units are no means."""
+        return self if self.read_units is None else replace(self, grid=self.read_units())
 
     def scalars(self, mechanism: str) -> FloatArray:
         """A mechanism at every delay of the features, [n_events, n_delays]."""
@@ -186,11 +195,7 @@ def inspect(
     )
     if (unusable := _unusable(placed, seen.n_words, entry.max_bad_units)) is not None:
         return _excluded(seen, unusable)
-    assert placed.grid is not None
-    grid, usable = placed.grid, list(placed.usable)
-    if len(usable) < len(grid.units.ids):
-        responses = np.ascontiguousarray(grid.responses[..., usable])
-        grid = replace(grid, responses=responses, units=grid.units.take(usable))
+    grid = _usable_units(placed)
     if entry.preprocess.missing == "keep" and not np.isfinite(grid.responses).all():
         raise RecordingError(
             "a readout cannot use missing responses",
@@ -199,7 +204,12 @@ def inspect(
             expected="finite responses",
             remedy='set it to "drop_events" or "drop_units"',
         )
+    of_regions: dict[str, Any] = {}
     if entry.grid.units == "regions":
+        of_regions = {
+            "region_sizes": tuple(len(own) for own in members_of_regions(grid.units).values()),
+            "read_units": lambda: _usable_units(place(dataset, recording_id, stimulus, entry)),
+        }
         grid = average_regions(grid)
     seen = replace(
         seen,
@@ -210,10 +220,21 @@ def inspect(
     folds = make_folds(grid.n_events, grid.story, config.readout)
     if isinstance(folds, Reason):
         return _excluded(seen, _too_short(folds, grid, placed.where, config.readout))
-    prepared = Prepared(name, recording_id, grid, stimulus, np.empty((grid.n_events, 0)), {}, folds)
+    no_nuisance = np.empty((grid.n_events, 0))
+    prepared = Prepared(name, recording_id, grid, stimulus, no_nuisance, {}, folds, **of_regions)
     prepared, missing = _with_predictors(prepared, config, language)
     findings = (*seen.findings, *nuisance_findings(stimulus, config.nuisance))
     return replace(seen, prepared=prepared, missing=missing, findings=findings)
+
+
+def _usable_units(placed: OnGrid) -> EventGrid:
+    """The grid without units that cannot be used."""
+    assert placed.grid is not None
+    grid, usable = placed.grid, list(placed.usable)
+    if len(usable) == len(grid.units.ids):
+        return grid
+    responses = np.ascontiguousarray(grid.responses[..., usable])
+    return replace(grid, responses=responses, units=grid.units.take(usable))
 
 
 def _excluded(seen: Inspection, finding: Finding) -> Inspection:
@@ -337,16 +358,21 @@ def _mechanism_inputs(
     return MechanismInputs(stimulus, read or NO_LANGUAGE, parse or NO_PARSE)
 
 
+def members_of_regions(units: Units) -> dict[str, IntArray]:
+    """Units of every region, in the order in which regions first appear."""
+    labels = np.array(units.regions)
+    return {region: np.flatnonzero(labels == region) for region in dict.fromkeys(units.regions)}
+
+
 def average_regions(grid: EventGrid) -> EventGrid:
     """Replace units by the means of their regions, in the order in which regions first appear."""
-    regions = list(dict.fromkeys(grid.units.regions))
-    members = [np.flatnonzero(np.array(grid.units.regions) == region) for region in regions]
+    regions, members = zip(*members_of_regions(grid.units).items(), strict=True)
     responses = np.stack([grid.responses[..., m].mean(axis=-1) for m in members], axis=-1)
     coordinates = grid.units.coordinates_mm
     means = (
         None if coordinates is None else np.stack([coordinates[m].mean(axis=0) for m in members])
     )
-    units = Units(tuple(regions), tuple(regions), means, grid.units.coordinate_frame)
+    units = Units(regions, regions, means, grid.units.coordinate_frame)
     return replace(grid, responses=np.ascontiguousarray(responses), units=units)
 
 

@@ -166,6 +166,13 @@ SETTINGS: list[tuple[str, object, str, dict]] = [
     ("relational.profiles", ["cosine"], "compared by cosine (cosine of patterns).", {}),
     ("relational.brain_patterns_from", "other_run", "came from other runs", {}),
     ("relational.min_units", 17, "fewer than 17 units", {}),
+    ("relational.region_as", "population", "each the population", {f"{GRID}.units": "regions"}),
+    (
+        "relational.min_region_units",
+        5,
+        "fewer than 5 units had no pattern",
+        {"relational.region_as": "population", f"{GRID}.units": "regions"},
+    ),
     ("relational.half_blocks", 14, "made of 14 contiguous blocks", {}),
     ("relational.permutations", 501, "501 shuffled unit orders", {}),
     ("relational.options", {"rsa": {"k": 4}}, "Measure rsa: k = 4.", {}),

@@ -137,6 +137,7 @@ class LPact(Analysis):
 
     def resolve(self, study: StudyConfig) -> LPactSection:
         """All options of measures and stripping methods, with defaults; unknown names are errors."""
+        from lpact.analyses.lpact.levels.populations import check_populations
         from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
         from lpact.analyses.lpact.levels.stripping_methods import STRIPPINGS
         from lpact.controls.base import CONTROLS
@@ -170,6 +171,8 @@ class LPact(Analysis):
                     expected="'linear', or a measure of representations that is not fitted",
                     remedy="choose another of `lpact list measures`; [turing] takes all of them",
                 )
+        if relational.region_as == "population":
+            check_populations(config)
         options = {
             "relational": spell_out(relational, MEASURES, relational.alignments, where=where),
             "stripping": spell_out(stripping, STRIPPINGS, stripping.methods, where=methods),

@@ -11,6 +11,9 @@ from lpact.config import Fraction, Section, SharedConfig, StudyConfig, list_once
 
 Count = Annotated[int, Field(ge=1)]
 
+OF_POPULATIONS = ("linear", "rsa", "cka_debiased")
+"""Alignment measures of populations, by default: the number of units changes no expected value at chance."""
+
 
 class AuditConfig(Section):
     """Source audit: what a dataset needs before its evidence is evaluated."""
@@ -46,8 +49,21 @@ class RelationalConfig(Section):
     """Shuffled unit orders, and random exchanges of units between the model's pattern and a rival's, with which the
     `calibrated` gate profile compares the model.
     """
+    region_as: Literal["mean", "population"] = "mean"
+    """What level 2 compares where `grid.units = "regions"`: means over the units of a region, or populations of units.
+    With populations, the default of `alignments` has `cka_debiased` in place of `cka`.
+    """
+    min_region_units: Count = 3
+    """With fewer units a region has no pattern (`too_few_units`). `rsa` correlates responses of three units or more."""
     options: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Options by alignment measure."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _unbiased_measures(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and values.get("region_as") == "population":
+            return {"alignments": OF_POPULATIONS, **values}
+        return values
 
 
 class StrippingConfig(Section):

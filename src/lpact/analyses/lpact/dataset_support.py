@@ -120,7 +120,7 @@ class DatasetSupport:
             for r in self._usable
         ]
         found = {}
-        rows: Sequence[Mapping[str, Any]] = mode_rows("", summaries, RelationalConfig().min_units)
+        rows: Sequence[Mapping[str, Any]] = mode_rows("", summaries, RelationalConfig())
         for row in rows:
             n = counted(row["n_recordings"], "recording")
             found[row["mode"]] = n if row["possible"] else f"no ({reason_clause(row['reason'])})"

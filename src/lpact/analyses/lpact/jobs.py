@@ -154,6 +154,7 @@ class CeilingJob(LPactJob):
                     responses=prepared.reference,
                     patterns=whole,
                     halves=(first, second),
+                    lacks_units=(tables[0]["reason"] == Reason.TOO_FEW_UNITS).all(),
                 )
             )
         config = LPactConfig.of(workspace.config)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 
 from lpact.analyses.base import Audit, StageWork
@@ -30,6 +31,7 @@ from lpact.datasets.base import RecordingId
 from lpact.inputs.prepare import KEPT_FEATURE_SETS
 from lpact.inputs.workspace import KEPT_RECORDINGS
 from lpact.math.ridge import METRICS
+from lpact.measures import MEASURES
 from lpact.run.plan import control_draws
 
 N_KEPT_CONDITIONS = 2
@@ -125,7 +127,13 @@ def _contexts(
         for offer in dataset.contexts:
             r = by_id[offer.recording]
             size = (r.n_events, r.n_lags, len(r.unit_ids), r.n_folds, r.mechanisms)
-            kind = (*size, offer.n_features, tuple(offer.draws.items()), offer.strippings)
+            kind = (
+                *size,
+                r.region_sizes,
+                offer.n_features,
+                tuple(offer.draws.items()),
+                offer.strippings,
+            )
             first, own, n = found.get(kind, (r, offer, 0))
             found[kind] = (first, own, n + 1)
         yield from found.values()
@@ -252,7 +260,7 @@ def work(config: LPactConfig, audit: Audit) -> dict[str, StageWork]:
     brains = [brain_work(config, r) for r in recordings]
     levels = [(context_work(config, r, offer), n) for r, offer, n in contexts]
     array_bytes = max((context_bytes(config, r, offer) for r, offer, _ in contexts), default=0)
-    signals = max((recording_bytes(r) for r in recordings), default=0)
+    signals = max((population_bytes(config, r) for r in recordings), default=0)
     n_patterns = 3 * len(config.relational.alignments)
     of_brains = (n_patterns * ITEM_BYTES * len(r.unit_ids) ** 2 for r in recordings)
     of_levels = (n * result_bytes(config, r, offer) for r, offer, n in contexts)
@@ -298,6 +306,21 @@ def fit_work(config: LPactConfig, recording: RecordingSummary, n_features: int) 
     return CALL + n_sets * (decomposed + PREDICTION * n * p * t + SCORE * grid * n * t)
 
 
+def population_sizes(config: LPactConfig, recording: RecordingSummary) -> tuple[int, ...]:
+    """Units of every region where level 2 compares populations; else nothing."""
+    return recording.region_sizes if config.relational.region_as == "population" else ()
+
+
+def _with_all_units(config: LPactConfig, recording: RecordingSummary) -> RecordingSummary:
+    """The recording with the units of all regions in place of their means."""
+    n_units = sum(population_sizes(config, recording))
+    return replace(recording, unit_ids=("",) * n_units, region_sizes=())
+
+
+def _has_readout(config: LPactConfig) -> bool:
+    return any(MEASURES.get(name).from_readout for name in config.relational.alignments)
+
+
 def context_work(config: LPactConfig, recording: RecordingSummary, offer: ContextOffer) -> float:
     """Levels 1 to 3 of one context: readouts, alignments, permutations and rows."""
     n, p, n_units = recording.n_events, offer.n_features, len(recording.unit_ids)
@@ -310,8 +333,13 @@ def context_work(config: LPactConfig, recording: RecordingSummary, offer: Contex
     # Real features, with nuisance, decompositions that orders share, and other draws; nuisance alone is fitted once.
     readouts = fit * (1 + n_conditions - n_reordered + n_stripped)
     readouts += (fit - decomposed) * n_reordered + (fit + CALL_WITH_NUISANCE) * n_with_nuisance
-    n_alignments = len(config.relational.alignments)
+    sizes, n_alignments = population_sizes(config, recording), len(config.relational.alignments)
+    if sizes and _has_readout(config):
+        of_units = fit_work(config, _with_all_units(config, recording), p)
+        readouts += of_units * (1 + n_conditions) - n_reordered * decomposed
     aligned = PATTERN + 2.0 * n * p * (min(n, p) + n_units)
+    if sizes:  # Distances of all pairs of events, of the features and, once, of every region.
+        aligned += n * n * (p + len(sizes) + sum(sizes) / n_conditions)
     n_summaries = n_alignments * len(config.relational.profiles)
     n_tests = n_summaries * (len(offer.draws) + 2)
     permuted = PERMUTED * n_tests * config.relational.permutations * n_units**2
@@ -321,6 +349,11 @@ def context_work(config: LPactConfig, recording: RecordingSummary, offer: Contex
 
 def brain_work(config: LPactConfig, recording: RecordingSummary) -> float:
     """Patterns of one recording and of its halves: every unit to all others, at every lag."""
+    if sizes := population_sizes(config, recording):
+        own, n_alignments = _with_all_units(config, recording), len(config.relational.alignments)
+        fits = (fit_work(config, own, size) for size in sizes)
+        geometry = recording.n_events**2 * (sum(sizes) + len(sizes) ** 2)
+        return 2.0 * (_has_readout(config) * sum(fits) + n_alignments * (PATTERN + geometry))
     n, n_units = recording.n_events, len(recording.unit_ids)
     n_sets = recording.n_folds * (recording.n_folds + 1) // 2
     grid = len(config.readout.alphas) * len(config.readout.pca)
@@ -390,11 +423,21 @@ def recording_bytes(recording: RecordingSummary) -> int:
     return BYTES * (responses + PATTERN_COPIES * n_units**2)
 
 
+def population_bytes(config: LPactConfig, recording: RecordingSummary) -> int:
+    """Recordings in memory, with the units of regions that are populations and their pairs of events."""
+    sizes = population_sizes(config, recording)
+    if not sizes:
+        return recording_bytes(recording)
+    pairs = len(config.relational.alignments) * len(sizes) * recording.n_events**2 // 2
+    units = (KEPT_RECORDINGS + 1) * recording.n_events * recording.n_lags * sum(sizes)
+    return recording_bytes(recording) + BYTES * (units + pairs)
+
+
 def context_bytes(config: LPactConfig, recording: RecordingSummary, offer: ContextOffer) -> int:
     """Arrays of one context: recordings, feature sets, and a readout's as far as ``readout.memory_gib`` allows."""
     n, p, n_units = recording.n_events, offer.n_features, len(recording.unit_ids)
-    t = recording.n_lags * n_units
+    t = recording.n_lags * max(n_units, sum(population_sizes(config, recording)))
     grid = len(config.readout.alphas) * len(config.readout.pca)
     working = BYTES * (6 * n * p + 4 * p * min(n, p) + t * grid * (n + recording.n_folds * p))
-    inputs = recording_bytes(recording) + BYTES * KEPT_FEATURE_SETS * n * p
+    inputs = population_bytes(config, recording) + BYTES * KEPT_FEATURE_SETS * n * p
     return int(ARRAY_COPIES * (inputs + min(working, config.readout.memory_gib * 2**30)))

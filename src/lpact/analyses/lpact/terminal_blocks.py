@@ -226,7 +226,8 @@ def outline_blocks(config: LPactConfig) -> list[Block]:
         f"1 predictive: {readout.folds} outer folds ({readout.split}), gap of {readout.gap_events} events, metric "
         f"{readout.primary_metric}, {len(config.nuisance.include)} nuisance features",
         f"2 relational: {', '.join(relational.alignments)} × {', '.join(relational.profiles)} = "
-        f"{counted(n_summaries, 'summary')}, with {relational.min_units} units or more",
+        f"{counted(n_summaries, 'summary')}, with {relational.min_units} units or more"
+        + (", regions as populations" if relational.region_as == "population" else ""),
         f"3 mechanisms: {', '.join(config.mechanisms.include)}; stripped by {', '.join(stripping.methods)}",
         f"4 reliability: brain–brain ceilings of at least {config.gates.min_reliability:g}",
     )

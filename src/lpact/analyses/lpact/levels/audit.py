@@ -17,9 +17,10 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from lpact.analyses.lpact.config import LPactConfig
+from lpact.analyses.lpact.config import LPactConfig, RelationalConfig
 from lpact.analyses.lpact.levels.media import MediaAudit, Row, release_rows
 from lpact.analyses.lpact.levels.pairing import MISSING_PARTNER, MODES, comparable, paired
+from lpact.analyses.lpact.levels.populations import n_populations
 from lpact.analyses.lpact.levels.readouts import LayerInputs, build_controls
 from lpact.analyses.lpact.levels.stripping_methods import StripInputs, build_strippings
 from lpact.analyses.lpact.tables import audit as tables
@@ -62,13 +63,22 @@ class RecordingSummary:
     n_folds: int
     mechanisms: tuple[str, ...]
     comparable: bool = True
+    region_sizes: tuple[int, ...] = ()
+    """Units of every region, where units are means over regions."""
+
+    def n_compared(self, relational: RelationalConfig) -> int:
+        """Units that level 2 can compare; where regions are populations, those with enough units."""
+        if relational.region_as == "mean" or not self.region_sizes:
+            return len(self.unit_ids)
+        return n_populations(relational, self.region_sizes)
 
     @classmethod
     def of(cls, prepared: Prepared) -> RecordingSummary:
         """Sizes of a prepared recording."""
         grid, mechanisms = prepared.grid, (*prepared.mechanisms, *prepared.pending)
         sizes = (prepared.n_events, len(grid.lags_ms), prepared.folds.n_blocks)
-        return cls(prepared.id, grid.units.ids, *sizes, mechanisms, grid.units.comparable)
+        units = (grid.units.comparable, prepared.region_sizes)
+        return cls(prepared.id, grid.units.ids, *sizes, mechanisms, *units)
 
 
 @dataclass
@@ -195,7 +205,7 @@ def audit_dataset(
     audit.add(tables.FINDINGS, missing_unit_rows(name, audit.recordings))
     audit.add(tables.CONTROL_AVAILABILITY, control_rows(config, name, audit.contexts))
     audit.add(tables.INGREDIENT_AVAILABILITY, ingredient_rows(config, name, missing))
-    modes = mode_rows(name, audit.recordings, config.relational.min_units)
+    modes = mode_rows(name, audit.recordings, config.relational)
     audit.add(tables.RELIABILITY_MODES, modes)
     for other in dataset.stimulus_ids():  # A dataset of text alone has no others.
         with _noted(problems):
@@ -335,7 +345,6 @@ def feasibility(config: LPactConfig, audit: DatasetAudit, dataset: Dataset, n_ex
     with_features = {c.recording for c in contexts}
     featured = [r for r in recordings if r.id in with_features]
     mechanisms = [r for r in audit.rows(tables.INGREDIENT_AVAILABILITY) if r["kind"] == "mechanism"]
-    minimum_units = config.relational.min_units
     return {
         "dataset": audit.config.name,
         "reader": audit.config.reader,
@@ -354,7 +363,9 @@ def feasibility(config: LPactConfig, audit: DatasetAudit, dataset: Dataset, n_ex
         "n_mechanisms": sum(row["available"] is True for row in mechanisms),
         **{flag: present for flag, (present, _) in links.items()},
         "chain_complete": complete,
-        "n_relational_runs": sum(len(r.unit_ids) >= minimum_units for r in featured),
+        "n_relational_runs": sum(
+            r.n_compared(config.relational) >= config.relational.min_units for r in featured
+        ),
         "n_stripping_runs": sum(len(r.mechanisms) >= 2 for r in featured),
         "source": dataset.info.source,
         "version": dataset.info.version,
@@ -461,10 +472,13 @@ def ingredient_rows(
     return rows
 
 
-def mode_rows(dataset: str, recordings: Sequence[RecordingSummary], min_units: int) -> list[Row]:
+def mode_rows(
+    dataset: str, recordings: Sequence[RecordingSummary], relational: RelationalConfig
+) -> list[Row]:
     """Every reliability mode: how many recordings can be paired, or why none can."""
     rows: list[Row] = []
-    large = [r for r in recordings if len(r.unit_ids) >= min_units]
+    min_units = relational.min_units
+    large = [r for r in recordings if r.n_compared(relational) >= min_units]
     for mode in MODES:
         same = [
             (a, b)

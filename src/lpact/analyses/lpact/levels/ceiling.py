@@ -55,6 +55,8 @@ class BrainOnGrid:
     responses: FloatArray
     patterns: Mapping[str, FloatArray]
     halves: tuple[Mapping[str, FloatArray], Mapping[str, FloatArray]]
+    lacks_units: bool = False
+    """Whether too few of its regions have the units that a population needs."""
 
     @cached_property
     def units(self) -> dict[str, int]:
@@ -174,7 +176,7 @@ def _of_patterns(
     own: BrainOnGrid, partners: Partners, alignment: str, profile: ProfileSimilarity, min_units: int
 ) -> Row:
     """Reliability of the units' patterns."""
-    if len(own.unit_ids) < min_units:
+    if own.lacks_units or len(own.unit_ids) < min_units:
         return _result(Reason.TOO_FEW_UNITS)
     if isinstance(partners, Reason):
         return _result(partners)
@@ -182,6 +184,7 @@ def _of_patterns(
         first, second = (half[alignment] for half in own.halves)
         halves = agreement(first, [(second, np.ones(second.shape, bool))], profile.compare_pairs)
         return _result(halves, 1, len(own.unit_ids))
+    partners = [other for other in partners if not other.lacks_units]
     used, n_shared = _with_units(own, partners, min_units)
     if not used:
         return _result(Reason.TOO_FEW_SHARED_UNITS)

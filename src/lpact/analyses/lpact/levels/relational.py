@@ -16,21 +16,24 @@ with a constant c that is a symmetric function of all that is compared. Three nu
 ``swap``        against a rival r: s(q_real) − s(q_r), with the shapes of q_real and q_r (their deviations from their
                 means) exchanged at random units; a random rival has another draw in every exchange.
 
+With ``region_as = "population"``, u_i is a region as the population of its units (`populations`).
+
 Orders and exchanges are the same for all measures and similarities of a recording, and for all recordings of the same
 units, so that draws can be compared over them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.best_control import best_control
 from lpact.analyses.lpact.config import LPactConfig
+from lpact.analyses.lpact.levels.populations import Populations
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
 from lpact.analyses.lpact.levels.readouts import (
     NUISANCE,
@@ -38,6 +41,8 @@ from lpact.analyses.lpact.levels.readouts import (
     Condition,
     LayerInputs,
     conditions,
+    fit_layer,
+    fit_nuisance,
     nullable,
 )
 from lpact.analyses.lpact.tables import levels
@@ -118,17 +123,21 @@ def build_measures(config: LPactConfig, prepared: Prepared | None = None) -> dic
 
 @dataclass(frozen=True)
 class LaggedResponses:
-    """What measures look at in a recording: responses [n_lags, n_events, n_units], and the outer folds."""
+    """What measures look at in a recording: responses [n_lags, n_events, n_units], and the outer folds.
+
+    With ``populations``, patterns are those of regions.
+    """
 
     lagged: FloatArray
     reference_lag: int
     split: Split
+    populations: Populations | None = None
 
     @classmethod
-    def of(cls, prepared: Prepared) -> LaggedResponses:
+    def of(cls, prepared: Prepared, populations: Populations | None = None) -> LaggedResponses:
         """The responses of a recording, with the folds of its readouts."""
-        grid = prepared.grid
-        return cls(grid.responses, grid.reference_lag, Split.of_blocks(prepared.folds))
+        grid, split = prepared.grid, Split.of_blocks(prepared.folds)
+        return cls(grid.responses, grid.reference_lag, split, populations)
 
     @property
     def reference(self) -> FloatArray:
@@ -139,11 +148,13 @@ class LaggedResponses:
     def take(self, rows: IntArray) -> LaggedResponses:
         """The same units over some of the events, with as many contiguous folds."""
         split = contiguous(len(rows), len(self.split), gap=self.split.gap)
-        return LaggedResponses(self.lagged[:, rows], self.reference_lag, split)
+        return replace(self, lagged=self.lagged[:, rows], split=split)
 
     def patterns(self, measure: Measure) -> FloatArray:
-        """Patterns of all units, [N, N]; a unit has no entry for itself."""
-        matrix = measure.pairwise(self.reference, self.split, self.lagged).copy()
+        """Patterns of all units (or regions), [N, N]; a unit has no entry for itself."""
+        given = (self.reference, self.split, self.lagged)
+        own = self.populations
+        matrix = (own.pairwise(measure, *given) if own else measure.pairwise(*given)).copy()
         np.fill_diagonal(matrix, np.nan)
         return matrix
 
@@ -161,17 +172,20 @@ def measure_brain_patterns(*, config: LPactConfig, prepared: Prepared) -> dict[s
         **dict(zip(("x_mm", "y_mm", "z_mm"), coordinates.T, strict=True)),
         "coordinate_frame": units.coordinate_frame,
     }
-    responses = LaggedResponses.of(prepared)
+    populations = Populations.of(config.relational, prepared)
+    lacking = np.zeros(len(units.ids), bool) if populations is None else populations.lacking
+    measured = prepared if populations is None else prepared.of_units
+    responses = LaggedResponses.of(measured, populations)
     rows_of_halves = alternating_halves(prepared.n_events, config.relational.half_blocks)
     halves = [responses.take(rows) for rows in rows_of_halves]
     correlation = PROFILES.build("pearson")
     tables: dict[Table, list[pl.DataFrame]] = {}
-    for name, measure in build_measures(config, prepared).items():
+    for name, measure in build_measures(config, measured).items():
         own = {**common, "alignment": name}
         whole = responses.patterns(measure)
         parts = [half.patterns(measure) for half in halves]
         reliability = correlation.compare_pairs(parts[0], parts[1])
-        reasons = {"split_half_reliability": reliability, "reason": _reasons(reliability)}
+        reasons = {"split_half_reliability": reliability, "reason": _reasons(reliability, lacking)}
         _add(tables, levels.BRAIN_PATTERNS, {**own, **index, "pattern": whole, **reasons})
         for half, part in enumerate(parts):
             _add(tables, levels.HALF_PATTERNS, {**own, "half": half, "pattern": part})
@@ -187,16 +201,19 @@ def measure_relational(
     """Compare one layer's patterns, real and control, with the brain's.
 
     ``brain`` is a reason where no other recording offers patterns for these units. ``readout_scores`` holds level 1's
-    held-out Pearson score of every unit by (condition, draw), nuisance included.
+    held-out Pearson score of every unit by (condition, draw), nuisance included; populations have readouts of their
+    own.
     """
     config, units = layer.config, layer.prepared.grid.units
     order, n_units = units.order_hash(), len(units.ids)
+    populations = Populations.of(config.relational, layer.prepared)
+    lacking = np.zeros(n_units, dtype=bool) if populations is None else populations.lacking
     reason = Reason.OK
     if isinstance(brain, Reason):
         reason, nan = brain, np.full((n_units, n_units), np.nan)
         names = config.relational.alignments
         brain = BrainPatterns((), dict.fromkeys(names, nan), dict.fromkeys(names, nan[0]))
-    if n_units < config.relational.min_units:
+    if n_units - lacking.sum() < config.relational.min_units:
         reason = Reason.TOO_FEW_UNITS
     about = {
         "brain_patterns_from": config.relational.brain_patterns_from,
@@ -204,7 +221,7 @@ def measure_relational(
         "brain_unit_order_hash": brain.order_hash,
         "confirmatory": layer.confirmatory,
     }
-    kinds, patterns = _model_patterns(layer, readout_scores)
+    kinds, patterns = _model_patterns(layer, readout_scores, populations)
     shuffles = draw_shuffles(layer)
     tables: dict[Table, list[pl.DataFrame]] = {}
     nulls: list[dict[str, object]] = []
@@ -227,7 +244,7 @@ def measure_relational(
                 nulls.append({**key, **row, "reason": why})
             scores, contrast = _compare(list(units.ids), profile, own, kinds, matrix, config)
             _add(tables, levels.PROFILE_SCORES, key | scores)
-            reasons = _reasons(np.asarray(contrast["delta_rel"]), reason)
+            reasons = _reasons(np.asarray(contrast["delta_rel"]), lacking, reason)
             reliability = {"split_half_reliability": brain.reliability[alignment]}
             row = {**key, **contrast, **reliability, **about, "reason": reasons}
             _add(tables, levels.PROFILE_DELTAS, row)
@@ -244,19 +261,33 @@ def _add(
     tables.setdefault(table, []).append(frame_from_columns(table.measured(), columns))
 
 
-def _reasons(values: FloatArray, reason: Reason = Reason.OK) -> list[Reason]:
-    """Reason of every row: ``reason`` for all, or that its number is undefined."""
+def _reasons(values: FloatArray, lacking: BoolArray, reason: Reason = Reason.OK) -> list[Reason]:
+    """Reason of every row: ``reason`` for all, that a region is ``lacking`` units, or that its number is undefined."""
     if reason is not Reason.OK:
         return [reason] * len(values)
-    return [Reason.OK if finite else Reason.UNDEFINED_SCORE for finite in np.isfinite(values)]
+    reasons = np.where(np.isfinite(values), Reason.OK, Reason.UNDEFINED_SCORE)
+    return [Reason(own) for own in np.where(lacking, Reason.TOO_FEW_UNITS, reasons)]
 
 
 def _model_patterns(
-    layer: LayerInputs, readout_scores: Mapping[tuple[str, int], FloatArray]
+    layer: LayerInputs,
+    readout_scores: Mapping[tuple[str, int], FloatArray],
+    populations: Populations | None,
 ) -> tuple[Kinds, dict[str, Patterns]]:
     """Conditions (counted or not, surrogate or not), and their patterns by measure and (condition, draw)."""
     prepared = layer.prepared
     measures = build_measures(layer.config, prepared)
+    align: dict[str, Callable[[FloatArray], FloatArray]] = {
+        name: partial(own.to_units, Y=prepared.reference) for name, own in measures.items()
+    }
+    if populations is not None:
+        units = prepared.of_units
+        align = {
+            name: populations.to_regions(own, units.reference) for name, own in measures.items()
+        }
+        if any(measure.from_readout for measure in measures.values()):
+            readouts = fit_layer(replace(layer, prepared=units), fit_nuisance(layer.config, units))
+            readout_scores = {key: populations.means(r) for key, r in readouts.pearson.items()}
     patterns: dict[str, dict[tuple[str, int], FloatArray]] = {name: {} for name in measures}
     kinds: dict[str, tuple[bool, bool]] = {}
     nuisance = Condition(NUISANCE, 0, False, False, prepared.nuisance)
@@ -269,7 +300,7 @@ def _model_patterns(
             elif measure.from_readout:
                 pattern = readout_scores[key]
             else:
-                pattern = measure.to_units(condition.features, prepared.reference)
+                pattern = align[name](condition.features)
             patterns[name][key] = pattern
     return kinds, dict(patterns)
 

@@ -150,8 +150,19 @@ def relational(config: LPactConfig) -> list[str]:
         "The contrast of a unit is the similarity of the real pattern minus that of the best control. Brain patterns "
         f"came from {source}. The reliability of a unit's pattern is the correlation of its patterns in two halves, "
         f"made of {chosen.half_blocks} contiguous blocks. Recordings with fewer than {chosen.min_units} units were "
-        "not used at this level.",
+        f"not used at this level.{_populations(config)}",
     ]
+
+
+def _populations(config: LPactConfig) -> str:
+    chosen = config.relational
+    if chosen.region_as == "mean" or all(d.grid.units == "units" for d in config.datasets):
+        return ""
+    return (
+        " Units of this level were regions, each the population of its standardised units, not their mean; regions "
+        f"with fewer than {counted(chosen.min_region_units, 'unit')} had no pattern. Held-out scores were averaged "
+        "over the units of a region."
+    )
 
 
 def stripping(config: LPactConfig) -> list[str]:
