@@ -80,7 +80,7 @@ def integers(value: FloatArray) -> Any:
 
 def labels_of(*columns: pl.Series) -> list[str]:
     """Labels of columns, sorted."""
-    return sorted({label for column in columns for label in column})
+    return sorted({label for column in columns for label in column.unique()})
 
 
 @dataclass(frozen=True)
