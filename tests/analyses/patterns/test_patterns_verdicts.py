@@ -159,7 +159,8 @@ def test_a_target_without_scores_is_left_out_of_the_test():
             layer[3] = np.nan
     found = claims(made)
     assert set(found["n_subjects"]) == {7}
-    assert labels(found, "weak") == {"neither"}
+    assert labels(found, "twin") == {"pattern_only"}
+    assert not found.filter(model="weak")["not_rejected"].any()
 
 
 def test_an_undefined_entry_of_a_pattern_is_left_out():
