@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.patterns import tables
-from lpact.analyses.patterns.summaries import decide, derive
+from lpact.analyses.patterns.summaries import derive
+from lpact.analyses.patterns.verdicts import decide
 from lpact.config import StudyConfig
 from lpact.config.study import study_config
 from lpact.store import frame

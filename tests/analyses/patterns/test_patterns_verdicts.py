@@ -11,7 +11,7 @@ from made_tables import Made, finished, peculiar, shared
 
 from lpact.analyses.patterns.analysis import Patterns
 from lpact.analyses.patterns.config import LABELS
-from lpact.analyses.patterns.summaries import label_of
+from lpact.analyses.patterns.verdicts import label_of
 from lpact.stats import compare_with_subjects, pair_means
 
 RNG = np.random.default_rng
