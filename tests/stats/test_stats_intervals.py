@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lpact.stats import block_bootstrap, bootstrap_interval, wilson_interval
+from lpact.stats import block_bootstrap, bootstrap_interval, student_interval, wilson_interval
 
 RNG = np.random.default_rng
 
@@ -132,3 +132,15 @@ def test_lists_and_seeds_are_arrays_and_generators():
         for labels, seed in ((blocks.tolist(), 3), (blocks, RNG(3)))
     )
     assert (found.value, found.low, found.high) == (expected.value, expected.low, expected.high)
+
+
+def test_student_intervals_are_scipys_of_every_row_without_missing_values():
+    values = RNG(0).normal(size=(3, 7))
+    values[1, 2:4] = np.nan
+    values[2, 1:] = np.nan
+    low, high = student_interval(values, confidence=0.9)
+    for i in (0, 1):
+        kept = values[i][np.isfinite(values[i])]
+        expected = stats.t.interval(0.9, kept.size - 1, kept.mean(), stats.sem(kept))
+        assert (low[i], high[i]) == pytest.approx(expected)
+    assert np.isnan([low[2], high[2]]).all()

@@ -16,6 +16,7 @@ from lpact.stats import (
     SubjectTest,
     compare_with_pooled,
     compare_with_subjects,
+    pair_means,
     subject_test_rates,
     wilson_interval,
 )
@@ -405,3 +406,49 @@ def test_what_cannot_be_tested_is_refused(change, said):
         compare_with_subjects(**(given | change))
     with pytest.raises(InputError, match="one per target"):
         compare_with_pooled(np.zeros((2, 2)), np.zeros(2), bound=1.0)
+
+
+def jackknifed(d):
+    """Mean over pairs and its error, subject by subject."""
+    n = len(d)
+    pairs = [(i, j) for i, j in itertools.permutations(range(n), 2) if np.isfinite(d[i, j])]
+    mean = np.mean([d[p] for p in pairs])
+    here = sorted({i for pair in pairs for i in pair})
+    away = [np.mean([d[p] for p in pairs if k not in p]) - mean for k in here]
+    return mean, np.sqrt((len(here) - 1) / len(here) * np.sum(np.square(away))), len(here)
+
+
+def test_means_over_pairs_are_those_of_a_loop_over_subjects():
+    tables = np.stack([study(6, symmetric=bool(i % 2), seed=i)[0] for i in range(4)])
+    tables[1, 2, 4] = np.nan
+    tables[2, 3, :] = tables[2, :, 3] = np.nan
+    found = pair_means(tables)
+    low, high = found.interval(0.1)
+    for i, d in enumerate(tables):
+        mean, error, n = jackknifed(d)
+        assert (found.mean[i], found.error[i], found.n[i]) == pytest.approx((mean, error, n))
+        assert found.p_value[i] == pytest.approx(stats.t.sf(mean / error, n - 1))
+        assert (low[i], high[i]) == pytest.approx(stats.t.interval(0.9, n - 1, mean, error))
+
+
+def test_means_over_pairs_without_spread_or_without_pairs():
+    constant = np.full((3, 3), 0.1)
+    assert pair_means(constant).error == 0.0
+    assert pair_means(constant).p_value == 0.0
+    assert pair_means(-constant).p_value == 1.0
+    two = pair_means(np.array([[np.nan, 1.0], [2.0, np.nan]]))
+    assert (two.mean, two.n) == (1.5, 2)
+    assert np.isnan([two.error, two.p_value]).all()
+    none = pair_means(np.full((3, 3), np.nan))
+    assert np.isnan([none.mean, none.error, none.p_value]).all()
+    assert none.n == 0
+
+
+def test_a_brief_test_is_the_same_test():
+    d, m = study(6, symmetric=False, shift=0.4)
+    full, brief = (
+        compare_with_subjects(d, m, symmetric=False, bound=0.3, brief=own) for own in (False, True)
+    )
+    assert np.isnan([brief.power, brief.detectable_gap, brief.rank_sum_p, brief.ks_p]).all()
+    for name in ("test", "n", "gap", "low", "high", "p_value", "equivalence_p", "bound"):
+        assert getattr(brief, name) == getattr(full, name)

@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.patterns import tables
-from lpact.analyses.patterns.summaries import decide, derive
+from lpact.analyses.patterns.summaries import derive
+from lpact.analyses.patterns.verdicts import decide
 from lpact.config import StudyConfig
 from lpact.config.study import study_config
 from lpact.store import frame
@@ -65,9 +66,9 @@ class Made:
         self.models: dict[str, dict[int, np.ndarray]] = {}
         self.training: dict[str, dict[int, np.ndarray]] = {}
 
-    def like_a_brain(self, shift: float = 0.0) -> np.ndarray:
-        """Scores of one more brain, [region, target, target region]."""
-        own = self.sd_subject * self.rng.normal(size=self.pattern.shape)
+    def like_a_brain(self, shift: float = 0.0, *, typical: bool = False) -> np.ndarray:
+        """Scores of one more brain, [region, target, target region]; a typical one has nothing of its own."""
+        own = self.sd_subject * (not typical) * self.rng.normal(size=self.pattern.shape)
         noise = self.sd * self.rng.normal(
             size=(len(self.regions), len(self.subjects), len(self.regions))
         )
@@ -84,9 +85,9 @@ class Made:
         self.training[name] = dict(training or layers)
         return self
 
-    def add_brain(self, name: str, shift: float = 0.0) -> Made:
+    def add_brain(self, name: str, shift: float = 0.0, *, typical: bool = False) -> Made:
         """Add a model that is one more brain; layer i is its region i, and training scores say so."""
-        layers = dict(enumerate(self.like_a_brain(shift)))
+        layers = dict(enumerate(self.like_a_brain(shift, typical=typical)))
         chosen = {i: np.tile(np.eye(len(self.regions))[i], (len(self.subjects), 1)) for i in layers}
         return self.add(name, layers, chosen)
 

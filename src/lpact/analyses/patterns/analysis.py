@@ -137,7 +137,7 @@ class Patterns(Analysis):
 
     def decide(self, study: StudyConfig, tables: Mapping[str, pl.DataFrame]) -> Frames:
         """One verdict per dataset, measure, region and model."""
-        from lpact.analyses.patterns.summaries import decide
+        from lpact.analyses.patterns.verdicts import decide
 
         return decide(study, tables)
 

@@ -26,9 +26,12 @@ def cube(rows: pl.DataFrame, value: str, **axes: Sequence[Any]) -> FloatArray:
     """A column as an array with an axis per key column, whose labels are given; NaN where there is no value."""
     made = np.full([len(labels) for labels in axes.values()], np.nan)
     where = tuple(
-        rows[name].replace_strict(list(labels), range(len(labels)), return_dtype=pl.Int64).to_numpy()
+        rows[name]
+        .replace_strict(list(labels), range(len(labels)), return_dtype=pl.Int64)
+        .to_numpy()
+        .astype(np.int64)  # of no rows it may have another type
         for name, labels in axes.items()
-    )  # fmt: skip
+    )
     made[where] = rows[value].fill_null(np.nan).to_numpy()
     return made
 
@@ -80,7 +83,7 @@ def integers(value: FloatArray) -> Any:
 
 def labels_of(*columns: pl.Series) -> list[str]:
     """Labels of columns, sorted."""
-    return sorted({label for column in columns for label in column})
+    return sorted({label for column in columns for label in column.unique()})
 
 
 @dataclass(frozen=True)
