@@ -166,6 +166,8 @@ def _scores(
             )  # fmt: skip
         for ceiling, mean, paper, toolbox in (("pairwise", 0.42, "lower", ""), ("leave_one_out_mean", 0.6, "upper", "lower"),
                                               ("all_including_self", 0.8, "", "upper")):  # fmt: skip
+            if region == "mean":
+                continue
             rows[tables.CEILINGS].append(
                 base | {"ceiling": ceiling, "in_paper": paper, "in_rsatoolbox": toolbox, "mean": mean, "low": mean - 0.04,
                         "high": mean + 0.04}
@@ -191,10 +193,10 @@ def _patterns(
     shape = np.array([0.5 * np.exp(-abs(own - i) / 2) + 0.1 for i in range(len(regions))])
     sources = [
         ("brain", "brains", 0.0),
-        *(("model", model, 0.05 + 0.02 * i) for i, model in enumerate(models)),
+        *(("model", model, 0.05 + 0.2 * i / len(models)) for i, model in enumerate(models)),
     ]
     for kind, source, noise in sources:
-        pattern = shape - noise + noise * rng.standard_normal(len(regions))
+        pattern = shape - noise + 0.4 * noise * rng.standard_normal(len(regions))
         rows += [
             base
             | {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
+import altair as alt
 import polars as pl
 
 from lpact.analyses.base import Material
@@ -21,6 +23,7 @@ from lpact.analyses.patterns.config import (
     models_of,
     options_of,
 )
+from lpact.analyses.patterns.summaries import MEAN
 from lpact.report import panels
 from lpact.report.figure import Spec
 from lpact.report.panels import CROSS, DASH, STAR, Classes, Look
@@ -39,8 +42,6 @@ VERDICTS = {
     UNKNOWN: Look(DASH, None, "muted", 45),
 }
 """Symbols of verdicts."""
-MEAN = "mean"
-"""Stands for the mean over regions."""
 VIEW = ["dataset", "measure"]
 
 
@@ -71,6 +72,30 @@ def views(rows: pl.DataFrame, *by: str) -> Iterator[tuple[str, pl.DataFrame]]:
     for own in rows.partition_by(by or VIEW, maintain_order=True):
         parts = [short(own[key][0], 24) for key in by or VIEW if key != "dataset" or several]
         yield " · ".join(parts), own
+
+
+def by_region(rows: pl.DataFrame, column: str = "region") -> list[tuple[str, str, pl.DataFrame]]:
+    """Rows of every region, with the name of their dataset and measure, and with their own."""
+    return [
+        (name, own[column][0], own)
+        for name, view in views(rows)
+        for own in view.partition_by(column, maintain_order=True)
+    ]
+
+
+def sections(
+    made: Sequence[tuple[str, alt.LayerChart]], columns: int, **spacing: Any
+) -> list[alt.ConcatChart]:
+    """Panels below the name of their dataset and measure."""
+    return [
+        panels.grid(
+            [chart for own, chart in made if own == name],
+            columns,
+            title=panels.title(name),
+            **spacing,
+        )
+        for name in dict.fromkeys(name for name, _ in made)
+    ]
 
 
 def alike(rows: pl.DataFrame, of: pl.DataFrame, *by: str) -> pl.DataFrame:

@@ -9,7 +9,8 @@ from lpact.analyses.base import Material
 from lpact.analyses.patterns import tables
 from lpact.analyses.patterns.config import options_of
 from lpact.analyses.patterns.figures import common
-from lpact.analyses.patterns.figures.common import MEAN, VIEW
+from lpact.analyses.patterns.figures.common import VIEW
+from lpact.analyses.patterns.summaries import MEAN
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure, with_marks
 from lpact.report.panels import BROKEN, LINE, TICK, Classes, Entry, Look
@@ -42,7 +43,12 @@ def ranking(material: Material) -> Drawing | str:
     if every["mean"].is_null().all():
         return common.nothing(material)
     ranked = every.sort("rank", nulls_last=True, maintain_order=True)
-    subjects, ceilings = _with_mean(material), material.table(tables.CEILINGS.name)
+    subjects = _with_mean(
+        material.table(tables.SCORES.name), "value", "model", "target"
+    ).drop_nulls("value")
+    ceilings = _with_mean(
+        material.table(tables.CEILINGS.name), "mean", "ceiling", "in_paper", "in_rsatoolbox"
+    )
     regions = [name for name in common.names(every, "region") if name != MEAN]
     alone = regions if len(regions) <= MOST_REGIONS else _most_different(every)
     made, said = [], []
@@ -57,8 +63,8 @@ def ranking(material: Material) -> Drawing | str:
         said.append(_said(name, drawn[0]))
     options, n = options_of(material.config), every["model"].n_unique()
     caption = {
-        f"Dots are subjects, black marks their mean with its {percent(1 - options.alpha)} interval; shaded: intervals of "
-        "ceilings, how well brains predict a brain. Stars are models that cannot be told from the best one.": True,
+        f"Dots are subjects, black marks their mean with its {percent(1 - options.alpha)} interval; green: ceilings, "
+        "how well brains predict a brain (shaded: intervals, of single regions). Stars are models that cannot be told from the best one.": True,
         "Squares are mean scores as fractions of the ceiling of one other brain: the darkest reach it; grey: no "
         "fraction.": True,
         f"Of {len(regions)} regions, those where most and where fewest models are equivalent to the best have panels "
@@ -68,15 +74,12 @@ def ranking(material: Material) -> Drawing | str:
     return panels.stacked(_key(ceilings), *made, spacing=30), caption, listed(said, 6, " ")
 
 
-def _with_mean(material: Material) -> pl.DataFrame:
-    """Scores of subjects, and their means over regions (null where a region has none)."""
-    scores = material.table(tables.SCORES.name).select(*VIEW, "region", "model", "target", "value")
-    whole = pl.when(pl.col("value").is_not_null().all()).then(pl.col("value").mean())
-    means = scores.group_by([*VIEW, "model", "target"], maintain_order=True).agg(
-        whole.alias("value")
-    )
-    means = means.with_columns(region=pl.lit(MEAN)).select(scores.columns)
-    return pl.concat([scores, means]).drop_nulls("value")
+def _with_mean(rows: pl.DataFrame, value: str, *by: str) -> pl.DataFrame:
+    """Rows, and their means over the regions that have any value; null where one of these has none."""
+    known = rows.filter(pl.col(value).is_not_null().any().over([*VIEW, "region"]))
+    whole = pl.when(pl.col(value).is_not_null().all()).then(pl.col(value).mean())
+    means = known.group_by([*VIEW, *by], maintain_order=True).agg(whole.alias(value))
+    return pl.concat([rows, means.with_columns(region=pl.lit(MEAN))], how="diagonal")
 
 
 def _most_different(rows: pl.DataFrame) -> list[str]:

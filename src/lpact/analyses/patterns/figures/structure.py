@@ -27,6 +27,8 @@ def structure(material: Material) -> Drawing | str:
     if not options.connectivity:
         return "no structural connectivity was given (patterns.connectivity is empty)"
     rows = common.in_order(material, tables.STRUCTURE)
+    if rows.is_empty():
+        return "no dataset has structural connectivity"
     if rows["similarity"].is_null().all():
         return common.nothing(material)
     places = material.tables.get(tables.PLACES.name, pl.DataFrame())
@@ -103,7 +105,7 @@ def _on_map(sites: pl.DataFrame, x: Spec, y: Spec) -> alt.Chart:
             "circle",
             "missing" if value is None else roles[sum(value >= b for b in bounds)],
             "ink" if own else "line",
-            60,
+            40,
         )
         for value, own in sites.select("similarity", "significant").iter_rows()
     ]
