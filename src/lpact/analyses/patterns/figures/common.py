@@ -152,10 +152,11 @@ def region_lanes(field: str, regions: Iterable[str], **more: object) -> Spec:
     return panels.lanes(field, regions, limit=90, **(look | more))
 
 
-def left_out(n: int, every: int, what: str, which: str = "") -> str:
-    """A sentence about what is not drawn, after another one; empty if nothing is."""
-    words = f"{which}{counted(every - n, what)} of {every} are not drawn; the tables have all."
-    return words if n < every else ""
+def drawn_of(n: int, every: int, what: str, which: str = "") -> str:
+    """A sentence about what is not drawn; empty if everything is."""
+    return (
+        f"{which}{n} of {counted(every, what)} are drawn; the tables have all." if n < every else ""
+    )
 
 
 def verdict_key(labels: Iterable[str]) -> list[tuple[str, Look]]:

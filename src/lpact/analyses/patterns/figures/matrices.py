@@ -15,7 +15,7 @@ from lpact.report import panels
 from lpact.report.figure import Drawing, figure, with_marks
 from lpact.report.panels import BOX, Look
 from lpact.report.theme import SERIES, colour
-from lpact.wording import enumerated, fixed, listed, percent, short
+from lpact.wording import enumerated, fixed, listed, short
 
 MOST_MODELS, MOST_MEASURES = 30, len(SERIES)
 CELL, STEP = 30, 17
@@ -63,14 +63,9 @@ def equivalence(material: Material) -> Drawing | str:
     caption = [
         "Filled: the measure cannot tell the model from the best one of the region (paired resamples of subjects, the "
         "best found anew in each). Outlined: equivalent only by the paper's rule, the interval of the best model.",
-        "To the right: in how many regions. Below: how many models are equivalent, and the share of pairs of models that "
-        "the measure tells apart.",
-        common.left_out(
-            len(drawn),
-            every["model"].n_unique(),
-            "model",
-            "Drawn are models that are equivalent somewhere: ",
-        ),
+        "To the right: in how many regions. Below: how many models are equivalent, and the share of pairs of models "
+        "that are told apart.",
+        common.drawn_of(len(drawn), every["model"].n_unique(), "model", "Equivalent somewhere: "),
     ]
     return panels.stacked(key, *made), caption, listed(said, 6, " ")
 
@@ -134,7 +129,7 @@ def _how_many(classes: pl.DataFrame, roles: dict[str, str]) -> alt.LayerChart:
     """How many models are equivalent, and how many pairs are told apart, per measure and region."""
     classes = classes.filter(pl.col("measure").is_in(list(roles)))
     apart = [
-        percent(k / n, 2) if n else "–"
+        f"{fixed(100 * k / n, 0)} %" if n else "–"
         for k, n in classes.select("n_pairs_apart", "n_pairs").rows()
     ]
     classes = classes.with_columns(

@@ -61,12 +61,10 @@ def pattern_lines(material: Material) -> Drawing | str:
     )
     level = percent(1 - options_of(material.config).alpha)
     caption = [
-        f"Alignment patterns: mean scores of a region of other brains (with their {level} interval), and of models, for "
-        "every region of a brain. Models are drawn at the layer of the source region.",
-        common.left_out(
-            len(models), len(best), "model", "Drawn are models of the best mean rank. "
-        ),
-        common.left_out(len(made), len(found), "panel"),
+        f"Alignment patterns: mean scores of a region of other brains (with their {level} interval), and of models, "
+        "for every region of a brain. Models are drawn at the layer of the source region.",
+        common.drawn_of(len(models), len(best), "model", "The best "),
+        common.drawn_of(len(made), len(found), "panel"),
     ]
     return panels.stacked(key, *common.sections(made, 4, spacing=16)), caption, listed(said, 6, " ")
 
@@ -157,8 +155,8 @@ def pattern_similarity(material: Material) -> Drawing | str:
         "Correlation of the alignment pattern of another brain, or of a model, with the mean pattern of pairs of "
         "brains without it and without the target. Boxes: quartiles; lines: range; dots: subjects as targets.": True,
         "Symbols to the right are verdicts on models. Excluded models have no box.": True,
-        common.left_out(len(models), claims["model"].n_unique(), "model"): True,
-        common.left_out(len(drawn), len(found), "panel"): True,
+        common.drawn_of(len(models), claims["model"].n_unique(), "model"): True,
+        common.drawn_of(len(drawn), len(found), "panel"): True,
     }
     return (
         panels.stacked(key, *common.sections(made, 3, spacing={"row": 12, "column": 30})),
