@@ -80,8 +80,8 @@ class Planted:
             for r, region in enumerate(self.regions)
             for i, model in enumerate(self.models)
         }
-        for (region, model), own in values.items():
-            for who, value in zip(self.subjects, own.tolist(), strict=True):
+        for (region, model), of_subjects in values.items():
+            for who, value in zip(self.subjects, of_subjects.tolist(), strict=True):
                 self.add(
                     tables.SCORES,
                     measure=measure,

@@ -28,6 +28,7 @@ from lpact.report import panels
 from lpact.report.figure import Spec
 from lpact.report.panels import CROSS, DASH, STAR, Classes, Look
 from lpact.report.theme import DIVERGING, colour
+from lpact.tables import Table
 from lpact.wording import counted, listed, short, spoken
 
 VERDICTS = {
@@ -45,7 +46,7 @@ VERDICTS = {
 VIEW = ["dataset", "measure"]
 
 
-def in_order(material: Material, table: tables.Table) -> pl.DataFrame:
+def in_order(material: Material, table: Table) -> pl.DataFrame:
     """A table by dataset, measure, region, other region and model, in the order of the study; the mean comes last."""
     options, rows = options_of(material.config), material.table(table.name)
     by: list[pl.Expr] = []
@@ -146,9 +147,14 @@ STAR_KEY = (
 )
 
 
-def region_lanes(field: str, regions: Iterable[str], **more: object) -> Spec:
+def region_lanes(field: str, regions: Iterable[str], **more: Any) -> Spec:
     """A channel with one narrow band per region, with upright names."""
-    look = {"labelAngle": -90, "labelBaseline": "middle", "labelAlign": "right", "labelPadding": 4}
+    look: Spec = {
+        "labelAngle": -90,
+        "labelBaseline": "middle",
+        "labelAlign": "right",
+        "labelPadding": 4,
+    }
     return panels.lanes(field, regions, limit=90, **(look | more))
 
 

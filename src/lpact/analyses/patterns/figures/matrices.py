@@ -109,10 +109,10 @@ def _who(rows: pl.DataFrame, models: list[str], roles: dict[str, str]) -> alt.La
     of_regions = rows.filter(pl.col("region") != MEAN).group_by(
         "model", "measure", maintain_order=True
     )
-    counts = of_regions.agg(pl.col("equivalent").sum().cast(pl.String)).group_by(
-        "model", maintain_order=True
+    numbers = of_regions.agg(pl.col("equivalent").sum().cast(pl.String))
+    counts = numbers.group_by("model", maintain_order=True).agg(
+        said=pl.col("equivalent").str.join(" · ")
     )
-    counts = counts.agg(said=pl.col("equivalent").str.join(" · "))
     width = CELL * len(regions)
     offset = {"field": "measure", "type": "nominal", "sort": None,
               "scale": {"domain": list(roles), "paddingInner": 0.12, "paddingOuter": 0.12}}  # fmt: skip

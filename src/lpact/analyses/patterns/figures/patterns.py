@@ -22,7 +22,9 @@ from lpact.wording import fixed, listed, percent, short, spoken
 MOST_MODELS, MOST_PANELS, MOST_MARKS = 4, 40, 1500
 FEWEST_LANES, MOST_LANES = 7, 240
 """Lanes of a panel of similarities, and of all panels."""
-WIDTH, HEIGHT, STEP = 196, 100, 16
+WIDTH, HEIGHT = 196, 100
+"""Of lines."""
+BOX_WIDTH, STEP = 170, 16
 
 
 @figure(
@@ -159,7 +161,7 @@ def pattern_similarity(material: Material) -> Drawing | str:
         common.drawn_of(len(drawn), len(found), "panel"): True,
     }
     return (
-        panels.stacked(key, *common.sections(made, 3, spacing={"row": 12, "column": 30})),
+        panels.stacked(key, *common.sections(made, 3, spacing={"row": 12, "column": 24})),
         caption,
         listed(said, 6, " "),
     )
@@ -218,7 +220,7 @@ def _boxes(
     dots = rows.group_by([*by, "target"], maintain_order=True).agg(value.mean())
     lanes = [" " + BRAINS, *models]
     x = panels.axis("value", None, reach, ticks=4)
-    y = panels.lanes("lane", lanes, limit=110, labelFontSize=10)
+    y = panels.lanes("lane", lanes, limit=100, labelFontSize=10)
     told = verdicts.filter(pl.col("model").is_in(models)).rename({"model": "lane"})
     excluded = excluded.with_columns(words=pl.lit("excluded: median score not above 0"))
     plain = boxes.drop("mark")
@@ -230,8 +232,8 @@ def _boxes(
         panels.dots(dots, x, y, "ink", size=7, opacity=0.55),
         panels.points(plain, x, y, Look(TICK, None, "ink", 40), thick=2),
         *panels.notes(excluded, "words", {"value": 6}, y),
-        panels.points(told, {"value": WIDTH + 10}, y, VERDICTS, "label"),
-        width=WIDTH,
+        panels.points(told, {"value": BOX_WIDTH + 10}, y, VERDICTS, "label"),
+        width=BOX_WIDTH,
         step=STEP,
-        title=panels.panel_title(name, WIDTH),
+        title=panels.panel_title(name, BOX_WIDTH),
     )  # fmt: skip

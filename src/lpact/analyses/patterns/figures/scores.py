@@ -19,7 +19,7 @@ from lpact.wording import counted, enumerated, fixed, listed, percent
 
 MOST_MODELS, MOST_REGIONS = 22, 4
 """Models of a panel, and regions that have panels of their own."""
-WIDTH, STEP, CELL = 260, 17, 20
+WIDTH, STEP, CELL = 236, 17, 20
 SUBJECT, SCORE = Look("circle", "muted", "muted", 10, 0.6), Look(TICK, None, "ink", 60)
 OF_PAIRS = Classes(RAMP, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0))
 """Classes of scores as fractions of the ceiling of pairs; the last one reaches it."""
@@ -76,8 +76,8 @@ def ranking(material: Material) -> Drawing | str:
         said.append(_said(name, drawn[0]))
     level, n = percent(1 - options_of(material.config).alpha), every["model"].n_unique()
     caption = {
-        f"Dots are subjects, black marks their mean with its {level} interval. Green: ceilings, how well brains predict "
-        "a brain (shaded: interval, not for the mean over regions). Stars: models that may be the best one.": True,
+        f"Dots are subjects, black marks their mean with its {level} interval. Green: ceilings, how well brains "
+        "predict a brain (shaded: interval, of single regions). Stars: models that may be the best one.": True,
         "Squares are mean scores as fractions of the ceiling of one other brain: the darkest reach it; grey: no "
         "fraction.": True,
         f"Of {len(regions)} regions, those where most and where fewest models are equivalent to the best have panels "
@@ -127,7 +127,7 @@ def _scores(
     ceilings = with_marks(ceilings, words + ": {mean}[ ({low} to {high})]", "mean")
     known = rows.drop_nulls("mean")
     x = panels.axis("mean", "score", reach, ticks=5)
-    y = panels.lanes("model", rows["model"], limit=130)
+    y = panels.lanes("model", rows["model"], limit=120)
     best, looks = common.stars(known.drop("mark"))
     name = "mean over regions" if region == MEAN else region
     band = {"fill": "brain", "opacity": 0.13}
