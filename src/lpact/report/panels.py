@@ -18,7 +18,7 @@ import polars as pl
 
 from lpact.report.figure import MARK, Spec
 from lpact.report.theme import DIVERGING, RAMP, colour
-from lpact.wording import short
+from lpact.wording import short, spoken
 
 if TYPE_CHECKING:
     from lpact.report.figure import Chart
@@ -486,6 +486,12 @@ def key(*entries: Entry, width: float = 800, thick: float = 1.5) -> alt.LayerCha
         width=used,
         height=y + below,
     )
+
+
+def entries(looks: Mapping[str, Look], kinds: Iterable[str]) -> list[tuple[str, Look]]:
+    """Entries of a key for the kinds that occur, in the order of their looks."""
+    found = set(kinds)
+    return [(spoken(kind), look) for kind, look in looks.items() if kind in found]
 
 
 def class_entry(label: str, classes: Classes) -> Entry:

@@ -29,7 +29,7 @@ from lpact.report.figure import Spec
 from lpact.report.panels import CROSS, DASH, STAR, Classes, Look
 from lpact.report.theme import DIVERGING, colour
 from lpact.tables import Table
-from lpact.wording import counted, listed, short, spoken
+from lpact.wording import counted, listed, short
 
 VERDICTS = {
     ALIGNED: Look("circle", "pass", "pass", 60),
@@ -59,10 +59,9 @@ def in_order(material: Material, table: Table) -> pl.DataFrame:
         ("model", models_of(material.config)),
     ):
         if column in rows.columns:
-            rank = {name: i for i, name in enumerate(first)} | {MEAN: len(first) + 1}
-            if column == "model":
-                del rank[MEAN]
+            rank = {name: i for i, name in enumerate(first)}
             at = pl.col(column).replace_strict(rank, default=len(first), return_dtype=pl.Int64)
+            by += [pl.col(column) == MEAN] if column == "region" else []
             by += [at, pl.col(column)]
     return rows.sort(by, maintain_order=True)
 
@@ -163,9 +162,3 @@ def drawn_of(n: int, every: int, what: str, which: str = "") -> str:
     return (
         f"{which}{n} of {counted(every, what)} are drawn; the tables have all." if n < every else ""
     )
-
-
-def verdict_key(labels: Iterable[str]) -> list[tuple[str, Look]]:
-    """Entries of a key for the verdicts that occur."""
-    found = set(labels)
-    return [(spoken(label), look) for label, look in VERDICTS.items() if label in found]

@@ -151,7 +151,7 @@ def pattern_similarity(material: Material) -> Drawing | str:
         ("half of the values, median", Look(BOX, "ramp1", "muted", 110)),
         *([("untrained twin", Look(BOX, "paper", "muted", 110))] if twins else []),
         ("one subject", Look("circle", "ink", "ink", 12, 0.7)),
-        *common.verdict_key(labels),
+        *panels.entries(VERDICTS, labels),
     )
     caption = {
         "Correlation of the alignment pattern of another brain, or of a model, with the mean pattern of pairs of "
