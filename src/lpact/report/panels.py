@@ -18,7 +18,7 @@ import polars as pl
 
 from lpact.report.figure import MARK, Spec
 from lpact.report.theme import DIVERGING, RAMP, colour
-from lpact.wording import short
+from lpact.wording import short, spoken
 
 if TYPE_CHECKING:
     from lpact.report.figure import Chart
@@ -31,7 +31,7 @@ TICK = "M0,-1L0,1"
 LINE = "M-1,0L1,0"
 BROKEN = "M-1,0L-0.3,0M0.3,0L1,0"
 BOX = "M-1,-0.7L1,-0.7L1,0.7L-1,0.7Z"
-STAR = "M0,-1L0.235,-0.324L0.951,-0.309L0.38,0.124L0.588,0.809L0,0.4L-0.588,0.809L-0.38,0.124L-0.951,-0.309L-0.235,-0.324Z"
+STAR = "M0,-1L.24,-.32L.95,-.31L.38,.12L.59,.81L0,.4L-.59,.81L-.38,.12L-.95,-.31L-.24,-.32Z"
 _STROKES = frozenset({CROSS, DASH, TICK, LINE, BROKEN})
 """Symbols that have an edge and no area."""
 
@@ -486,6 +486,12 @@ def key(*entries: Entry, width: float = 800, thick: float = 1.5) -> alt.LayerCha
         width=used,
         height=y + below,
     )
+
+
+def entries(looks: Mapping[str, Look], kinds: Iterable[str]) -> list[tuple[str, Look]]:
+    """Entries of a key for the kinds that occur, in the order of their looks."""
+    found = set(kinds)
+    return [(spoken(kind), look) for kind, look in looks.items() if kind in found]
 
 
 def class_entry(label: str, classes: Classes) -> Entry:

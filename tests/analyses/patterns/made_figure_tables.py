@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import permutations, product
 from typing import Any
@@ -18,192 +19,182 @@ from lpact.tables import Table
 from lpact.validation import validate_model
 
 MEASURES, REGIONS = ("rsa", "linear_r2"), ("V1", "V2", "MT", "PIT")
-MODELS, SUBJECTS = (
-    ("video", "image", "speech", "noise", "video_untrained"),
-    ("s1", "s2", "s3", "s4"),
-)
-TWINS = {"video": "video_untrained"}
+MODELS = ("video", "image", "speech", "noise", "video_untrained")
+SUBJECTS = ("s1", "s2", "s3", "s4")
 PLAIN: dict[str, Any] = {"str": "", "int": 0, "float": 0.0, "bool": False}
+CEILINGS = (
+    ("pairwise", 0.42, "lower", ""),
+    ("leave_one_out_mean", 0.6, "upper", "lower"),
+    ("all_including_self", 0.8, "", "upper"),
+)
 
 
-def made(table: Table, rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
-    """Rows with what is planted; other columns are null, or empty."""
-    rest = {own.name: None if own.nullable else PLAIN[own.dtype] for own in table.columns} | {
-        "reason": "ok"
-    }
-    names = table.column_names
-    return frame(table, [{name: (rest | row)[name] for name in names} for row in rows])
+class Planted:
+    """Rows of tables as they grow; columns without a value are null, or empty."""
 
+    def __init__(self, **sizes: Sequence[str]) -> None:
+        self.measures = sizes.get("measures", MEASURES)
+        self.regions = sizes.get("regions", REGIONS)
+        self.models = sizes.get("models", MODELS)
+        self.subjects = sizes.get("subjects", SUBJECTS)
+        self.rng = np.random.default_rng(5)
+        self.rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for measure in self.measures:
+            self.scores(measure)
+            for region in self.regions:
+                self.patterns(measure, region)
+                self.similarities(measure, region)
+            self.relations(measure)
+        for (r, region), side in product(enumerate(self.regions), ("left", "right")):
+            share = r / len(self.regions)
+            mm = {
+                "x_mm": (8 + 32 * share) * (1 if side == "right" else -1),
+                "y_mm": 50 * share - 95.0,
+                "z_mm": 20.0,
+            }
+            self.add(
+                tables.PLACES,
+                region=region,
+                side=side,
+                coordinate_frame="MNI152NLin2009cAsym",
+                **mm,
+            )
 
-def made_material(
-    measures: Sequence[str] = MEASURES,
-    regions: Sequence[str] = REGIONS,
-    models: Sequence[str] = MODELS,
-    subjects: Sequence[str] = SUBJECTS,
-    twins: dict[str, str] = TWINS,
-    **options: Any,
-) -> Material:
-    """All tables that figures read. The earlier a model, the better; by `linear_r2` patterns are all alike."""
-    rng = np.random.default_rng(5)
-    rows: dict[Table, list[dict[str, Any]]] = {
-        own: []
-        for own in (tables.SCORES, tables.RANKING, tables.CEILINGS, tables.CLASSES, tables.PATTERNS, tables.SIMILARITIES,
-                    tables.CLAIMS, tables.CONFUSION, tables.STRUCTURE, tables.PLACES, tables.UNAVAILABLE)
-    }  # fmt: skip
-    labels = list(LABELS)
-    for measure in measures:
-        alike = 0.9 if measure == "linear_r2" else 0.2
-        scores = _scores(rng, measure, regions, models, subjects, rows)
-        for r, region in enumerate(regions):
-            base = {"dataset": "d", "measure": measure, "region": region}
-            _patterns(rng, base | {"source_region": region}, regions, models, rows[tables.PATTERNS])
-            for i, model in enumerate(models):
-                label = labels[(r + i) % len(labels)]
-                similarity = rng.uniform(-0.2, 0.8, len(subjects))
-                rows[tables.CLAIMS].append(
-                    base | {"model": model, "label": label, "similarity": float(similarity.mean()),
-                            "similarity_of_brains": 0.8, "score": scores[region, model]}
-                )  # fmt: skip
-                rows[tables.SIMILARITIES] += [
-                    base
-                    | {
-                        "kind": "model",
-                        "source": model,
-                        "target": who,
-                        "similarity_without_source": value,
-                    }
-                    for who, value in zip(subjects, similarity.tolist(), strict=True)
-                ]
-            rows[tables.SIMILARITIES] += [
-                base
-                | {
-                    "kind": "brain",
-                    "source": a,
-                    "target": b,
-                    "similarity_without_source": float(rng.uniform(0.6, 0.95)),
+    def add(self, table: Table, **row: Any) -> None:
+        rest = {own.name: None if own.nullable else PLAIN[own.dtype] for own in table.columns}
+        made = rest | {"dataset": "d", "reason": "ok"} | row
+        self.rows[table.name].append({name: made[name] for name in table.column_names})
+
+    def frames(self) -> dict[str, pl.DataFrame]:
+        """All tables, in the order of a run's files."""
+        return {own.name: frame(own, self.rows[own.name]).sort(own.key) for own in tables.TABLES}
+
+    def scores(self, measure: str) -> None:
+        """The earlier a model, the better; means over regions are exact."""
+        n, noise = len(self.models), 0.02 if measure == "rsa" else 0.05
+        values = {
+            (region, model): 0.5
+            - 0.6 * i / n
+            - 0.02 * (r % 4)
+            + noise * self.rng.standard_normal(len(self.subjects))
+            for r, region in enumerate(self.regions)
+            for i, model in enumerate(self.models)
+        }
+        for (region, model), of_subjects in values.items():
+            for who, value in zip(self.subjects, of_subjects.tolist(), strict=True):
+                self.add(
+                    tables.SCORES,
+                    measure=measure,
+                    region=region,
+                    model=model,
+                    target=who,
+                    value=value,
+                )
+        for model in self.models:
+            values["mean", model] = np.mean(
+                [values[region, model] for region in self.regions], axis=0
+            )
+        for region in (*self.regions, "mean"):
+            at = {"measure": measure, "region": region}
+            means = {model: float(values[region, model].mean()) for model in self.models}
+            order = sorted(self.models, key=means.__getitem__, reverse=True)
+            best, paper = means[order[0]] - noise - 0.05, means[order[0]] - 2 * noise - 0.05
+            for rank, model in enumerate(order, 1):
+                mean, half = means[model], float(values[region, model].std(ddof=1))
+                own = {
+                    "mean": mean,
+                    "low": mean - half,
+                    "high": mean + half,
+                    "fraction_of_pairwise": mean / 0.42,
                 }
-                for a, b in permutations(subjects, 2)
-            ]
-            rows[tables.STRUCTURE].append(
-                base | {"similarity": 0.7 - 0.2 * r % 1.1, "null_low": -0.5, "null_high": 0.52, "p_higher": 0.01 + 0.05 * r,
-                        "q_higher": 0.02 + 0.05 * r, "significant": r == 0, "outside_in_paper": r < 2}
-            )  # fmt: skip
-        for (r, region), (o, other) in product(enumerate(regions), repeat=2):
-            away = abs(r - o) / len(regions)
-            value = 1.0 if r == o else alike - 0.3 * away
-            rows[tables.CONFUSION].append({"dataset": "d", "measure": measure, "region": region, "other": other,
-                                           "similarity": value})  # fmt: skip
-    rows[tables.PLACES] = [
-        {"dataset": "d", "region": region, "side": side, "x_mm": sign * (8.0 + 32 * r / len(regions)),
-         "y_mm": -95.0 + 50 * r / len(regions), "z_mm": 20 * np.cos(r), "coordinate_frame": "MNI152NLin2009cAsym",
-         "n_subjects": len(subjects)}
-        for r, region in enumerate(regions)
-        for side, sign in (("left", -1), ("right", 1))
-    ]  # fmt: skip
+                stars = {
+                    "equivalent": mean > best,
+                    "equivalent_in_paper": mean > paper,
+                    "best": order[0],
+                }
+                self.add(tables.RANKING, **at, model=model, rank=rank, **own, **stars)
+            counts = {"n_equivalent": sum(mean > best for mean in means.values()), "n_models": n}
+            pairs = {"n_pairs": n * (n - 1) // 2, "n_pairs_apart": n * (n - 1) // 3}
+            self.add(tables.CLASSES, **at, best=order[0], **counts, **pairs)
+        for region, (ceiling, mean, in_paper, in_rsatoolbox) in product(self.regions, CEILINGS):
+            own = {"mean": mean, "low": mean - 0.04, "high": mean + 0.04}
+            called = {"ceiling": ceiling, "in_paper": in_paper, "in_rsatoolbox": in_rsatoolbox}
+            self.add(tables.CEILINGS, measure=measure, region=region, **called, **own)
+
+    def patterns(self, measure: str, source_region: str) -> None:
+        """Scores fall with the distance of regions; the later a model, the more noise."""
+        n, own = len(self.regions), self.regions.index(source_region)
+        shape = 0.1 + 0.5 * np.exp(-np.abs(own - np.arange(n)) / 2)
+        sources = [("brain", "brains", 0.0)]
+        sources += [
+            ("model", model, 0.05 + 0.2 * i / len(self.models))
+            for i, model in enumerate(self.models)
+        ]
+        for kind, source, noise in sources:
+            pattern = shape - noise + 0.4 * noise * self.rng.standard_normal(n)
+            for region, mean in zip(self.regions, pattern.tolist(), strict=True):
+                at = {"measure": measure, "source_region": source_region, "region": region}
+                ends = {"mean": mean, "low": mean - 0.03, "high": mean + 0.03}
+                self.add(tables.PATTERNS, **at, kind=kind, source=source, **ends)
+
+    def similarities(self, measure: str, region: str) -> None:
+        """Random numbers, and every label in turn."""
+        at = {"measure": measure, "region": region}
+        for a, b in permutations(self.subjects, 2):
+            value = float(self.rng.uniform(0.6, 0.95))
+            self.add(
+                tables.SIMILARITIES,
+                **at,
+                kind="brain",
+                source=a,
+                target=b,
+                similarity_without_source=value,
+            )
+        for i, model in enumerate(self.models):
+            label = list(LABELS)[(self.regions.index(region) + i) % len(LABELS)]
+            values = self.rng.uniform(-0.2, 0.8, len(self.subjects)).tolist()
+            means = {"similarity": float(np.mean(values)), "similarity_of_brains": 0.8}
+            self.add(tables.CLAIMS, **at, model=model, label=label, **means)
+            for who, value in zip(self.subjects, values, strict=True):
+                own = {"target": who, "similarity_without_source": value}
+                self.add(tables.SIMILARITIES, **at, kind="model", source=model, **own)
+
+    def relations(self, measure: str) -> None:
+        """By `linear_r2` patterns are alike; only the first region follows connectivity."""
+        alike = 0.9 if measure == "linear_r2" else 0.2
+        for (r, region), (o, other) in product(enumerate(self.regions), repeat=2):
+            value = 1.0 if r == o else alike - 0.3 * abs(r - o) / len(self.regions)
+            self.add(
+                tables.CONFUSION, measure=measure, region=region, other=other, similarity=value
+            )
+        for r, region in enumerate(self.regions):
+            null = {
+                "null_low": -0.5,
+                "null_high": 0.52,
+                "p_higher": 0.01 + 0.05 * r,
+                "q_higher": 0.02 + 0.05 * r,
+            }
+            found = {
+                "similarity": 0.7 - (0.2 * r) % 1.1,
+                "significant": r == 0,
+                "outside_in_paper": r < 2,
+            }
+            self.add(tables.STRUCTURE, measure=measure, region=region, **null, **found)
+
+
+def made_material(twins: dict[str, str] | None = None, **sizes: Sequence[str]) -> Material:
+    """All tables that figures read: other names of ``measures``, ``regions``, ``models`` or ``subjects`` if given."""
+    planted = Planted(**sizes)
+    section = {
+        "measures": planted.measures,
+        "regions": planted.regions,
+        "untrained": {"video": "video_untrained"} if twins is None else twins,
+        "connectivity": "dataset",
+    }
     study = {
         "name": "s",
         "datasets": [{"name": "d", "reader": "simulated"}],
-        "models": [{"name": name, "layers": [1]} for name in models],
+        "models": [{"name": name, "layers": [1]} for name in planted.models],
+        "analyses": {"patterns": validate_model(PatternsSection, section, where="tests")},
     }
-    own = {
-        "measures": measures,
-        "regions": regions,
-        "untrained": twins,
-        "connectivity": "dataset",
-    } | options
-    section = validate_model(PatternsSection, own, where="tests")
-    config = validate_model(StudyConfig, study | {"analyses": {"patterns": section}}, where="tests")
-    # In the order of a run's files.
-    return Material(
-        {table.name: made(table, own).sort(table.key) for table, own in rows.items()}, config
-    )
-
-
-def _scores(
-    rng: np.random.Generator,
-    measure: str,
-    regions: Sequence[str],
-    models: Sequence[str],
-    subjects: Sequence[str],
-    rows: dict[Table, list[dict[str, Any]]],
-) -> dict[tuple[str, str], float]:
-    """Scores, ranks, ceilings and classes; the mean score of every region and model."""
-    n, wide = len(models), 0.02 if measure == "rsa" else 0.05
-    values = {
-        (region, model): 0.5
-        - 0.6 * i / n
-        - 0.02 * (r % 4)
-        + wide * rng.standard_normal(len(subjects))
-        for r, region in enumerate(regions)
-        for i, model in enumerate(models)
-    }
-    for region, model in values:
-        rows[tables.SCORES] += [
-            {
-                "dataset": "d",
-                "measure": measure,
-                "region": region,
-                "model": model,
-                "target": who,
-                "value": value,
-            }
-            for who, value in zip(subjects, values[region, model].tolist(), strict=True)
-        ]
-    for model in models:
-        values["mean", model] = np.mean([values[region, model] for region in regions], axis=0)
-    for region in (*regions, "mean"):
-        base = {"dataset": "d", "measure": measure, "region": region}
-        means = {model: float(values[region, model].mean()) for model in models}
-        order = sorted(models, key=lambda model: -means[model])
-        best = means[order[0]]
-        for rank, model in enumerate(order, 1):
-            half = float(values[region, model].std(ddof=1))
-            rows[tables.RANKING].append(
-                base | {"model": model, "mean": means[model], "low": means[model] - half, "high": means[model] + half,
-                        "rank": rank, "best": order[0], "equivalent": means[model] > best - 0.8 * wide - 0.05,
-                        "equivalent_in_paper": means[model] > best - 1.6 * wide - 0.05,
-                        "fraction_of_pairwise": means[model] / 0.42, "n_subjects": len(subjects)}
-            )  # fmt: skip
-        for ceiling, mean, paper, toolbox in (("pairwise", 0.42, "lower", ""), ("leave_one_out_mean", 0.6, "upper", "lower"),
-                                              ("all_including_self", 0.8, "", "upper")):  # fmt: skip
-            rows[tables.CEILINGS].append(
-                base | {"ceiling": ceiling, "in_paper": paper, "in_rsatoolbox": toolbox, "mean": mean, "low": mean - 0.04,
-                        "high": mean + 0.04}
-            )  # fmt: skip
-        own = rows[tables.RANKING][-n:]
-        rows[tables.CLASSES].append(
-            base | {"best": order[0], "n_models": n, "n_equivalent": sum(row["equivalent"] for row in own),
-                    "n_equivalent_in_paper": sum(row["equivalent_in_paper"] for row in own),
-                    "n_pairs": n * (n - 1) // 2, "n_pairs_apart": n * (n - 1) // 3}
-        )  # fmt: skip
-    return {key: float(own.mean()) for key, own in values.items()}
-
-
-def _patterns(
-    rng: np.random.Generator,
-    base: dict[str, Any],
-    regions: Sequence[str],
-    models: Sequence[str],
-    rows: list[dict[str, Any]],
-) -> None:
-    """Patterns of brains and of all models for one source region."""
-    own = regions.index(base["source_region"])
-    shape = np.array([0.5 * np.exp(-abs(own - i) / 2) + 0.1 for i in range(len(regions))])
-    sources = [
-        ("brain", "brains", 0.0),
-        *(("model", model, 0.05 + 0.02 * i) for i, model in enumerate(models)),
-    ]
-    for kind, source, noise in sources:
-        pattern = shape - noise + noise * rng.standard_normal(len(regions))
-        rows += [
-            base
-            | {
-                "kind": kind,
-                "source": source,
-                "region": region,
-                "mean": value,
-                "low": value - 0.03,
-                "high": value + 0.03,
-            }
-            for region, value in zip(regions, pattern.tolist(), strict=True)
-        ]
+    return Material(planted.frames(), validate_model(StudyConfig, study, where="tests"))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
+import altair as alt
 import polars as pl
 
 from lpact.analyses.base import Material
@@ -21,11 +23,13 @@ from lpact.analyses.patterns.config import (
     models_of,
     options_of,
 )
+from lpact.analyses.patterns.summaries import MEAN
 from lpact.report import panels
 from lpact.report.figure import Spec
 from lpact.report.panels import CROSS, DASH, STAR, Classes, Look
 from lpact.report.theme import DIVERGING, colour
-from lpact.wording import counted, listed, short, spoken
+from lpact.tables import Table
+from lpact.wording import counted, listed, short
 
 VERDICTS = {
     ALIGNED: Look("circle", "pass", "pass", 60),
@@ -39,12 +43,10 @@ VERDICTS = {
     UNKNOWN: Look(DASH, None, "muted", 45),
 }
 """Symbols of verdicts."""
-MEAN = "mean"
-"""Stands for the mean over regions."""
 VIEW = ["dataset", "measure"]
 
 
-def in_order(material: Material, table: tables.Table) -> pl.DataFrame:
+def in_order(material: Material, table: Table) -> pl.DataFrame:
     """A table by dataset, measure, region, other region and model, in the order of the study; the mean comes last."""
     options, rows = options_of(material.config), material.table(table.name)
     by: list[pl.Expr] = []
@@ -57,10 +59,9 @@ def in_order(material: Material, table: tables.Table) -> pl.DataFrame:
         ("model", models_of(material.config)),
     ):
         if column in rows.columns:
-            rank = {name: i for i, name in enumerate(first)} | {MEAN: len(first) + 1}
-            if column == "model":
-                del rank[MEAN]
+            rank = {name: i for i, name in enumerate(first)}
             at = pl.col(column).replace_strict(rank, default=len(first), return_dtype=pl.Int64)
+            by += [pl.col(column) == MEAN] if column == "region" else []
             by += [at, pl.col(column)]
     return rows.sort(by, maintain_order=True)
 
@@ -71,6 +72,30 @@ def views(rows: pl.DataFrame, *by: str) -> Iterator[tuple[str, pl.DataFrame]]:
     for own in rows.partition_by(by or VIEW, maintain_order=True):
         parts = [short(own[key][0], 24) for key in by or VIEW if key != "dataset" or several]
         yield " · ".join(parts), own
+
+
+def by_region(rows: pl.DataFrame, column: str = "region") -> list[tuple[str, str, pl.DataFrame]]:
+    """Rows of every region, with the name of their dataset and measure, and with their own."""
+    return [
+        (name, own[column][0], own)
+        for name, view in views(rows)
+        for own in view.partition_by(column, maintain_order=True)
+    ]
+
+
+def sections(
+    made: Sequence[tuple[str, alt.LayerChart]], columns: int, **spacing: Any
+) -> list[alt.ConcatChart]:
+    """Panels below the name of their dataset and measure."""
+    return [
+        panels.grid(
+            [chart for own, chart in made if own == name],
+            columns,
+            title=panels.title(name),
+            **spacing,
+        )
+        for name in dict.fromkeys(name for name, _ in made)
+    ]
 
 
 def alike(rows: pl.DataFrame, of: pl.DataFrame, *by: str) -> pl.DataFrame:
@@ -121,19 +146,19 @@ STAR_KEY = (
 )
 
 
-def region_lanes(field: str, regions: Iterable[str], **more: object) -> Spec:
+def region_lanes(field: str, regions: Iterable[str], **more: Any) -> Spec:
     """A channel with one narrow band per region, with upright names."""
-    look = {"labelAngle": -90, "labelBaseline": "middle", "labelAlign": "right", "labelPadding": 4}
+    look: Spec = {
+        "labelAngle": -90,
+        "labelBaseline": "middle",
+        "labelAlign": "right",
+        "labelPadding": 4,
+    }
     return panels.lanes(field, regions, limit=90, **(look | more))
 
 
-def left_out(n: int, every: int, what: str, which: str = "") -> str:
-    """A sentence about what is not drawn, after another one; empty if nothing is."""
-    words = f"{which}{counted(every - n, what)} of {every} are not drawn; the tables have all."
-    return words if n < every else ""
-
-
-def verdict_key(labels: Iterable[str]) -> list[tuple[str, Look]]:
-    """Entries of a key for the verdicts that occur."""
-    found = set(labels)
-    return [(spoken(label), look) for label, look in VERDICTS.items() if label in found]
+def drawn_of(n: int, every: int, what: str, which: str = "") -> str:
+    """A sentence about what is not drawn; empty if everything is."""
+    return (
+        f"{which}{n} of {counted(every, what)} are drawn; the tables have all." if n < every else ""
+    )

@@ -10,12 +10,12 @@ import polars as pl
 from lpact.analyses.base import Material
 from lpact.analyses.patterns import tables
 from lpact.analyses.patterns.figures import common
-from lpact.analyses.patterns.figures.common import MEAN
+from lpact.analyses.patterns.summaries import MEAN
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure, with_marks
 from lpact.report.panels import BOX, Look
 from lpact.report.theme import SERIES, colour
-from lpact.wording import enumerated, fixed, listed, percent, short
+from lpact.wording import enumerated, fixed, listed, short
 
 MOST_MODELS, MOST_MEASURES = 30, len(SERIES)
 CELL, STEP = 30, 17
@@ -37,17 +37,10 @@ def equivalence(material: Material) -> Drawing | str:
         return common.nothing(material)
     roles = dict(zip(common.names(every, "measure"), SERIES, strict=False))
     classes = common.in_order(material, tables.CLASSES)
-    made, said, n_drawn = [], [], 0
+    made, said, drawn = [], [], set[str]()
     for name, rows in common.views(every, "dataset"):
-        counts = rows.filter(pl.col("region") != MEAN).group_by("model", maintain_order=True)
-        order = counts.agg(
-            pl.col("equivalent").sum(), pl.col("equivalent_in_paper").sum(), pl.col("rank").mean()
-        )
-        order = order.sort(
-            ["equivalent", "rank"], descending=[True, False], nulls_last=True, maintain_order=True
-        )
-        models = order["model"].head(MOST_MODELS).to_list()
-        n_drawn = max(n_drawn, len(models))
+        models = _most_often_best(rows)[:MOST_MODELS]
+        drawn |= set(models)
         chart = panels.stacked(
             _who(rows, models, roles),
             _how_many(classes.filter(dataset=rows["dataset"][0]), roles),
@@ -70,10 +63,23 @@ def equivalence(material: Material) -> Drawing | str:
     caption = [
         "Filled: the measure cannot tell the model from the best one of the region (paired resamples of subjects, the "
         "best found anew in each). Outlined: equivalent only by the paper's rule, the interval of the best model.",
-        "Below: how many models are equivalent, and the share of pairs of models that the measure tells apart.",
-        common.left_out(n_drawn, every["model"].n_unique(), "model"),
+        "To the right: in how many regions. Below: how many models are equivalent, and the share of pairs of models "
+        "that are told apart.",
+        common.drawn_of(len(drawn), every["model"].n_unique(), "model", "Equivalent somewhere: "),
     ]
     return panels.stacked(key, *made), caption, listed(said, 6, " ")
+
+
+def _most_often_best(rows: pl.DataFrame) -> list[str]:
+    """Models that are equivalent to the best somewhere, by how often, then by their mean rank."""
+    counts = rows.group_by("model", maintain_order=True).agg(
+        pl.col("equivalent", "equivalent_in_paper").sum(), pl.col("rank").mean()
+    )
+    counts = counts.filter(pl.col("equivalent") + pl.col("equivalent_in_paper") > 0)
+    keys = ["equivalent", "equivalent_in_paper", "rank"]
+    return common.names(
+        counts.sort(keys, descending=[True, True, False], maintain_order=True), "model"
+    )
 
 
 def _who(rows: pl.DataFrame, models: list[str], roles: dict[str, str]) -> alt.LayerChart:
@@ -100,12 +106,21 @@ def _who(rows: pl.DataFrame, models: list[str], roles: dict[str, str]) -> alt.La
         panels.lanes("model", models, limit=150),
     )
     y["scale"] |= {"paddingInner": 0.2}
+    of_regions = rows.filter(pl.col("region") != MEAN).group_by(
+        "model", "measure", maintain_order=True
+    )
+    numbers = of_regions.agg(pl.col("equivalent").sum().cast(pl.String))
+    counts = numbers.group_by("model", maintain_order=True).agg(
+        said=pl.col("equivalent").str.join(" · ")
+    )
+    width = CELL * len(regions)
     offset = {"field": "measure", "type": "nominal", "sort": None,
               "scale": {"domain": list(roles), "paddingInner": 0.12, "paddingOuter": 0.12}}  # fmt: skip
     return panels.overlay(
         panels.layer(rows, "rect", {"strokeWidth": 1.2}, x=x, y=y, xOffset=offset, fill=panels.own("fill"),
                      stroke=panels.own("stroke")),
-        width=CELL * len(regions),
+        panels.text(counts, "said", {"value": width + 10}, y, size=9, ink="muted"),
+        width=width,
         step=STEP,
     )  # fmt: skip
 
@@ -114,7 +129,7 @@ def _how_many(classes: pl.DataFrame, roles: dict[str, str]) -> alt.LayerChart:
     """How many models are equivalent, and how many pairs are told apart, per measure and region."""
     classes = classes.filter(pl.col("measure").is_in(list(roles)))
     apart = [
-        percent(k / n, 2) if n else "–"
+        f"{fixed(100 * k / n, 0)} %" if n else "–"
         for k, n in classes.select("n_pairs_apart", "n_pairs").rows()
     ]
     classes = classes.with_columns(

@@ -12,17 +12,19 @@ from lpact.analyses.patterns import tables
 from lpact.analyses.patterns.config import EXCLUDED, options_of
 from lpact.analyses.patterns.figures import common
 from lpact.analyses.patterns.figures.common import VERDICTS
+from lpact.analyses.patterns.summaries import BRAIN, BRAINS, MODEL
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure, with_marks
 from lpact.report.panels import BOX, BROKEN, LINE, TICK, Look
 from lpact.report.theme import SERIES
 from lpact.wording import fixed, listed, percent, short, spoken
 
-BRAINS = "brains"
 MOST_MODELS, MOST_PANELS, MOST_MARKS = 4, 40, 1500
 FEWEST_LANES, MOST_LANES = 7, 240
 """Lanes of a panel of similarities, and of all panels."""
-WIDTH, HEIGHT, STEP = 190, 105, 15
+WIDTH, HEIGHT = 196, 100
+"""Of lines."""
+BOX_WIDTH, STEP = 170, 16
 
 
 @figure(
@@ -40,18 +42,15 @@ def pattern_lines(material: Material) -> Drawing | str:
     models = best[:MOST_MODELS]
     looks = {name: Look(LINE, None, role, 120) for name, role in zip(models, SERIES, strict=False)}
     looks |= {twins[name]: looks[name].changed(shape=BROKEN) for name in models if name in twins}
-    brain = pl.col("kind") == "brain"
+    brain = pl.col("kind") == BRAIN
     rows = rows.filter(brain | pl.col("source").is_in(list(looks)))
-    found, rich = (
-        list(common.views(rows, "dataset", "measure", "source_region")),
-        rows.height <= MOST_MARKS,
-    )
+    found, rich = common.by_region(rows, "source_region"), rows.height <= MOST_MARKS
     made, said = [], []
-    for name, own in found[:MOST_PANELS]:
+    for name, region, own in found[:MOST_PANELS]:
         alike = common.alike(rows, own)
         ends = panels.domain(alike["mean"], *(alike.filter(brain)[end] for end in ("low", "high")))
-        made.append(_lines(name, own, looks, ends, rich=rich))
-        said.append(_likest(name, own.filter(brain)))
+        made.append((name, _lines(region, own, looks, ends, rich=rich)))
+        said.append(_likest(f"{name}, {region}", own.filter(brain)))
     key = panels.key(
         ("brains", Look(LINE, None, "brain", 120)),
         *((short(name, 24), looks[name]) for name in models),
@@ -64,14 +63,12 @@ def pattern_lines(material: Material) -> Drawing | str:
     )
     level = percent(1 - options_of(material.config).alpha)
     caption = [
-        f"Alignment patterns: mean scores of a region of other brains (with their {level} interval), and of models, for "
-        "every region of a brain. Models are drawn at the layer of the source region.",
-        common.left_out(
-            len(models), len(best), "model", "Drawn are models of the best mean rank. "
-        ),
-        common.left_out(len(made), len(found), "panel"),
+        f"Alignment patterns: mean scores of a region of other brains (with their {level} interval), and of models, "
+        "for every region of a brain. Models are drawn at the layer of the source region.",
+        common.drawn_of(len(models), len(best), "model", "The best "),
+        common.drawn_of(len(made), len(found), "panel"),
     ]
-    return panels.stacked(key, panels.grid(made, 4, spacing=16)), caption, listed(said, 6, " ")
+    return panels.stacked(key, *common.sections(made, 4, spacing=16)), caption, listed(said, 6, " ")
 
 
 def _likest(name: str, brains: pl.DataFrame) -> str:
@@ -91,12 +88,12 @@ def _lines(
     """One source region; without ``rich`` only brains have dots."""
     text = "{measure}, {source} of {source_region} → {region}: {mean}[ ({low} to {high})]"
     rows = with_marks(rows, text, "mean")
-    brains, regions = rows.filter(kind="brain"), common.names(rows, "region")
-    x = common.region_lanes("region", regions, labelFontSize=min(10, 2 + WIDTH // len(regions)))
+    brains, regions = rows.filter(kind=BRAIN), common.names(rows, "region")
+    x = common.region_lanes("region", regions, labelFontSize=min(10, WIDTH // len(regions) - 1))
     y = panels.axis("mean", None, ends, ticks=3, grid=True)
     drawn = []
     for source, look in looks.items():
-        own, broken = rows.filter(kind="model", source=source), look.shape == BROKEN
+        own, broken = rows.filter(kind=MODEL, source=source), look.shape == BROKEN
         path: Spec = {
             "color": look.edge,
             "strokeWidth": 1.4,
@@ -135,36 +132,36 @@ def pattern_similarity(material: Material) -> Drawing | str:
     if rows["value"].is_null().all():
         return common.nothing(material)
     claims, twins = common.in_order(material, tables.CLAIMS), options_of(material.config).untrained
-    found = list(common.views(rows, "dataset", "measure", "region"))
+    found = common.by_region(rows)
     drawn = found[:MOST_PANELS]
     lanes = max(FEWEST_LANES, MOST_LANES // len(drawn)) - 1
     models = _with_twins(common.best_models(material), twins, lanes)
     reach = panels.domain(
-        rows.filter((pl.col("kind") == "brain") | pl.col("source").is_in(models))["value"]
+        rows.filter((pl.col("kind") == BRAIN) | pl.col("source").is_in(models))["value"]
     )
     made, said = [], []
-    for name, own in drawn:
+    for name, region, own in drawn:
         verdicts = common.alike(claims, own, "region").select(
             "model", "label", "similarity", "similarity_of_brains"
         )
-        made.append(_boxes(name, own, verdicts, models, set(twins.values()), reach))
-        said.append(_how_similar(name, verdicts))
+        made.append((name, _boxes(region, own, verdicts, models, set(twins.values()), reach)))
+        said.append(_how_similar(f"{name}, {region}", verdicts))
     labels = claims.filter(pl.col("model").is_in(models))["label"]
     key = panels.key(
         ("half of the values, median", Look(BOX, "ramp1", "muted", 110)),
         *([("untrained twin", Look(BOX, "paper", "muted", 110))] if twins else []),
-        ("mean with one subject", Look("circle", "ink", "ink", 12, 0.7)),
-        *common.verdict_key(labels),
+        ("one subject", Look("circle", "ink", "ink", 12, 0.7)),
+        *panels.entries(VERDICTS, labels),
     )
     caption = {
         "Correlation of the alignment pattern of another brain, or of a model, with the mean pattern of pairs of "
-        "brains without it and without the target. Boxes: quartiles; lines: range; dots: subjects whose regions are the target.": True,
+        "brains without it and without the target. Boxes: quartiles; lines: range; dots: subjects as targets.": True,
         "Symbols to the right are verdicts on models. Excluded models have no box.": True,
-        common.left_out(len(models), claims["model"].n_unique(), "model"): True,
-        common.left_out(len(drawn), len(found), "panel"): True,
+        common.drawn_of(len(models), claims["model"].n_unique(), "model"): True,
+        common.drawn_of(len(drawn), len(found), "panel"): True,
     }
     return (
-        panels.stacked(key, panels.grid(made, 3, spacing={"row": 14, "column": 30})),
+        panels.stacked(key, *common.sections(made, 3, spacing={"row": 12, "column": 24})),
         caption,
         listed(said, 6, " "),
     )
@@ -200,7 +197,7 @@ def _boxes(
     reach: tuple[float, float],
 ) -> alt.LayerChart:
     """One region: a lane for brains, then one per model with its verdict."""
-    brain = pl.col("kind") == "brain"
+    brain = pl.col("kind") == BRAIN
     rows = rows.drop_nulls("value").filter(brain | pl.col("source").is_in(models))
     excluded = verdicts.filter(pl.col("model").is_in(models), label=EXCLUDED).rename(
         {"model": "lane"}
@@ -222,8 +219,8 @@ def _boxes(
     paint = pl.DataFrame([own.columns() for own in looks]).select("fill", "stroke")
     dots = rows.group_by([*by, "target"], maintain_order=True).agg(value.mean())
     lanes = [" " + BRAINS, *models]
-    x = panels.axis("value", "similarity (r)", reach, ticks=4)
-    y = panels.lanes("lane", lanes, limit=110, labelFontSize=10)
+    x = panels.axis("value", None, reach, ticks=4)
+    y = panels.lanes("lane", lanes, limit=100, labelFontSize=10)
     told = verdicts.filter(pl.col("model").is_in(models)).rename({"model": "lane"})
     excluded = excluded.with_columns(words=pl.lit("excluded: median score not above 0"))
     plain = boxes.drop("mark")
@@ -235,8 +232,8 @@ def _boxes(
         panels.dots(dots, x, y, "ink", size=7, opacity=0.55),
         panels.points(plain, x, y, Look(TICK, None, "ink", 40), thick=2),
         *panels.notes(excluded, "words", {"value": 6}, y),
-        panels.points(told, {"value": WIDTH + 10}, y, VERDICTS, "label"),
-        width=WIDTH,
+        panels.points(told, {"value": BOX_WIDTH + 10}, y, VERDICTS, "label"),
+        width=BOX_WIDTH,
         step=STEP,
-        title=panels.panel_title(name, WIDTH),
+        title=panels.panel_title(name, BOX_WIDTH),
     )  # fmt: skip

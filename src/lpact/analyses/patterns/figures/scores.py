@@ -9,7 +9,8 @@ from lpact.analyses.base import Material
 from lpact.analyses.patterns import tables
 from lpact.analyses.patterns.config import options_of
 from lpact.analyses.patterns.figures import common
-from lpact.analyses.patterns.figures.common import MEAN, VIEW
+from lpact.analyses.patterns.figures.common import VIEW
+from lpact.analyses.patterns.summaries import MEAN
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure, with_marks
 from lpact.report.panels import BROKEN, LINE, TICK, Classes, Entry, Look
@@ -18,7 +19,7 @@ from lpact.wording import counted, enumerated, fixed, listed, percent
 
 MOST_MODELS, MOST_REGIONS = 22, 4
 """Models of a panel, and regions that have panels of their own."""
-WIDTH, STEP, CELL = 260, 17, 20
+WIDTH, STEP, CELL = 236, 17, 20
 SUBJECT, SCORE = Look("circle", "muted", "muted", 10, 0.6), Look(TICK, None, "ink", 60)
 OF_PAIRS = Classes(RAMP, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0))
 """Classes of scores as fractions of the ceiling of pairs; the last one reaches it."""
@@ -35,6 +36,7 @@ CEILINGS = {
     tables.RANKING,
     tables.SCORES,
     tables.CEILINGS,
+    tables.CEILING_VALUES,
 )
 def ranking(material: Material) -> Drawing | str:
     """Scores with subjects and ceilings: the mean over regions next to all regions, then some regions."""
@@ -42,41 +44,56 @@ def ranking(material: Material) -> Drawing | str:
     if every["mean"].is_null().all():
         return common.nothing(material)
     ranked = every.sort("rank", nulls_last=True, maintain_order=True)
-    subjects, ceilings = _with_mean(material), material.table(tables.CEILINGS.name)
+    subjects = _with_mean(
+        material.table(tables.SCORES.name), "value", "model", "target"
+    ).drop_nulls("value")
+    ceilings = material.table(tables.CEILINGS.name).filter(pl.col("ceiling").is_in(list(CEILINGS)))
+    values = material.table(tables.CEILING_VALUES.name).filter(
+        pl.col("ceiling").is_in(list(CEILINGS))
+    )
+    lacking = sorted({detail for detail in values["detail"] if detail})
+    ceilings = _with_mean(ceilings, "mean", "ceiling", "in_paper", "in_rsatoolbox").drop_nulls(
+        "mean"
+    )
     regions = [name for name in common.names(every, "region") if name != MEAN]
     alone = regions if len(regions) <= MOST_REGIONS else _most_different(every)
     made, said = [], []
     for name, view in common.views(every):
         own = common.alike(ranked, view)
         drawn = [own.filter(region=region).head(MOST_MODELS) for region in (MEAN, *alone)]
-        first, *others = (_scores(rows, subjects, ceilings) for rows in drawn)
+        shown = pl.concat(drawn)
+        scored, limits = (
+            common.alike(subjects, shown, "region", "model"),
+            common.alike(ceilings, shown, "region"),
+        )
+        ends = [frame[end] for frame in (shown, limits) for end in ("low", "high", "mean")]
+        reach = panels.domain(scored["value"], *ends)
+        first, *others = (_scores(rows, scored, limits, reach) for rows in drawn)
         top = panels.side_by_side(first, _matrix(view, drawn[0]), spacing=24)
         made.append(
             panels.stacked(top, panels.grid(others, 2), title=panels.title(name), spacing=22)
         )
         said.append(_said(name, drawn[0]))
-    options, n = options_of(material.config), every["model"].n_unique()
+    level, n = percent(1 - options_of(material.config).alpha), every["model"].n_unique()
     caption = {
-        f"Dots are subjects, black marks their mean with its {percent(1 - options.alpha)} interval; shaded: intervals of "
-        "ceilings, how well brains predict a brain. Stars are models that cannot be told from the best one.": True,
+        f"Dots are subjects, black marks their mean with its {level} interval. Green: ceilings, how well brains "
+        "predict a brain (shaded: interval, of single regions). Stars: models that may be the best one.": True,
         "Squares are mean scores as fractions of the ceiling of one other brain: the darkest reach it; grey: no "
         "fraction.": True,
         f"Of {len(regions)} regions, those where most and where fewest models are equivalent to the best have panels "
         "of their own.": len(alone) < len(regions),
-        common.left_out(MOST_MODELS, n, "model", "The best are drawn: "): True,
+        f"Ceilings are missing: {listed(lacking, 3, '; ')}.": lacking,
+        common.drawn_of(MOST_MODELS, n, "model", "The best "): True,
     }
     return panels.stacked(_key(ceilings), *made, spacing=30), caption, listed(said, 6, " ")
 
 
-def _with_mean(material: Material) -> pl.DataFrame:
-    """Scores of subjects, and their means over regions (null where a region has none)."""
-    scores = material.table(tables.SCORES.name).select(*VIEW, "region", "model", "target", "value")
-    whole = pl.when(pl.col("value").is_not_null().all()).then(pl.col("value").mean())
-    means = scores.group_by([*VIEW, "model", "target"], maintain_order=True).agg(
-        whole.alias("value")
-    )
-    means = means.with_columns(region=pl.lit(MEAN)).select(scores.columns)
-    return pl.concat([scores, means]).drop_nulls("value")
+def _with_mean(rows: pl.DataFrame, value: str, *by: str) -> pl.DataFrame:
+    """Rows, and their means over the regions that have any value; null where one of these has none."""
+    known = rows.filter(pl.col(value).is_not_null().any().over([*VIEW, "region"]))
+    whole = pl.when(pl.col(value).is_not_null().all()).then(pl.col(value).mean())
+    means = known.group_by([*VIEW, *by], maintain_order=True).agg(whole.alias(value))
+    return pl.concat([rows, means.with_columns(region=pl.lit(MEAN))], how="diagonal")
 
 
 def _most_different(rows: pl.DataFrame) -> list[str]:
@@ -90,33 +107,29 @@ def _most_different(rows: pl.DataFrame) -> list[str]:
     ]
 
 
-def _scores(rows: pl.DataFrame, subjects: pl.DataFrame, ceilings: pl.DataFrame) -> alt.LayerChart:
+def _scores(
+    rows: pl.DataFrame, subjects: pl.DataFrame, ceilings: pl.DataFrame, reach: tuple[float, float]
+) -> alt.LayerChart:
     """Models of one place, the best on top."""
     region = rows["region"][0]
     text = (
         "{measure}, {region}, {model}: mean {mean}[ ({low} to {high})][, rank {rank}]"
-        "[, equivalent to the best{equivalent}][, equivalent as in the paper{equivalent_in_paper}][; {fraction_of_pairwise:2} of pairs of brains]"
+        "[, equivalent to the best{equivalent}][, equivalent as in the paper{equivalent_in_paper}]"
+        "[; {fraction_of_pairwise:2} of pairs of brains]"
     )
     rows = with_marks(rows, text, "mean")
     dots = common.alike(subjects, rows, "region", "model")
     dots = with_marks(dots, "{measure}, {region}, {model}, subject {target}: {value}", "value")
-    ceilings = common.alike(ceilings, rows, "region").filter(
-        pl.col("ceiling").is_in(list(CEILINGS))
+    ceilings, words = (
+        common.alike(ceilings, rows, "region"),
+        "{measure}, {region}, ceiling {ceiling}",
     )
-    ceilings = with_marks(
-        ceilings.drop_nulls("mean"),
-        "{measure}, {region}, ceiling {ceiling}: {mean}[ ({low} to {high})]",
-        "mean",
-    )
+    ceilings = with_marks(ceilings, words + ": {mean}[ ({low} to {high})]", "mean")
     known = rows.drop_nulls("mean")
-    reach = panels.domain(
-        dots["value"],
-        *(frame[end] for frame in (known, ceilings) for end in ("low", "high", "mean")),
-    )
     x = panels.axis("mean", "score", reach, ticks=5)
-    y = panels.lanes("model", rows["model"], limit=130)
+    y = panels.lanes("model", rows["model"], limit=120)
     best, looks = common.stars(known.drop("mark"))
-    words = {MEAN: "mean over regions"}.get(region, region)
+    name = "mean over regions" if region == MEAN else region
     band = {"fill": "brain", "opacity": 0.13}
     return panels.overlay(
         panels.layer(ceilings.drop("mark").drop_nulls("low"), "rect", band, x={**x, "field": "low"}, x2="high"),
@@ -133,7 +146,7 @@ def _scores(rows: pl.DataFrame, subjects: pl.DataFrame, ceilings: pl.DataFrame) 
         panels.points(best, {"value": WIDTH + 10}, y, looks, thick=1),
         width=WIDTH,
         step=STEP,
-        title=panels.panel_title(words, WIDTH),
+        title=panels.panel_title(name, WIDTH),
     )  # fmt: skip
 
 

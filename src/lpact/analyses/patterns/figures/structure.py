@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import altair as alt
 import polars as pl
 
@@ -13,6 +15,9 @@ from lpact.report import maps, panels
 from lpact.report.figure import Drawing, Spec, figure, with_marks
 from lpact.report.panels import BOX, STAR, Look
 from lpact.wording import counted, listed, p_value
+
+if TYPE_CHECKING:
+    from lpact.report.figure import Chart
 
 WIDTH, STEP = 240, 18
 SIGNIFICANT, OTHERWISE = Look("circle", "ink", "ink", 44), Look("circle", "paper", "ink", 44)
@@ -27,14 +32,16 @@ def structure(material: Material) -> Drawing | str:
     if not options.connectivity:
         return "no structural connectivity was given (patterns.connectivity is empty)"
     rows = common.in_order(material, tables.STRUCTURE)
+    if rows.is_empty():
+        return "no dataset has structural connectivity"
     if rows["similarity"].is_null().all():
         return common.nothing(material)
     places = material.tables.get(tables.PLACES.name, pl.DataFrame())
-    made: list[alt.LayerChart | alt.HConcatChart] = []
+    made: list[Chart] = []
     said, frames = [], set[str]()
     ends = panels.domain(rows["similarity"], rows["null_low"], rows["null_high"])
     for name, own in common.views(rows):
-        chart = _dots(own, ends, panels.panel_title(name, WIDTH))
+        chart: Chart = _dots(own, ends, panels.panel_title(name, WIDTH))
         sites = own.join(places, on=["dataset", "region"]) if places.height else pl.DataFrame()
         if sites.height:
             frames |= set(sites["coordinate_frame"])
@@ -103,7 +110,7 @@ def _on_map(sites: pl.DataFrame, x: Spec, y: Spec) -> alt.Chart:
             "circle",
             "missing" if value is None else roles[sum(value >= b for b in bounds)],
             "ink" if own else "line",
-            60,
+            40,
         )
         for value, own in sites.select("similarity", "significant").iter_rows()
     ]

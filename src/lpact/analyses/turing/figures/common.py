@@ -24,8 +24,9 @@ from lpact.analyses.turing.config import (
 from lpact.analyses.turing.explain import in_order
 from lpact.analyses.turing.jobs import BRAIN, MODEL, POOLED, TRIALS
 from lpact.analyses.turing.summaries import PLACE, tested_kind
+from lpact.report import panels
 from lpact.report.panels import CROSS, DASH, Look
-from lpact.wording import counted, listed, short, spoken
+from lpact.wording import counted, listed, short
 
 VERDICTS = {
     CONVERGES: Look("circle", "pass", "pass", 70),
@@ -151,8 +152,7 @@ def tested_of_places(rows: pl.DataFrame) -> pl.DataFrame:
 
 def verdict_key(labels: Iterable[str]) -> list[tuple[str, Look]]:
     """Entries of a key for the verdicts that occur."""
-    found = set(labels)
-    return [(spoken(label), look) for label, look in VERDICTS.items() if label in found]
+    return panels.entries(VERDICTS, labels)
 
 
 def recoloured(look: Look, role: str) -> Look:
