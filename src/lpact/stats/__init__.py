@@ -15,7 +15,7 @@ True
 array([0.03,  nan, 0.04, 0.04])
 """
 
-from lpact.stats.best import best_p_values
+from lpact.stats.best import best_p_values, paired_t
 from lpact.stats.effective_sample import (
     ar1_variance_inflation,
     autocorrelation,
@@ -83,6 +83,7 @@ __all__ = [
     "one_sample_p_value",
     "pair_counts",
     "pair_means",
+    "paired_t",
     "partial_conjunction",
     "random_signs",
     "rank_p_values",

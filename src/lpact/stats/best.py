@@ -4,59 +4,43 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from lpact.math.types import FloatArray
-from lpact.stats.intervals import Rng
 from lpact.stats.randomization import ROUNDING
 
 
-def best_p_values(values: npt.ArrayLike, rng: Rng, *, n_draws: int = 2000) -> FloatArray:
-    """P-values of "this model has the highest mean", by paired multiple comparisons with the best (Hsu 1981).
+def paired_t(values: npt.ArrayLike) -> FloatArray:
+    """Student's t of every pair of models over subjects, [models, subjects] → [k, m] for the difference k − m.
 
-    For model m and every other k, with d_k the paired difference k − m over subjects,
-
-        T_m = max_k mean(d_k) / se(d_k)
-
-    Subjects are drawn with replacement, the same for all models; differences are centred at their observed means, and
-    maximum and standard errors are those of the draw (a bootstrap-t), so that the search for the best model is part of
-    the null. p = (1 + #{T*_m ≥ T_m}) / (1 + draws). Differences that do not vary count as ±∞, or 0 if they are 0; a
-    draw of one subject alone has no standard error, and counts against exclusion. `docs/explanation/
-    alignment-patterns.md` has how often the test excludes one of several models that are all the best.
-
-    Parameters
-    ----------
-    values
-        [models, subjects], finite.
-    rng, n_draws
-        Generator or seed, and number of draws.
-
-    Returns
-    -------
-    p
-        [models]; 1 for a single model, and for fewer than two subjects.
+    Differences that do not vary give ±∞, or 0 if they are 0; NaN with fewer than two subjects.
     """
     x = np.asarray(values, dtype=np.float64)
-    n_models, n = x.shape
-    if n_models < 2 or n < 2:
-        return np.ones(n_models)
-    rng = np.random.default_rng(rng)
-    drawn = rng.multinomial(n, np.full(n, 1.0 / n), size=n_draws) / n
-    slack = ROUNDING * max(float(np.abs(x).max()), np.finfo(np.float64).tiny)
-    p = np.empty(n_models)
-    for m in range(n_models):
-        d = np.delete(x, m, axis=0) - x[m]
-        gap = d.mean(axis=1)
-        centred = d - gap[:, None]
-        observed = _t(gap, (centred**2).mean(axis=1), n, slack).max()
-        mean = drawn @ centred.T
-        null = _t(mean, drawn @ (centred**2).T - mean**2, n, slack).max(axis=1)
-        p[m] = (1 + (null >= observed).sum()) / (1 + n_draws)
-    return p
-
-
-def _t(mean: FloatArray, variance: FloatArray, n: int, slack: float) -> FloatArray:
-    """Mean over its standard error, from the variance with n in its denominator."""
-    error = np.sqrt(np.maximum(variance, 0.0) / (n - 1))
+    n = x.shape[1]
+    if n < 2:
+        return np.full((len(x), len(x)), np.nan)
+    d = x[:, None] - x[None]
+    mean, error = d.mean(axis=-1), d.std(axis=-1, ddof=1) / np.sqrt(n)
+    slack = ROUNDING * np.abs(x).max(initial=0.0)
     flat = error <= slack
     without = np.where(np.abs(mean) <= slack, 0.0, np.copysign(np.inf, mean))
     return np.where(flat, without, mean / np.where(flat, 1.0, error))
+
+
+def best_p_values(values: npt.ArrayLike) -> FloatArray:
+    """P-values of "this model has the highest mean", by paired multiple comparisons with the best (Hsu 1981).
+
+    For model m, the largest paired t of any other model k against it, with Bonferroni's correction for the search,
+
+        p_m = min(1, (M − 1) P(T_{n−1} ≥ max_k t_km))
+
+    Of models [models, subjects], finite; 1 for a single model, and for fewer than two subjects. Resampling subjects
+    instead is unstable: a draw of few of them can have a standard error near 0.
+    """
+    t = paired_t(values)
+    n_models, n = np.shape(values)
+    if n_models < 2 or n < 2:
+        return np.ones(n_models)
+    np.fill_diagonal(t, -np.inf)
+    p: FloatArray = np.minimum(1.0, (n_models - 1) * special.stdtr(n - 1, -t.max(axis=0)))
+    return p

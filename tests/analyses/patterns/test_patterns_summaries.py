@@ -116,7 +116,7 @@ def test_ranks_fractions_and_equivalence_of_models():
         drawn = rng.multinomial(8, np.full(8, 1 / 8), 400)
         lowest = np.quantile(drawn @ scored[mean.argmax()] / 8, 0.025)
         assert own["equivalent_in_paper"].to_list() == (mean >= lowest).tolist()
-        p = best_p_values(scored, rng, n_draws=400)
+        p = best_p_values(scored)
         assert own["best_p"].to_list() == p.tolist()
         assert own["equivalent"].to_list() == (p > 0.05).tolist()
         # Subjects vary more than models: the paper's criterion keeps a model that paired differences exclude.

@@ -38,6 +38,7 @@ from lpact.stats import (
     benjamini_hochberg,
     best_p_values,
     pair_means,
+    paired_t,
     rank_p_values,
     student_interval,
 )
@@ -252,7 +253,7 @@ def compare_models(
         )
         lowest = np.quantile(drawn @ x[top] / x.shape[1], 0.025)
         slack = ROUNDING * np.abs(x).max()
-        p_best = best_p_values(x, rng, n_draws=options.n_bootstrap)
+        p_best = best_p_values(x)
         apart = n_pairs_apart(x, options.alpha)
         for i, m in enumerate(kept):
             ranks[m] = 1 + int((mean > mean[i] + slack).sum())
@@ -287,13 +288,8 @@ def n_pairs_apart(x: FloatArray, alpha: float) -> int:
     n = x.shape[1]
     if n < 2:
         return 0
-    a, b = np.triu_indices(len(x), 1)
-    d = x[a] - x[b]
-    slack = ROUNDING * max(float(np.abs(x).max()), np.finfo(np.float64).tiny)
-    mean, error = np.abs(d.mean(axis=1)), d.std(axis=1, ddof=1) / np.sqrt(n)
-    varies = error > slack
-    p = 2.0 * special.stdtr(n - 1, -mean / np.where(varies, error, 1.0))
-    p = np.where(varies, p, np.where(mean > slack, 2.0 ** (1 - n), 1.0))
+    t = np.abs(paired_t(x)[np.triu_indices(len(x), 1)])
+    p = np.where(np.isinf(t), 2.0 ** (1 - n), 2.0 * special.stdtr(n - 1, -t))
     return int((benjamini_hochberg(p) <= alpha).sum())
 
 

@@ -24,8 +24,8 @@ _WORDS = SHARED.add(
     high        float?  Upper end.
     best        str     Model with the highest mean score.
     equivalent_in_paper  bool  Whether the mean is within the interval of the best model's mean, as in the paper.
-    equivalent  bool    Whether the model could be the best one: paired resamples of subjects, in which the best model \
-                        is found anew.
+    equivalent  bool    Whether the model could be the best one: no other model has a higher mean by paired t-tests, \
+                        corrected for the search.
     n_subjects  int     Subjects.
     """,
     place="dataset measure region",
@@ -164,7 +164,7 @@ RANKING = _WORDS.table("""
     median   float?  Median over subjects.
     rank     int?    1 for the highest mean score.
     best equivalent_in_paper equivalent
-    best_p   float?  P-value that it is the best model, with the search for the best in every resample.
+    best_p   float?  P-value that it is the best model, corrected for the search for a better one.
     fraction_of_pairwise  float?  Mean as a fraction of the ceiling of pairs, if that is above 0.
     fraction_of_mean      float?  Mean as a fraction of the ceiling of the other subjects' mean, if that is above 0.
     n_subjects reason
