@@ -15,6 +15,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from lpact.datasets.base import ITEM, WORD_COLUMNS, FeatureKey
+from lpact.datasets.connectivity import connectivity_file
 from lpact.datasets.folder.writer import write_folder
 from lpact.datasets.memory import STIMULI, memory_dataset, with_lags
 from lpact.datasets.validate import check_stimulus
@@ -253,7 +254,7 @@ def alignment_patterns(
     with tempfile.TemporaryDirectory(prefix="lpact-connectivity-") as folder:
         paths: dict[str, str] = {}
         if connectivity is not None:
-            paths["connectivity"] = str(_connectivity_file(connectivity, Path(folder)))
+            paths["connectivity"] = str(connectivity_file(connectivity, Path(folder)))
             own["connectivity"] = "connectivity"
         sections = {"grid": grid, "preprocess": preprocess, "patterns": own}
         run = {"workers": workers, "progress": progress, "paths": paths}
@@ -262,23 +263,6 @@ def alignment_patterns(
         return _run(
             study, model, subjects, words, sampling_rate_hz, sections, out, units=units, test=test
         )
-
-
-def _connectivity_file(connectivity: Any, folder: Path) -> Path:
-    """The file of a connectivity matrix, written into ``folder`` if it is a table."""
-    if isinstance(connectivity, str | Path):
-        return Path(connectivity).absolute()
-    if not hasattr(connectivity, "index") or list(connectivity.index) != list(connectivity.columns):
-        raise InputError(
-            "the connectivity matrix has no region names",
-            where="argument 'connectivity'",
-            got=type(connectivity).__name__,
-            expected="a file, or a pandas table with the same regions as its index and columns, in the same order",
-            remedy="pandas.DataFrame(weights, index=regions, columns=regions)",
-        )
-    path = folder / "connectivity.npz"
-    np.savez(path, names=np.array(texts(connectivity.index)), weights=connectivity.to_numpy(float))
-    return path
 
 
 def _run(

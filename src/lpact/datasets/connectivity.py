@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -69,6 +70,28 @@ def read_connectivity(path: Path) -> Connectivity:
     check_unique(names, where=f"{path}, region names", remedy="rename one", error=InputError)
     _check_pairs(path, names, weights)
     return Connectivity(tuple(names), weights, str(path))
+
+
+def connectivity_file(connectivity: Any, folder: Path) -> Path:
+    """The file of a matrix; a square pandas table is written into ``folder``."""
+    if isinstance(connectivity, str | Path):
+        return Path(connectivity).absolute()
+    index = getattr(connectivity, "index", None)
+    if index is None or list(index) != list(connectivity.columns):
+        raise InputError(
+            "the connectivity matrix has no region names",
+            where="argument 'connectivity'",
+            got=type(connectivity).__name__,
+            expected="a file, or a pandas table with the same regions as its index and columns, in the same order",
+            remedy="pandas.DataFrame(weights, index=regions, columns=regions)",
+        )
+    path = folder / "connectivity.npz"
+    np.savez(
+        path,
+        names=np.array([str(name) for name in index]),
+        weights=connectivity.to_numpy(np.float64),
+    )
+    return path
 
 
 def _check_pairs(path: Path, names: Sequence[str], weights: FloatArray) -> None:

@@ -15,7 +15,7 @@ True
 array([0.03,  nan, 0.04, 0.04])
 """
 
-from lpact.stats.best import best_p_values, paired_t
+from lpact.stats.best import best_bootstrap_p_values, best_p_values, paired_t
 from lpact.stats.effective_sample import (
     ar1_variance_inflation,
     autocorrelation,
@@ -66,6 +66,7 @@ __all__ = [
     "ar1_variance_inflation",
     "autocorrelation",
     "benjamini_hochberg",
+    "best_bootstrap_p_values",
     "best_p_values",
     "block_bootstrap",
     "block_permutation_p_value",

@@ -15,6 +15,8 @@ OWN = "dataset"
 """Value of the option `connectivity` for the matrix that comes with a dataset."""
 TEST = "test"
 """Story whose stimuli are the test stimuli unless `patterns.test_stories` names others."""
+MEAN = "mean"
+"""The mean over regions, among regions."""
 FEWEST_SUBJECTS = 4
 """References leave out two subjects, and the others must still make pairs."""
 FEWEST_REGIONS = 3

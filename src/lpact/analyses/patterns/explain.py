@@ -28,6 +28,7 @@ from lpact.analyses.patterns.config import (
     GATES,
     INCONCLUSIVE,
     LABELS,
+    MEAN,
     NEITHER,
     NO_PATTERN,
     PATTERN_ONLY,
@@ -43,8 +44,6 @@ from lpact.report.methods import cite
 from lpact.wording import MISSING, counted, fixed, listed, number, p_value, percent
 
 PLACE = ["dataset", "measure", "region"]
-MEAN = "mean"
-"""Region of rows about the mean over regions."""
 OUTCOMES = {
     ALIGNED: ("A", "At least one model relates to all regions as some region of the brain does."),
     PATTERN_ONLY: ("P", "Patterns are reproduced only by models that are not among the best."),
@@ -461,8 +460,8 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
                 f"{', '.join(options.measures)}, fitted on training stimuli where the measure is fitted, and scored on "
                 f"test stimuli{cite('hoefling2026')}.{layers if several else ''}",
                 f"Ceilings predict each subject {pairs}, or from the mean of the others. A model could be the best one "
-                f"unless a bootstrap of subjects ({options.n_bootstrap} resamples) of the largest studentised "
-                f"difference to any other model rejects it at {options.alpha:g}.",
+                "unless paired t-tests over subjects, with Bonferroni's correction for the number of models, find a "
+                f"better one at {options.alpha:g}.",
             ),
         ),
         MethodsPart(

@@ -13,7 +13,9 @@ from lpact.analyses.patterns import tables
 from lpact.analyses.patterns.config import (
     FEWEST_REGIONS,
     FEWEST_SUBJECTS,
+    MEAN,
     OWN,
+    PatternsSection,
     models_of,
     options_of,
 )
@@ -34,7 +36,7 @@ from lpact.analyses.patterns.populations import (
 from lpact.codes import Reason
 from lpact.config import StudyConfig
 from lpact.datasets.connectivity import Connectivity, read_connectivity
-from lpact.errors import ConfigError, InputError, did_you_mean
+from lpact.errors import ConfigError, InputError, require_known
 from lpact.inputs.prepare import Placed
 from lpact.inputs.subjects import Lacks, check_models, layers_of, shared_lags, shared_stimuli
 from lpact.inputs.workspace import Workspace
@@ -129,11 +131,7 @@ def _dataset(
     if not found:
         lacks("subjects", f"dataset '{dataset}' has no recording", Reason.DATASET_HAS_NO_RECORDING)
         return []
-    wanted = () if options.lag_ms is None else (options.lag_ms,)
-    lags = shared_lags(dataset, found, wanted, where="option 'patterns.lag_ms'")
-    first = next(iter(found.values()))[0].grid
-    reference = first.lags_ms[first.reference_lag]
-    lag = reference if not wanted and reference in lags else lags[0]
+    lag = _lag(dataset, found, options)
     means: dict[str, Responses] = {}
     trials: dict[str, dict[str, int]] = {}
     known: dict[str, None] = {}
@@ -143,15 +141,7 @@ def _dataset(
         here = dict.fromkeys(r for r in own.regions or () if r != UNKNOWN)
         known |= here
         means[who] = averaged(own, [r for r in options.regions or here if r in here])
-    for name in options.regions:
-        if name not in known:
-            raise ConfigError(
-                f"no unit of dataset '{dataset}' is in the region '{name}'",
-                where="option 'patterns.regions'",
-                got=name,
-                expected=f"regions of the units: {listed(list(known))}",
-                remedy=did_you_mean(name, list(known)),
-            )
+    _check_regions(dataset, options, list(known))
     n_subjects = len(means)
     if n_subjects < 2:
         lacks("subjects", f"dataset '{dataset}' has {counted(n_subjects, 'subject')}; at least 2 are needed, and "
@@ -171,33 +161,66 @@ def _dataset(
     regions, units = _regions(options.min_units, dataset, means, asked, train, test, rows, lacks)
     if not regions:
         return []
-    _connectivity(workspace, dataset, regions, rows)
+    _connectivity(workspace, dataset, regions, rows, lacks)
     layers = layers_of(workspace, dataset, found, models_of(study), lacks)
-    measures = []
-    for name in options.measures:
-        measure = measure_of(study, name)
-        try:
-            if measure.needs_fit and chooses(layers) and options.layer_folds:
-                contiguous(len(train), options.layer_folds, gap=options.gap_events).check()
-        except InputError as error:
-            lacks(
-                name,
-                f"dataset '{dataset}', measure '{name}': {error.what}; {error.remedy}",
-                Reason.TOO_FEW_EVENTS,
-            )
-            continue
-        if len(test) < measure.fewest_stimuli:
-            lacks(
-                name,
-                f"dataset '{dataset}': measure '{name}' needs {measure.fewest_stimuli} test stimuli",
-                Reason.TOO_FEW_EVENTS,
-            )
-            continue
-        measures.append(name)  # fmt: skip
+    measures = _measures(study, dataset, layers, len(train), len(test), lacks)
     place = Place(dataset, lag, tuple(means), tuple(regions))
     placed = next(iter(found.values()))[0]
     widths = {name: workspace.model(name, placed).width(own[0]) for name, own in layers.items()}
-    return [DatasetPlan(place, tuple(measures), layers, (len(train), len(test), units), widths)]
+    return [DatasetPlan(place, measures, layers, (len(train), len(test), units), widths)]
+
+
+def _lag(dataset: str, found: Mapping[str, list[Placed]], options: PatternsSection) -> float:
+    """The lag that was asked for, or else the grid's reference lag if all subjects have it."""
+    wanted = () if options.lag_ms is None else (options.lag_ms,)
+    lags = shared_lags(dataset, found, wanted, where="option 'patterns.lag_ms'")
+    first = next(iter(found.values()))[0].grid
+    reference = first.lags_ms[first.reference_lag]
+    return reference if not wanted and reference in lags else lags[0]
+
+
+def _check_regions(dataset: str, options: PatternsSection, known: Sequence[str]) -> None:
+    """Raise `ConfigError` for regions that no unit is in, and for one named as the mean over regions is."""
+    for name in options.regions:
+        require_known(
+            name,
+            known,
+            "region",
+            where=f"option 'patterns.regions', dataset '{dataset}'",
+            error=ConfigError,
+        )
+    if MEAN in (options.regions or known):
+        raise ConfigError(
+            f"a region is named '{MEAN}', which is the name of the mean over regions",
+            where=f"dataset '{dataset}'",
+            remedy="rename the region in the data, or leave it out of patterns.regions",
+        )
+
+
+def _measures(
+    study: StudyConfig,
+    dataset: str,
+    layers: Mapping[str, Sequence[int]],
+    n_train: int,
+    n_test: int,
+    lacks: Lacks,
+) -> tuple[str, ...]:
+    """Measures for which there are enough stimuli."""
+    options, kept = options_of(study), []
+    for name in options.measures:
+        measure, detail = measure_of(study, name), ""
+        if measure.needs_fit and chooses(layers) and options.layer_folds:
+            try:
+                contiguous(n_train, options.layer_folds, gap=options.gap_events).check()
+            except InputError as error:
+                detail = f"{error.what}; {error.remedy}"
+        if n_test < measure.fewest_stimuli:
+            detail = f"{measure.fewest_stimuli} test stimuli are needed"
+        if detail:
+            lacks(name, f"dataset '{dataset}', measure '{name}': {detail}", Reason.TOO_FEW_EVENTS)
+        else:
+            kept.append(name)
+    return tuple(kept)
 
 
 def _subject_row(
@@ -298,24 +321,32 @@ def _places(
 
 
 def _connectivity(
-    workspace: Workspace, dataset: str, regions: Sequence[str], rows: dict[str, list[Row]]
+    workspace: Workspace,
+    dataset: str,
+    regions: Sequence[str],
+    rows: dict[str, list[Row]],
+    lacks: Lacks,
 ) -> None:
     """Read structural connectivity, if the study names some; it must have all regions."""
-    name, found = options_of(workspace.config).connectivity, None
+    name = options_of(workspace.config).connectivity
+    if not name:
+        return
     if name == OWN:
         found = workspace.dataset(dataset).connectivity()
-    elif name:
-        if name not in workspace.run.paths:
-            raise ConfigError(
-                "the file of the connectivity matrix is not given",
-                where="option 'patterns.connectivity'",
-                got=name,
-                expected=f'[run.paths] {name} = "path/to/matrix.csv"',
-                remedy="add it to the study file, or leave the option out",
-            )
+        if found is None:
+            detail = f"dataset '{dataset}' has no structural connectivity of its own"
+            lacks("connectivity", detail, Reason.CONNECTIVITY_NOT_OFFERED)
+            return
+    elif name not in workspace.run.paths:
+        raise ConfigError(
+            "the file of the connectivity matrix is not given",
+            where="option 'patterns.connectivity'",
+            got=name,
+            expected=f'[run.paths] {name} = "path/to/matrix.csv"',
+            remedy="add it to the study file, or leave the option out",
+        )
+    else:
         found = read_connectivity(Path(workspace.run.paths[name]))
-    if found is None:
-        return
     found.match(regions)
     rows[tables.CONNECTIVITY.name] += _connectivity_rows(dataset, found)
 

@@ -84,21 +84,27 @@ def populations_of(
     }
     train, test = split_stimuli(options, dataset, means)
     stimuli = (*train, *test)
-    columns: dict[tuple[str, str], slice] = {}
-    parts: list[FloatArray] = []
-    names: dict[str, list[tuple[str, ...]]] = {region: [] for region in regions}
+    kept: dict[tuple[str, str], IntArray] = {}
     same_place, start = True, 0
-    for who in subjects:
-        own = means.pop(who).select(stimuli=stimuli)
+    for who, own in means.items():
+        means[who] = own = own.select(stimuli=stimuli)
         same_place &= own.comparable_units
-        values, usable = own.values[:, 0], usable_units(own.values[:, 0], len(train))
+        usable, names = usable_units(own.values[:, 0], len(train)), np.array(own.regions)
         for region in regions:
-            kept = [i for i, name in enumerate(own.regions or ()) if name == region and usable[i]]
-            names[region].append(tuple(own.unit_ids[i] for i in kept))
-            parts.append(standardised(values[:, kept], len(train)))
-            columns[who, region] = slice(start, start := start + len(kept))
-    alike = frozenset(r for r, own in names.items() if same_place and len(set(own)) == 1)
-    return Populations(stimuli, len(train), np.concatenate(parts, 1), columns, alike)
+            kept[who, region] = np.flatnonzero(usable & (names == region))
+    units = {
+        region: {tuple(means[who].unit_ids[i] for i in kept[who, region]) for who in subjects}
+        for region in regions
+    }
+    alike = frozenset(region for region, own in units.items() if same_place and len(own) == 1)
+    values = np.empty((len(stimuli), sum(map(len, kept.values()))))
+    columns: dict[tuple[str, str], slice] = {}
+    for (who, region), here in kept.items():
+        columns[who, region] = at = slice(start, start := start + len(here))
+        values[:, at] = standardised(means[who].values[:, 0, here], len(train))
+        if region == regions[-1]:
+            del means[who]  # one copy of every subject in memory
+    return Populations(stimuli, len(train), values, columns, alike)
 
 
 def usable_units(values: FloatArray, n_train: int) -> BoolArray:

@@ -24,6 +24,7 @@ from lpact.analyses.patterns.arrays import (
     rows_of,
 )
 from lpact.analyses.patterns.config import (
+    MEAN,
     PatternsSection,
     options_of,
 )
@@ -36,6 +37,7 @@ from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
 from lpact.stats import (
     benjamini_hochberg,
+    best_bootstrap_p_values,
     best_p_values,
     pair_means,
     paired_t,
@@ -48,8 +50,6 @@ from lpact.store import frame
 Row = dict[str, Any]
 PAIRWISE, RELIABILITY = "pairwise", "reliability"
 BRAIN, MODEL, BRAINS = "brain", "model", "brains"
-MEAN = "mean"
-"""The mean over regions, among regions."""
 ALIKE = 0.7
 """Correlation from which patterns count as alike, or as profiles of their targets."""
 NAMES = {OTHERS: ("upper", "lower"), PAIRWISE: ("lower", ""), EVERYBODY: ("", "upper")}
@@ -213,6 +213,7 @@ def ranking(
                         "equivalent_in_paper": compared["equivalent_in_paper"][m],
                         "equivalent": compared["equivalent"][m],
                         "best_p": compared["best_p"][m],
+                        "best_bootstrap_p": compared["best_bootstrap_p"][m],
                         "fraction_of_pairwise": fraction(mean[m], to[PAIRWISE]),
                         "fraction_of_mean": fraction(mean[m], to[OTHERS]),
                         "n_subjects": int(np.isfinite(scored[m]).sum()),
@@ -239,6 +240,7 @@ def compare_models(
     n_models = len(models)
     ranks: list[int | None] = [None] * n_models
     p: list[float | None] = [None] * n_models
+    resampled: list[float | None] = [None] * n_models
     in_paper, equivalent = [False] * n_models, [False] * n_models
     x = scored[:, np.isfinite(scored).any(axis=0)]
     kept = np.flatnonzero(np.isfinite(x).all(axis=1) & (x.shape[1] > 0))
@@ -254,10 +256,11 @@ def compare_models(
         lowest = np.quantile(drawn @ x[top] / x.shape[1], 0.025)
         slack = ROUNDING * np.abs(x).max()
         p_best = best_p_values(x)
+        p_bootstrap = best_bootstrap_p_values(x, rng, n_draws=options.n_bootstrap)
         apart = n_pairs_apart(x, options.alpha)
         for i, m in enumerate(kept):
             ranks[m] = 1 + int((mean > mean[i] + slack).sum())
-            p[m] = float(p_best[i])
+            p[m], resampled[m] = float(p_best[i]), float(p_bootstrap[i])
             in_paper[m] = bool(mean[i] >= lowest - slack)
             equivalent[m] = bool(p_best[i] > options.alpha)
     size = len(kept)
@@ -265,6 +268,7 @@ def compare_models(
         "best": best,
         "rank": ranks,
         "best_p": p,
+        "best_bootstrap_p": resampled,
         "equivalent_in_paper": in_paper,
         "equivalent": equivalent,
         "class": {

@@ -165,6 +165,7 @@ RANKING = _WORDS.table("""
     rank     int?    1 for the highest mean score.
     best equivalent_in_paper equivalent
     best_p   float?  P-value that it is the best model, corrected for the search for a better one.
+    best_bootstrap_p  float?  The same by paired resamples of subjects, with the search in every resample.
     fraction_of_pairwise  float?  Mean as a fraction of the ceiling of pairs, if that is above 0.
     fraction_of_mean      float?  Mean as a fraction of the ceiling of the other subjects' mean, if that is above 0.
     n_subjects reason
@@ -266,6 +267,7 @@ CLAIMS = _WORDS.table("""
     rank           int?    1 for the highest mean score.
     best equivalent_in_paper equivalent
     best_p         float?  P-value that it is the best model.
+    best_bootstrap_p  float?  The same by paired resamples of subjects.
     pairwise       float?  Ceiling of pairs.
     mean_of_others float?  Ceiling of the other subjects' mean.
     turing_p       float?  P-value that the score is that of one more brain, two-sided.

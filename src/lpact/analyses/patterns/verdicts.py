@@ -36,6 +36,11 @@ from lpact.store import frame
 from lpact.wording import counted, fixed, number
 
 Row = dict[str, Any]
+OF_RANKING = (
+    "rank", "best", "equivalent_in_paper", "equivalent", "best_p", "best_bootstrap_p",
+)  # fmt: skip
+LARGEST = 1.0 - 1e-9
+"""Correlations beyond it count as this."""
 
 
 def decide(study: StudyConfig, tables: Tables) -> Frames:
@@ -100,6 +105,7 @@ def claims(tables: Tables, options: PatternsSection) -> pl.DataFrame:
                 pattern = model["similarity_without_source"][r, m]
                 bound = options.equivalence_bound * difference
                 test = one_more(of_brains, pattern, bound, options)
+                by_z = one_more(fisher_z(of_brains), fisher_z(pattern), 1.0, options)
                 similar = float(mean_of_finite(pattern))
                 row = here | {
                     "model": name,
@@ -108,7 +114,7 @@ def claims(tables: Tables, options: PatternsSection) -> pl.DataFrame:
                     "score_low": rank["low"],
                     "score_high": rank["high"],
                     "median_score": rank["median"],
-                    **{key: rank[key] for key in ("rank", "best", "equivalent_in_paper", "equivalent", "best_p")},
+                    **{key: rank[key] for key in OF_RANKING},
                     "turing_p": turing and finite(turing.p_value),
                     "turing_gap": turing and finite(turing.gap),
                     "similarity": finite(similar),
@@ -120,8 +126,13 @@ def claims(tables: Tables, options: PatternsSection) -> pl.DataFrame:
                     ),
                     "optimistic": bool(place.optimistic[m]),
                 }  # fmt: skip
-                made.append(row | verdict(row, test, place, options))
+                made.append(row | verdict(row, test, by_z, place, options))
     return frame(own.CLAIMS, made)
+
+
+def fisher_z(similarity: FloatArray) -> FloatArray:
+    """Fisher's z of correlations: near 1 these are skewed, and tests of one more brain would reject too often."""
+    return np.asarray(np.arctanh(np.clip(similarity, -LARGEST, LARGEST)))
 
 
 def one_more(
@@ -136,21 +147,27 @@ def one_more(
     return None if test.test == "none" else test
 
 
-def verdict(row: Row, test: SubjectTest | None, place: Place, options: PatternsSection) -> Row:
+def verdict(
+    row: Row,
+    test: SubjectTest | None,
+    by_z: SubjectTest | None,
+    place: Place,
+    options: PatternsSection,
+) -> Row:
     """Test, gates, label and reason of a claim."""
     n_subjects, n_regions = len(place.subjects), len(place.regions)
     made: Row = dict.fromkeys(("gap", "gap_low", "gap_high", "p_value", "bound"))
     made |= {"n_subjects": n_subjects if test is None else test.n}
     made |= {"not_rejected": False, "as_similar": False}
     made["positive"] = row["median_score"] is not None and row["median_score"] > 0.0
-    if test is not None:
+    if test is not None and by_z is not None:
         made |= {
             "gap": finite(test.gap),
             "gap_low": finite(test.low),
             "gap_high": finite(test.high),
-            "p_value": finite(test.p_value),
+            "p_value": finite(by_z.p_value),
             "bound": test.bound,
-            "not_rejected": bool(test.p_value > options.alpha or test.gap > 0.0),
+            "not_rejected": bool(by_z.p_value > options.alpha or by_z.gap > 0.0),
             "as_similar": bool(test.low > -test.bound),
         }
     full = row | made

@@ -15,6 +15,7 @@ from lpact.analyses.patterns.config import (
     CANNOT_REJECT,
     EXCLUDED,
     INCONCLUSIVE,
+    MEAN,
     NEITHER,
     NO_PATTERN,
     PATTERN_ONLY,
@@ -23,7 +24,6 @@ from lpact.analyses.patterns.config import (
     models_of,
     options_of,
 )
-from lpact.analyses.patterns.summaries import MEAN
 from lpact.report import panels
 from lpact.report.figure import Spec
 from lpact.report.panels import CROSS, DASH, STAR, Classes, Look

@@ -9,8 +9,8 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.patterns import tables
+from lpact.analyses.patterns.config import MEAN
 from lpact.analyses.patterns.figures import common
-from lpact.analyses.patterns.summaries import MEAN
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure, with_marks
 from lpact.report.panels import BOX, Look
@@ -61,8 +61,8 @@ def equivalence(material: Material) -> Drawing | str:
         ("neither", Look(BOX, "band", "band", 110)),
     )
     caption = [
-        "Filled: the measure cannot tell the model from the best one of the region (paired resamples of subjects, the "
-        "best found anew in each). Outlined: equivalent only by the paper's rule, the interval of the best model.",
+        "Filled: the measure cannot tell the model from the best one of the region (paired t-tests, corrected for "
+        "the search). Outlined: equivalent only by the paper's rule, the interval of the best model.",
         "To the right: in how many regions. Below: how many models are equivalent, and the share of pairs of models "
         "that are told apart.",
         common.drawn_of(len(drawn), every["model"].n_unique(), "model", "Equivalent somewhere: "),

@@ -7,10 +7,9 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.patterns import tables
-from lpact.analyses.patterns.config import options_of
+from lpact.analyses.patterns.config import MEAN, options_of
 from lpact.analyses.patterns.figures import common
 from lpact.analyses.patterns.figures.common import VIEW
-from lpact.analyses.patterns.summaries import MEAN
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure, with_marks
 from lpact.report.panels import BROKEN, LINE, TICK, Classes, Entry, Look
