@@ -3,7 +3,8 @@
 ``python -m benchmarks.patterns [--measure rsa|linear_r2] [--workers N] [--device cuda] [--interrupt S] [--out FILE]``,
 and ``--models``, ``--layers`` … for smaller ones. A study of simulated regions, whose features (5,919 columns) are made
 as they are read, is planned and run by the command line, in processes of its own; ``--interrupt`` stops it after so many
-seconds with Ctrl-C, and starts it again. Memory is that of all processes together, shared pages counted once.
+seconds with Ctrl-C: the same command, with the same folder ``--keep``, resumes. Memory is that of all processes
+together, shared pages counted once.
 """
 
 from __future__ import annotations
@@ -108,24 +109,22 @@ def run(command: list[str], interrupt: float) -> tuple[int, float, int]:
 
 def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Plan and run the study."""
-    path, out = folder / "study.toml", folder / "run"
+    path, out, earlier = folder / "study.toml", folder / "run", folder / "attempts.json"
     path.write_text(study(options))
-    lpact = [sys.executable, "-m", "lpact"]
-    workers = ["--workers", str(options.workers)]
     plan = load_study(path).plan()
     planned = {
         "n_tasks": plan.n_tasks,
         "seconds": plan.seconds_with(options.workers),
         "memory_bytes": plan.memory_with(options.workers),
     }
-    parts = []
-    for interrupt in (options.interrupt, 0.0) if options.interrupt else (0.0,):
-        status, seconds, most = run(
-            [*lpact, "run", str(path), "--out", str(out), *workers], interrupt
-        )
-        parts.append({"status": status, "seconds": seconds, "peak_bytes": most})
-    if parts[-1]["status"]:
-        raise RuntimeError(f"the run ended with status {parts[-1]['status']}")
+    parts = json.loads(earlier.read_text()) if earlier.exists() else []
+    command = [sys.executable, "-m", "lpact", "run", str(path), "--out", str(out)]
+    command += ["--workers", str(options.workers), "--report" if options.report else "--no-report"]
+    status, seconds, most = run(command, options.interrupt)
+    parts.append({"status": status, "seconds": seconds, "peak_bytes": most})
+    earlier.write_text(json.dumps(parts))
+    if status:
+        raise SystemExit(f"the run ended with status {status} after {seconds:.0f} s")
     log = list(read_log(out / LOG_NAME))
     stages: dict[str, float] = {}
     for event in log:
@@ -160,6 +159,7 @@ def main() -> None:
     parser.add_argument("--memory", type=float, default=2.0, help="GiB per fit")
     parser.add_argument("--interrupt", type=float, default=0.0)
     parser.add_argument("--machine", default="", help="words in place of the processor's")
+    parser.add_argument("--report", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--keep", type=Path, help="folder of the run")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
