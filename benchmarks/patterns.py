@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.patterns [--measure rsa|linear_r2] [--workers N] [--device cuda] [--interrupt S] [--out FILE]``,
 and ``--models``, ``--layers`` … for smaller ones. A study of simulated regions, whose features (5,919 columns) are made
-as they are read, is planned and run by the command line, in processes of its own; ``--interrupt`` stops it after so many
+as they are read, is planned, and run by the command line in processes of its own; ``--interrupt`` stops it after so many
 seconds with Ctrl-C: the same command, with the same folder ``--keep``, resumes. Memory is that of all processes
 together, shared pages counted once.
 """
@@ -152,7 +152,16 @@ def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--measure", default="rsa")
-    paper = {"models": 47, "layers": 15, "regions": 19, "subjects": 10, "units": 316, "train": 998, "test": 98, "columns": 5919}  # fmt: skip
+    paper = {
+        "models": 47,
+        "layers": 15,
+        "regions": 19,
+        "subjects": 10,
+        "units": 316,
+        "train": 998,
+        "test": 98,
+        "columns": 5919,
+    }
     for name, default in (paper | {"folds": 5, "workers": 2}).items():
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--device", default="cpu")
