@@ -244,6 +244,23 @@ def test_many_columns_do_not_make_a_model_a_brain() -> None:
     assert row["comparable"]
 
 
+def test_few_columns_alone_may_be_why_a_model_is_further_from_brains() -> None:
+    """The same model is no longer below if all sources have as few units."""
+    _, subjects, models = arrays(n=120, units=(24,) * 5, seed=3)
+    few = {"few": models["one_more"][:, :3], "wide_noise": np.tile(models["noise"], 3)}
+    run = compare(subjects, few, "rsa")
+    row = row_of(run, model="few")
+    assert row["label"] == "below"
+    assert "fewer columns than a typical brain has units" in row["reason"]
+    noise = row_of(run, model="wide_noise")
+    assert noise["label"] == "below"
+    assert "columns" not in noise["reason"]
+    assert (
+        row_of(compare(subjects, few, "rsa", source_units=3, source_draws=10), model="few")["label"]
+        != "below"
+    )
+
+
 def test_one_large_brain_does_not_make_wide_models_comparable() -> None:
     z, subjects, _ = arrays(n=100, r=4, units=(200, 10, 10, 10, 10, 10), noise=0.2)
     rng = np.random.default_rng(9)
@@ -314,7 +331,7 @@ def test_few_subjects_can_never_pass() -> None:
     row = row_of(compare(subjects, models, "rsa", test="exact"), model="one_more")
     assert row["label"] == "cannot_reject"
     assert row["smallest_p"] == pytest.approx(1 / 7)
-    assert "no test by rsa could tell" in row["reason"]
+    assert "the exact test by rsa rejects nothing" in row["reason"]
 
 
 @pytest.mark.slow
@@ -378,6 +395,7 @@ def test_pooled_sources_and_subsampled_ones() -> None:
     assert pairs["source"].unique().to_list() == ["others"]
     assert pairs["target"].to_list() == list(subjects)
     assert set(run.claims()["test"]) == {"paired"}
+    assert "'noise' scores lower than all other brains together" in run.conclusion().headline
     drawn = compare(subjects, models, source_units=3, source_draws=2).table("turing/pairs")
     whole = compare(subjects, models).table("turing/pairs")
     for kind in ("brain", "model"):
@@ -422,6 +440,8 @@ def test_what_is_undefined_has_a_reason_and_is_counted_once() -> None:
     assert f"{scores['n_undefined'].sum():,} values" in " ".join(run.conclusion().why)
     with pytest.raises(LPactError, match="there are no features"):
         compare(subjects, {})
+    with pytest.raises(LPactError, match="one row per stimulus of the responses"):
+        compare(subjects, np.ones((59, 4)))
 
 
 def test_epochs_in_arrays_are_compared_at_every_lag() -> None:
@@ -435,8 +455,22 @@ def test_epochs_in_arrays_are_compared_at_every_lag() -> None:
         alone = compare(own, models, "rsa").table("turing/pairs").filter(kind="brain")
         found = run.table("turing/pairs").filter(kind="brain", time=time)
         assert found["value"].to_list() == alone["value"].to_list()
+    with pytest.raises(LPactError, match=r"fourth axis: lpact.turing_test\(…, lags_ms=…\)"):
+        lpact.turing_test(models, epochs)
     with pytest.raises(LPactError, match="need four axes"):
         lpact.turing_test(models, subjects, lags_ms=(0.0,))
+
+
+def test_single_answers_of_a_model_are_said_to_count_as_noise_free() -> None:
+    rng = np.random.default_rng(0)
+    preference = rng.standard_normal((80, 4))
+    answer = lambda: np.eye(4)[(preference + rng.standard_normal((80, 4))).argmax(1)]  # noqa: E731
+    subjects = {f"s{i}": np.stack([answer(), answer()], axis=1) for i in range(4)}
+    said = "single answers count as noise-free by response_correlation"
+    run = compare(subjects, answer(), "response_correlation")
+    assert said in " ".join(run.conclusion().why)
+    run = compare(subjects, answer(), "response_correlation", estimator="none")
+    assert said not in " ".join(run.conclusion().why)
 
 
 def test_behaviour_is_compared_by_error_consistency() -> None:

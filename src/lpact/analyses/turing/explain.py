@@ -28,13 +28,16 @@ from lpact.analyses.turing.config import (
     INCONCLUSIVE,
     LABELS,
     NO_AGREEMENT,
+    PAIRED,
     UNKNOWN,
     TuringSection,
     models_of,
     options_of,
+    short,
 )
 from lpact.analyses.turing.jobs import BRAIN, POOLED, TRIALS
 from lpact.config import StudyConfig
+from lpact.measures import MEASURES
 from lpact.report.methods import cite
 from lpact.wording import counted, fixed, listed, number, p_value, percent
 
@@ -46,15 +49,6 @@ MEANINGS = {
     "I": "For at least one model the data do not decide.",
     "B": "Every model is further from brains than they are from each other.",
     "U": "No model could be tested.",
-}
-SHORT = {
-    CONVERGES: "cannot be told from a brain",
-    ABOVE: "is closer to brains than they are to each other",
-    INCONCLUSIVE: "is undecided",
-    BELOW: "is further from brains than they are from each other",
-    CANNOT_REJECT: "cannot be tested",
-    NO_AGREEMENT: "has no brain–brain agreement to be compared with",
-    UNKNOWN: "was not computed",
 }
 CAVEATS = (
     "A model that passes cannot be told from a brain by this measure on these data. It is not shown to be a "
@@ -103,12 +97,17 @@ def of_models(claims: pl.DataFrame) -> list[str]:
 def _of_model(model: str, rows: pl.DataFrame) -> str:
     """One sentence about a model at all places."""
     n = rows.height
+    test = PAIRED if PAIRED in rows["test"] else ""
     counts = {label: int((rows["label"] == label).sum()) for label in LABELS}
     found = [(label, k) for label, k in counts.items() if k]
     if len(found) == 1:
-        where = f" by {rows['measure'][0]} on these data" if n == 1 else f" in all {n} comparisons"
-        return f"'{model}' {SHORT[found[0][0]]}{where}."
-    parts = "; ".join(f"{SHORT[label]} in {k}" for label, k in found)
+        label = found[0][0]
+        each = "any of" if label in (CANNOT_REJECT, NO_AGREEMENT, UNKNOWN) else "all"
+        where = (
+            f" by {rows['measure'][0]} on these data" if n == 1 else f" in {each} {n} comparisons"
+        )
+        return f"'{model}' {short(label, test)}{where}."
+    parts = "; ".join(f"{short(label, test)} in {k}" for label, k in found)
     return f"'{model}', {n} comparisons: {parts}."
 
 
@@ -119,6 +118,10 @@ def warnings(material: Material) -> list[str]:
     if (claims["label"] == ABOVE).any():
         made.append(AVERAGE_BRAIN)
     saturated = claims.filter("saturated").select(summaries.PLACE).n_unique()
+    if (claims["test"] == PAIRED).any():
+        made.append(
+            "Each brain was compared with all others together, which usually score higher than a single brain."
+        )
     if saturated:
         n = claims.select(summaries.PLACE).n_unique()
         made.append(f"Saturated in {saturated} of {counted(n, 'place')}: {NEW_STIMULI}")
@@ -145,6 +148,12 @@ def warnings(material: Material) -> list[str]:
         made.append(
             f"By {listed(without)}, models have no noise and brains have: they may look closer than they are, or "
             "further."
+        )
+    answered = claims.filter("corrected")["measure"].unique(maintain_order=True)
+    if answers := [m for m in answered if MEASURES.get(m).behavioural]:
+        made.append(
+            f"Of models, single answers count as noise-free by {listed(answers)}: give the share of every answer over "
+            "many runs."
         )
     if (claims["optimistic"]).any():
         made.append(
@@ -189,7 +198,7 @@ def result_blocks(material: Material) -> list[Block]:
     )  # fmt: skip
     tests = ("rank-sum p", "KS p", "in the paper", "false alarms at 0.05")
     said = ("These tests take pairs as independent, although pairs share subjects: false alarms are how often they "
-            "reject one more brain. A model converges in the paper if the test does not reject.",)  # fmt: skip
+            "reject one more brain. A model converges in the paper if the rank-sum test does not reject.",)  # fmt: skip
     return [
         Block("Is the model as close to a brain as brains are to each other?", (), columns, rows, frozenset(titles)),
         Block("As in the paper", said, (*summaries.PLACE, "model", *tests), paper, frozenset(tests[:2])),
