@@ -13,6 +13,7 @@ import pytest
 
 import lpact
 from lpact import ceilings, measures, splits
+from lpact.analyses.turing.explain import methods_parts
 from lpact.errors import LPactError
 
 SMALL: dict[str, Any] = {
@@ -251,7 +252,7 @@ def test_few_columns_alone_may_be_why_a_model_is_further_from_brains() -> None:
     run = compare(subjects, few, "rsa")
     row = row_of(run, model="few")
     assert row["label"] == "below"
-    assert "fewer columns than a typical brain has units" in row["reason"]
+    assert "fewer columns than other sources have units" in row["reason"]
     noise = row_of(run, model="wide_noise")
     assert noise["label"] == "below"
     assert "columns" not in noise["reason"]
@@ -396,6 +397,12 @@ def test_pooled_sources_and_subsampled_ones() -> None:
     assert pairs["target"].to_list() == list(subjects)
     assert set(run.claims()["test"]) == {"paired"}
     assert "'noise' scores lower than all other brains together" in run.conclusion().headline
+    said = str(run.claim("data/all/0ms/linear/noise").explain())
+    assert "p-value that the gap is 0" in said
+    (_, test) = methods_parts(study(source="pooled").config)
+    assert "paired t-test" in test.sentences[0]
+    assert "below: Scores lower than all other brains together." in said
+    assert "one more brain" not in said + " ".join(test.sentences)
     drawn = compare(subjects, models, source_units=3, source_draws=2).table("turing/pairs")
     whole = compare(subjects, models).table("turing/pairs")
     for kind in ("brain", "model"):

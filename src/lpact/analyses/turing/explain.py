@@ -234,13 +234,16 @@ def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> 
         "Kolmogorov–Smirnov test, as in the paper": _in_paper(row, "ks"),
         "benchmark saturated": row["saturated"],
     }  # fmt: skip
+    meaning = LABELS[row["label"]]
+    if row["test"] == PAIRED and row["label"] in (ABOVE, BELOW):
+        meaning = f"{short(row['label'], PAIRED).capitalize()}."
     gates = () if row["label"] == UNKNOWN else _gates(row, rows, claim, place, options)
     return Explanation(
         "turing",
         claim,
         "",
         row["label"],
-        LABELS[row["label"]],
+        meaning,
         row["reason"],
         facts=tuple((name, value) for name, value in facts.items() if value is not None),
         gates=gates,
@@ -283,6 +286,7 @@ def _gates(
         bound=row["between"], compared_with="brains", note="One value per subject.",
     )  # fmt: skip
     gap = fixed(row["gap"], sign=True)
+    null = "the gap is 0" if row["test"] == PAIRED else "the model is one more brain"
     agreement = Criterion(
         "agreement", f"Brains agree by {fixed(row['between'])}; p-value over subjects (at least 3).",
         row["agreement_p"], "<=", alpha, row["agrees"], n, "no agreement", distributions=(between,),
@@ -292,7 +296,7 @@ def _gates(
         row["smallest_p"], "<=", alpha, row["could_reject"], n,
     )  # fmt: skip
     rejection = Criterion(
-        "p_value", f"The gap is {gap}; p-value that the model is one more brain.", row["p_value"], ">", alpha,
+        "p_value", f"The gap is {gap}; p-value that {null}.", row["p_value"], ">", alpha,
         row["not_rejected"], n, "brains", distributions=(targets,),
     )  # fmt: skip
     power = Criterion(
@@ -308,7 +312,13 @@ def _gates(
         Gate("agreement", "A", GATES["A"], row["agrees"], (agreement,)),
         Gate("testable", "T", GATES["T"], row["could_reject"], (possible,)),
         Gate("comparable", "C", GATES["C"], row["comparable"]),
-        Gate("not rejected", "N", GATES["N"], row["not_rejected"], (rejection, power)),
+        Gate(
+            "not rejected",
+            "N",
+            f"The test does not reject that {null}.",
+            row["not_rejected"],
+            (rejection, power),
+        ),
         Gate("equivalent", "E", GATES["E"], row["equivalent"], (equivalence,)),
     )
 
@@ -369,6 +379,11 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
         "pairs": "every other subject",
         "pooled": "the units of all other subjects together",
     }[options.source]
+    others = {
+        "pairs": "subjects with each other. Its test takes subjects, not pairs, as independent: a permutation of who "
+        "is the model where it can reject, else Student's t for one new subject",
+        "pooled": "all other subjects together. Its test is a paired t-test over subjects",
+    }[options.source]
     return [
         MethodsPart(
             "Agreement",
@@ -382,9 +397,8 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
         MethodsPart(
             "Turing test",
             (
-                "The gap is the mean agreement of the model with subjects minus that of subjects with each other. "
-                "Its test takes subjects, not pairs, as independent: a permutation of who is the model where it "
-                f"can reject, else Student's t for one new subject, two-sided at {options.alpha:g}.",
+                f"The gap is the mean agreement of the model with subjects minus that of {others}, two-sided at "
+                f"{options.alpha:g}.",
                 f"A model converges if it is not rejected and its gap is within "
                 f"{percent(options.equivalence_bound)} of the agreement of brains, by two one-sided tests.",
             ),

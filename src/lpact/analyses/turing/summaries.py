@@ -44,7 +44,7 @@ PLACE = ["dataset", "region", "time", "measure"]
 LEVELLED_OFF, GROWING, UNCLEAR = "levelled_off", "growing", "unclear"
 N_PERMUTATIONS = 9_999
 FEWER_COLUMNS = (
-    " It has fewer columns than a typical brain has units, which alone can lower agreement: to compare as many of "
+    " It has fewer columns than other sources have units, which alone can lower agreement: to compare as many of "
     "every source, set turing.source_units."
 )
 
