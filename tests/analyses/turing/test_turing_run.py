@@ -367,6 +367,7 @@ def test_missing_trials_are_kept_out_and_counted() -> None:
     assert undefined[0] is None
     assert None not in undefined[1:]
     assert row_of(run, model="one_more")["n_undefined"] > 0
+    assert "only 59 of 60 stimuli could be compared" in " ".join(run.conclusion().why)
 
 
 def test_a_subject_without_a_usable_unit_is_left_out_with_the_reason() -> None:
@@ -455,6 +456,7 @@ def test_epochs_in_arrays_are_compared_at_every_lag() -> None:
     """As the responses of one lag alone."""
     _, subjects, models = arrays()
     later = arrays(seed=5)[1]
+    later["s1"][:3] = np.nan
     epochs = {who: np.stack([own, later[who]], axis=3) for who, own in subjects.items()}
     options: dict[str, Any] = {"n_halves": 2, "growth": (), "n_folds": 3}
     run = lpact.turing_test(models, epochs, measure="rsa", lags_ms=(0.0, 80.0), turing=options)
@@ -462,6 +464,7 @@ def test_epochs_in_arrays_are_compared_at_every_lag() -> None:
         alone = compare(own, models, "rsa").table("turing/pairs").filter(kind="brain")
         found = run.table("turing/pairs").filter(kind="brain", time=time)
         assert found["value"].to_list() == alone["value"].to_list()
+    assert "only 57 of 60 stimuli could be compared" in " ".join(run.conclusion().why)
     with pytest.raises(LPactError, match=r"fourth axis: lpact.turing_test\(…, lags_ms=…\)"):
         lpact.turing_test(models, epochs)
     with pytest.raises(LPactError, match="need four axes"):

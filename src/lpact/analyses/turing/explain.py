@@ -161,6 +161,16 @@ def warnings(material: Material) -> list[str]:
         )
     instances = material.table(tables.INSTANCES.name).drop_nulls("p_spread")
     made += [_of_instances(row) for row in instances.iter_rows(named=True)]
+    present = material.table(tables.SUBJECTS.name).group_by("dataset", maintain_order=True)
+    compared = pairs.filter(pl.col("n_stimuli") > 0).group_by("dataset").agg(pl.min("n_stimuli"))
+    counts = present.agg(most=pl.max("n_stimuli")).join(
+        compared, on="dataset", maintain_order="left"
+    )
+    for name, most, fewest in counts.filter(pl.col("n_stimuli") < pl.col("most")).iter_rows():
+        made.append(
+            f"Dataset '{name}': only {fewest} of {counted(most, 'stimulus', 'stimuli')} could be compared everywhere, "
+            "since subjects lack the others; see turing/subjects and turing/pairs."
+        )
     scores = material.table(tables.SCORES.name)
     if undefined := int(scores["n_undefined"].sum()):
         share = undefined / int(scores["n_values"].sum())
