@@ -303,7 +303,7 @@ def _run(
     stimulus = dataset.stimulus(STIMULI)
     check_stimulus(stimulus)
     for key, values in arrays.items():
-        check_features(values, key, stimulus, where=FEATURES)
+        check_features(values, key, stimulus, where=FEATURES, of_words=words is not None)
     shape = dataset.recording(dataset.recording_ids()[0]).signal.values.shape
     sentences = len(shape) == 3 and shape[1] != stimulus.words.height  # of several words
     grid = {"events": "sentences"} if sentences else {}

@@ -537,3 +537,24 @@ def test_shuffled_splits_are_folds_too():
     pairs = consistency_of(true[0], trials[1], RIDGE, list(split), n_halves=2)
     np.testing.assert_array_equal(found.value, pairs.value)
     assert repr(found).endswith("4 units, 0 undefined; corrected)")
+
+
+def test_every_subject_is_prepared_once_per_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    subjects = [rng.standard_normal((30, 4, 6)) for _ in range(5)]
+    subjects[1][:, :, 2] = np.nan  # a unit that is left out
+    expected = [
+        [ceilings.consistency(x, y, RSA(), n_halves=3).median for y in subjects] for x in subjects
+    ]
+    prepare, counted = RSA.prepare_trials, []
+
+    def watched(self: RSA, trials: np.ndarray) -> object:
+        counted.append(trials.shape)
+        return prepare(self, trials)
+
+    monkeypatch.setattr(RSA, "prepare_trials", watched)
+    found = ceilings.between_subjects(subjects, RSA(), n_halves=3).matrix
+    off = ~np.eye(5, dtype=bool)
+    np.testing.assert_array_equal(found[off], np.array(expected)[off])
+    # All trials, and both halves of three draws; one subject is left out of a source and of a target.
+    assert len(counted) <= 7 * 6

@@ -200,7 +200,12 @@ def small(n: int = 12) -> dict[str, Any]:
         ({"responses": {}}, InputError, "there are no responses"),
         ({"features": {"m": {"first": np.zeros((12, 2))}}}, InputError, "not ordered by model"),
         ({"features": {"m": {0: {"ful": np.zeros((12, 2))}}}}, InputError, "not ordered by model"),
-        ({"features": np.zeros((11, 2))}, LPactError, "do not have one row per word"),
+        ({"features": np.zeros((11, 2))}, LPactError, "do not have one row per stimulus"),
+        (
+            {"features": np.zeros((11, 2)), "words": ["a"] * 12},
+            LPactError,
+            "do not have one row per word",
+        ),
         ({"words": ["a"] * 11}, LPactError, "words and the responses do not match"),
         ({"readout": {"fold": 5}}, ConfigError, "did you mean 'folds'"),
         ({"sampling_rate_hz": 10.0}, InputError, "needs words with their times"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpact.ceilings.consistency import Consistency, Folds, consistencies
+from lpact.ceilings.consistency import Consistency, Folds, all_consistencies
 from lpact.errors import InputError
 from lpact.math.columns import mean_of_finite, median_of_finite
 from lpact.math.types import FloatArray
@@ -109,11 +109,15 @@ def between_subjects(
         raise InputError(what, where="between_subjects", got=got, expected="at least 2")
     folds = split if split is None or hasattr(split, "check") else list(split)
     symmetric = measure.symmetric and measure.scope == "population"
+    arrays = [np.asarray(own, dtype=np.float64) for own in subjects]
+    targets = [
+        [j for j in range(len(arrays)) if j != i and not (symmetric and j < i)]
+        for i in range(len(arrays))
+    ]
+    cases = [(arrays[i], [arrays[j] for j in own]) for i, own in enumerate(targets) if own]
     pairs: dict[tuple[int, int], Consistency] = {}
-    for i, source in enumerate(subjects):
-        others = [j for j in range(len(subjects)) if j != i and not (symmetric and j < i)]
-        found = consistencies(source, [subjects[j] for j in others], measure, folds, **options)
-        for j, one in zip(others, found, strict=True):
+    for i, found in enumerate(all_consistencies(cases, measure, folds, **options)):
+        for j, one in zip(targets[i], found, strict=True):
             pairs[i, j] = one
             if symmetric:
                 pairs[j, i] = _turned(one)

@@ -167,23 +167,56 @@ def consistencies(
     source_draws: int = 1,
 ) -> list[Consistency]:
     """`consistency` of one source with several targets, which share fits and prepared representations of the source."""
+    options: dict[str, Any] = {"estimator": estimator, "n_halves": n_halves, "seed": seed}
+    options |= {"halves": halves, "source_units": source_units, "source_draws": source_draws}
+    return all_consistencies([(source, targets)], measure, split, **options)[0]
+
+
+def all_consistencies(
+    cases: Sequence[tuple[npt.ArrayLike, Sequence[npt.ArrayLike]]],
+    measure: Measure,
+    split: Folds | None = None,
+    *,
+    estimator: Estimator = "full_trials",
+    n_halves: int = 20,
+    seed: int = 0,
+    halves: Halves | None = None,
+    source_units: int | None = None,
+    source_draws: int = 1,
+) -> list[list[Consistency]]:
+    """`consistencies` of several sources, each with its targets; an array that recurs is prepared once per half."""
     require_known(estimator, ESTIMATORS, "estimator", where="consistency, parameter 'estimator'")
     draws = Draws(n_halves if halves is None else len(halves), seed, halves)
     if draws.n < 1:
         raise _error("no halves to correlate", f"{draws.n} draws", "at least 1 draw")
-    x = Trials(source, "source", draws)
-    ys = [Trials(target, "target", draws) for target in targets]
-    lengths = [len(one.values) for one in (x, *ys)]
+    targets = {id(y): y for _, ys in cases for y in ys}
+    every = {key: Trials(y, "target", draws) for key, y in targets.items()}
+    made = [(Trials(x, "source", draws), [every[id(y)] for y in ys]) for x, ys in cases]
+    lengths = [len(one.values) for x, ys in made for one in (x, *ys)]
     if len({*lengths}) > 1:
         what, got = "source and target have different numbers of stimuli", f"{lengths} rows"
         raise _error(what, got, "one row per stimulus, the same stimuli in the same order")
-    folds, measure = _folds(measure, split, x.mean)
+    folds, measure = _folds(measure, split, made[0][0].mean)
     reason = NOT_ASKED if estimator == "none" else ""
-    parts = [
-        pair_terms(x if units is None else x.only(units), ys, measure, folds, reason)
-        for units in _subsets(x.mean.shape[1], source_units, source_draws, seed)
+    subsets = [[*_subsets(x.mean.shape[1], source_units, source_draws, seed)] for x, _ in made]
+    parts = pair_terms(
+        [
+            (x if units is None else x.only(units), ys)
+            for (x, ys), of_source in zip(made, subsets, strict=True)
+            for units in of_source
+        ],
+        measure,
+        folds,
+        reason,
+    )
+    n = len(subsets[0])
+    return [
+        [
+            _averaged(of_target, estimator)
+            for of_target in zip(*parts[k * n : (k + 1) * n], strict=True)
+        ]
+        for k in range(len(made))
     ]
-    return [_averaged(of_target, estimator) for of_target in zip(*parts, strict=True)]
 
 
 def _folds(

@@ -17,6 +17,7 @@ from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.measures import Measure
 
 RowsOfFold: TypeAlias = tuple[IntArray, IntArray]
+Group: TypeAlias = "list[tuple[Trials, Pair]]"
 NOT_CORRECTABLE = "the measure is not a correlation of predictions or representations"
 NO_REPETITIONS = "no unit of the {} has two trials of a stimulus"
 _MOST_VALUES = 2**25
@@ -64,34 +65,48 @@ class Pair:
 
 
 def pair_terms(
-    x: Trials,
-    ys: Sequence[Trials],
+    cases: Sequence[tuple[Trials, Sequence[Trials]]],
     measure: Measure,
     folds: list[RowsOfFold],
     reason: str = "",
-) -> list[Pair]:
-    """Terms of every target, without halves where a reason says so.
+) -> list[list[Pair]]:
+    """Terms of every source with each of its targets, without halves where a reason says so.
 
-    Targets for which the same stimuli count share the work.
+    Targets of a source for which the same stimuli count share the work.
     """
     reason = reason or ("" if _correctable(measure) else NOT_CORRECTABLE)
-    pairs = [_pair(x, y, measure, reason, len(folds)) for y in ys]
-    groups: dict[tuple[bytes, bytes | None], list[tuple[Trials, Pair]]] = {}
-    for y, pair in zip(ys, pairs, strict=True):
-        halves = None if pair.half_rows is None else pair.half_rows.tobytes()
-        if pair.source_units.any() and pair.target_units.any():
-            complete = y if pair.target_units.all() else y.only(pair.target_units)
-            groups.setdefault((pair.rows.tobytes(), halves), []).append((complete, pair))
-    for group in groups.values():
-        kept = group[0][1].source_units
-        source = x if kept.all() else x.only(kept)
-        if not measure.needs_fit and measure.scope == "population":
-            _compare(source, group, measure, folds)
-        elif _correctable(measure):
-            _predict(source, group, measure, folds)
+    unfitted = not measure.needs_fit and measure.scope == "population"
+    found: list[list[Pair]] = []
+    blocks: list[tuple[Trials, Group]] = []
+    parts: dict[tuple[int, bytes], Trials] = {}
+
+    def only(population: Trials, units: BoolArray) -> Trials:
+        """The population with these units, which is the same object for all pairs."""
+        if units.all():
+            return population
+        key = id(population), units.tobytes()
+        if key not in parts:
+            parts[key] = population.only(units)
+        return parts[key]
+
+    for x, ys in cases:
+        pairs = [_pair(x, y, measure, reason, len(folds)) for y in ys]
+        groups: dict[tuple[bytes, bytes | None], Group] = {}
+        for y, pair in zip(ys, pairs, strict=True):
+            halves = None if pair.half_rows is None else pair.half_rows.tobytes()
+            if pair.source_units.any() and pair.target_units.any():
+                own = only(y, pair.target_units), pair
+                groups.setdefault((pair.rows.tobytes(), halves), []).append(own)
+        here = [(only(x, group[0][1].source_units), group) for group in groups.values()]
+        if unfitted:
+            blocks += here
         else:
-            _score(source, group, measure, folds)
-    return pairs
+            terms = _predict if _correctable(measure) else _score
+            for source, group in here:
+                terms(source, group, measure, folds)
+        found.append(pairs)
+    _compare(blocks, measure, folds)
+    return found
 
 
 def _correctable(measure: Measure) -> bool:
@@ -135,7 +150,7 @@ def _pair(x: Trials, y: Trials, measure: Measure, reason: str, n_folds: int) -> 
 
 def _predict(
     x: Trials,
-    group: list[tuple[Trials, Pair]],
+    group: Group,
     measure: Measure,
     folds: list[RowsOfFold],
 ) -> None:
@@ -227,44 +242,68 @@ def _r(a: FloatArray, b: FloatArray, measure: Measure) -> FloatArray:
     return np.full(a.shape[1], np.nan) if few else pearson_columns(a, b)
 
 
-def _compare(
-    x: Trials,
-    group: list[tuple[Trials, Pair]],
-    measure: Measure,
-    folds: list[RowsOfFold],
-) -> None:
+def _compare(blocks: list[tuple[Trials, Group]], measure: Measure, folds: list[RowsOfFold]) -> None:
     """Terms of representations, each prepared once per fold and draw."""
-    rows, half_rows, n_draws = group[0][1].rows, group[0][1].half_rows, len(group[0][1].half)
+    n_draws = max((len(pair.half) for _, group in blocks for _, pair in group), default=0)
     for fold, (_, test) in enumerate(folds):
-        at = test[rows[test]]
-        if len(at) >= measure.fewest_stimuli:
-            source = _prepared(measure, x, at)
-            for y, pair in group:
-                pair.full[fold] = measure.compare(source, _prepared(measure, y, at))
-        at = at if half_rows is None else test[half_rows[test]]
-        for draw in range(n_draws if len(at) >= measure.fewest_stimuli else 0):
-            _set_factors(x, group, draw)
-            if x.noise_free:
-                first = second = _prepared(measure, x, at)
-            else:
-                first, second = (measure.prepare_trials(half) for half in x.halves(draw, at))
-            r_source = 1.0 if x.noise_free else measure.compare(first, second)
-            for y, pair in group:
-                s1, s2 = (measure.prepare_trials(half) for half in y.halves(draw, at))
-                pair.half[draw, fold] = measure.compare(first, s2)
-                pair.r_source[draw, fold] = r_source
-                pair.r_target[draw, fold] = measure.compare(s1, s2)
+        whole = _Prepared(measure)
+        for x, group in blocks:
+            at = test[group[0][1].rows[test]]
+            if len(at) >= measure.fewest_stimuli:
+                source = whole.of_all(x, at)
+                for y, pair in group:
+                    pair.full[fold] = measure.compare(source, whole.of_all(y, at))
+        del whole
+        for draw in range(n_draws):
+            prepared = _Prepared(measure)
+            for x, group in blocks:
+                half_rows = group[0][1].half_rows
+                if half_rows is None or half_rows[test].sum() < measure.fewest_stimuli:
+                    continue
+                at = test[half_rows[test]]
+                _set_factors(x, group, draw)
+                first, _, r_source = prepared.of_halves(x, at, draw)
+                for y, pair in group:
+                    _, s2, r_target = prepared.of_halves(y, at, draw)
+                    pair.half[draw, fold] = measure.compare(first, s2)
+                    pair.r_source[draw, fold] = r_source
+                    pair.r_target[draw, fold] = r_target
 
 
-def _prepared(measure: Measure, population: Trials, rows: IntArray) -> Any:
-    if population.noise_free:
-        return measure.prepare(population.mean[rows])
-    return measure.prepare_trials(population.values[rows])
+class _Prepared:
+    """Representations that were prepared already; an array may be a source and a target."""
+
+    def __init__(self, measure: Measure) -> None:
+        self._measure = measure
+        self._made: dict[tuple[int, bytes], Any] = {}
+
+    def of_all(self, population: Trials, at: IntArray) -> Any:
+        """Of all trials."""
+        key = id(population.values), at.tobytes()
+        if key not in self._made:
+            self._made[key] = (
+                self._measure.prepare(population.mean[at])
+                if population.noise_free
+                else self._measure.prepare_trials(population.values[at])
+            )
+        return self._made[key]
+
+    def of_halves(self, population: Trials, at: IntArray, draw: int) -> tuple[Any, Any, Any]:
+        """Of both halves of one draw, and what they compare to; 1 without noise."""
+        if population.noise_free:
+            own = self.of_all(population, at)
+            return own, own, 1.0
+        key = id(population.values), at.tobytes()
+        if key not in self._made:
+            halves = [self._measure.prepare_trials(half) for half in population.halves(draw, at)]
+            self._made[key] = (*halves, self._measure.compare(*halves))
+        found: tuple[Any, Any, Any] = self._made[key]
+        return found
 
 
 def _score(
     x: Trials,
-    group: list[tuple[Trials, Pair]],
+    group: Group,
     measure: Measure,
     folds: list[RowsOfFold],
 ) -> None:
@@ -278,7 +317,7 @@ def _score(
             pair.full[fold, pair.target_units if pair.of_units else 0] = value
 
 
-def _set_factors(x: Trials, group: list[tuple[Trials, Pair]], draw: int) -> None:
+def _set_factors(x: Trials, group: Group, draw: int) -> None:
     """Note how many times more all trials are than those of a half."""
     for y, pair in group:
         if pair.half_rows is None:

@@ -166,25 +166,32 @@ MODELS: Registry[ModelSource] = Registry(
 )
 
 
-def check_features(values: FloatArray, key: FeatureKey, stimulus: Stimulus, *, where: str) -> None:
-    """Raise `FeatureError` unless ``values`` is a finite matrix with one row per word."""
+def check_features(
+    values: FloatArray, key: FeatureKey, stimulus: Stimulus, *, where: str, of_words: bool = True
+) -> None:
+    """Raise `FeatureError` unless ``values`` is a finite matrix with one row per word, or else per stimulus."""
     n_words = stimulus.words.height
     what = f"features of model '{key.model}', layer {key.layer}, context '{key.context}'"
     if values.ndim != 2 or values.shape[0] != n_words or values.shape[1] == 0:
+        row, of = "stimulus", "the responses"
+        remedy = "give one row per stimulus, in the order of the responses"
+        if of_words:
+            row, of = "word", f"stimulus '{stimulus.id}' ({stimulus.where})"
+            remedy = "give one row per word of this table; if the words have changed, extract the features again"
         raise FeatureError(
-            f"{what} do not have one row per word",
+            f"{what} do not have one row per {row}",
             where=where,
             got=f"shape {values.shape}",
-            expected=f"shape ({n_words}, columns), one row per word of stimulus '{stimulus.id}' ({stimulus.where})",
-            remedy="give one row per word of this table; if the words have changed, extract the features again",
+            expected=f"shape ({n_words}, columns), one row per {row} of {of}",
+            remedy=remedy,
         )
     bad = ~np.isfinite(values)
     if bad.any():
-        row, column = (int(i) for i in np.argwhere(bad)[0])
+        at, column = (int(i) for i in np.argwhere(bad)[0])
         raise FeatureError(
             f"{what} hold values that are not finite",
-            where=f"{where}, row {row}, column {column}",
-            got=f"{values[row, column]} ({int(bad.sum())} such values)",
+            where=f"{where}, row {at}, column {column}",
+            got=f"{values[at, column]} ({int(bad.sum())} such values)",
             expected="finite numbers",
             remedy="correct these values; if they overflowed, extract the features again in float32",
         )

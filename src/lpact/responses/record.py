@@ -79,7 +79,9 @@ class Responses:
             raise self._error(
                 "responses need three axes: stimuli, repetitions, units",
                 got=f"shape {self.values.shape}",
-                remedy="reshape the array; if an axis of length 1 is missing, values[:, None] adds it",
+                remedy="name the time points of the fourth axis: lpact.turing_test(…, lags_ms=…)"
+                if self.values.ndim == 4
+                else "reshape the array; if an axis of length 1 is missing, values[:, None] adds it",
             )
         if np.isinf(self.values).any():
             raise self._error(

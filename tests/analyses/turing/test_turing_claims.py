@@ -143,13 +143,13 @@ MISSED = (
 """Sentences that are not found, and what they say: the list may shrink."""
 
 
-def run(*rows: tuple[str, str, str]) -> Verdicts:
+def run(*rows: tuple[str, str, str], test: str = "approximate") -> Verdicts:
     """Verdicts from a table: measure, model and label of each claim."""
     return Verdicts.of_table(
         pl.DataFrame(
             [
                 {"dataset": "brains", "region": "all", "time": "100ms", "measure": measure, "model": model}
-                | {"label": label, "reason": f"'{model}' is {label} by {measure}."}
+                | {"label": label, "reason": f"'{model}' is {label} by {measure}.", "test": test}
                 for measure, model, label in rows
             ]
         )
@@ -258,7 +258,7 @@ def test_a_sentence_can_begin_with_a_name_in_lower_case(format: Format, written:
 def test_the_region_it_is_not_a_pronoun() -> None:
     rows = [
         {"dataset": "d", "region": region, "time": "0ms", "measure": "rsa", "model": "net"}
-        | {"label": label, "reason": "It is so."}
+        | {"label": label, "reason": "It is so.", "test": "exact"}
         for region, label in (("all", "converges"), ("IT", "below"), ("V4", "below"))
     ]
     verdicts = Verdicts.of_table(pl.DataFrame(rows))
@@ -267,8 +267,19 @@ def test_the_region_it_is_not_a_pronoun() -> None:
     assert flagged(f"In IT, {said}.", verdicts) == [Statement.INDISTINGUISHABLE]
 
 
+def test_less_agreement_than_that_of_all_others_together_is_not_less_than_that_of_single_brains() -> (
+    None
+):
+    said = "The model is further from brains than brains are from each other."
+    claim = ("linear", "gpt2", "below")
+    assert flagged(said, run(claim)) == []
+    (found,) = check_text(said, "text", run(claim, test="paired"))
+    assert "single brains were not compared" in found.reason
+
+
+@pytest.mark.parametrize("test", ["approximate", "paired"])
 @pytest.mark.parametrize("label", [label for label in LABELS if label != "not_computed"])
-def test_the_reason_of_a_verdict_is_supported_by_it(label: str) -> None:
+def test_the_reason_of_a_verdict_is_supported_by_it(label: str, test: str) -> None:
     from lpact.analyses.turing.summaries import sentence
 
     numbers = (
@@ -282,10 +293,11 @@ def test_the_reason_of_a_verdict_is_supported_by_it(label: str) -> None:
         "power",
         "smallest_p",
     )
-    row = dict.fromkeys((*numbers, "fraction_of_between"), 0.2) | {"n_subjects": 4}
+    row = dict.fromkeys((*numbers, "fraction_of_between"), 0.2) | {"n_subjects": 4, "test": test}
+    row["fewer_columns"] = True
     for model, fair in (("gpt2", True), ("half_brain", True), ("net", False)):
         named = row | {"model": model, "measure": "linear", "equivalent": True, "comparable": fair}
-        assert flagged(sentence(named, label), run(("linear", model, label))) == []
+        assert flagged(sentence(named, label), run(("linear", model, label), test=test)) == []
 
 
 @pytest.mark.parametrize("label", list(FinalLabel), ids=str)

@@ -13,6 +13,7 @@ import pytest
 
 import lpact
 from lpact import ceilings, measures, splits
+from lpact.analyses.turing.explain import methods_parts
 from lpact.errors import LPactError
 
 SMALL: dict[str, Any] = {
@@ -244,6 +245,23 @@ def test_many_columns_do_not_make_a_model_a_brain() -> None:
     assert row["comparable"]
 
 
+def test_few_columns_alone_may_be_why_a_model_is_further_from_brains() -> None:
+    """The same model is no longer below if all sources have as few units."""
+    _, subjects, models = arrays(n=120, units=(24,) * 5, seed=3)
+    few = {"few": models["one_more"][:, :3], "wide_noise": np.tile(models["noise"], 3)}
+    run = compare(subjects, few, "rsa")
+    row = row_of(run, model="few")
+    assert row["label"] == "below"
+    assert "fewer columns than other sources have units" in row["reason"]
+    noise = row_of(run, model="wide_noise")
+    assert noise["label"] == "below"
+    assert "columns" not in noise["reason"]
+    assert (
+        row_of(compare(subjects, few, "rsa", source_units=3, source_draws=10), model="few")["label"]
+        != "below"
+    )
+
+
 def test_one_large_brain_does_not_make_wide_models_comparable() -> None:
     z, subjects, _ = arrays(n=100, r=4, units=(200, 10, 10, 10, 10, 10), noise=0.2)
     rng = np.random.default_rng(9)
@@ -314,7 +332,7 @@ def test_few_subjects_can_never_pass() -> None:
     row = row_of(compare(subjects, models, "rsa", test="exact"), model="one_more")
     assert row["label"] == "cannot_reject"
     assert row["smallest_p"] == pytest.approx(1 / 7)
-    assert "no test by rsa could tell" in row["reason"]
+    assert "the exact test by rsa rejects nothing" in row["reason"]
 
 
 @pytest.mark.slow
@@ -349,6 +367,7 @@ def test_missing_trials_are_kept_out_and_counted() -> None:
     assert undefined[0] is None
     assert None not in undefined[1:]
     assert row_of(run, model="one_more")["n_undefined"] > 0
+    assert "only 59 of 60 stimuli could be compared" in " ".join(run.conclusion().why)
 
 
 def test_a_subject_without_a_usable_unit_is_left_out_with_the_reason() -> None:
@@ -378,6 +397,13 @@ def test_pooled_sources_and_subsampled_ones() -> None:
     assert pairs["source"].unique().to_list() == ["others"]
     assert pairs["target"].to_list() == list(subjects)
     assert set(run.claims()["test"]) == {"paired"}
+    assert "'noise' scores lower than all other brains together" in run.conclusion().headline
+    said = str(run.claim("data/all/0ms/linear/noise").explain())
+    assert "p-value that the gap is 0" in said
+    (_, test) = methods_parts(study(source="pooled").config)
+    assert "paired t-test" in test.sentences[0]
+    assert "below: Scores lower than all other brains together." in said
+    assert "one more brain" not in said + " ".join(test.sentences)
     drawn = compare(subjects, models, source_units=3, source_draws=2).table("turing/pairs")
     whole = compare(subjects, models).table("turing/pairs")
     for kind in ("brain", "model"):
@@ -422,12 +448,15 @@ def test_what_is_undefined_has_a_reason_and_is_counted_once() -> None:
     assert f"{scores['n_undefined'].sum():,} values" in " ".join(run.conclusion().why)
     with pytest.raises(LPactError, match="there are no features"):
         compare(subjects, {})
+    with pytest.raises(LPactError, match="one row per stimulus of the responses"):
+        compare(subjects, np.ones((59, 4)))
 
 
 def test_epochs_in_arrays_are_compared_at_every_lag() -> None:
     """As the responses of one lag alone."""
     _, subjects, models = arrays()
     later = arrays(seed=5)[1]
+    later["s1"][:3] = np.nan
     epochs = {who: np.stack([own, later[who]], axis=3) for who, own in subjects.items()}
     options: dict[str, Any] = {"n_halves": 2, "growth": (), "n_folds": 3}
     run = lpact.turing_test(models, epochs, measure="rsa", lags_ms=(0.0, 80.0), turing=options)
@@ -435,8 +464,23 @@ def test_epochs_in_arrays_are_compared_at_every_lag() -> None:
         alone = compare(own, models, "rsa").table("turing/pairs").filter(kind="brain")
         found = run.table("turing/pairs").filter(kind="brain", time=time)
         assert found["value"].to_list() == alone["value"].to_list()
+    assert "only 57 of 60 stimuli could be compared" in " ".join(run.conclusion().why)
+    with pytest.raises(LPactError, match=r"fourth axis: lpact.turing_test\(…, lags_ms=…\)"):
+        lpact.turing_test(models, epochs)
     with pytest.raises(LPactError, match="need four axes"):
         lpact.turing_test(models, subjects, lags_ms=(0.0,))
+
+
+def test_single_answers_of_a_model_are_said_to_count_as_noise_free() -> None:
+    rng = np.random.default_rng(0)
+    preference = rng.standard_normal((80, 4))
+    answer = lambda: np.eye(4)[(preference + rng.standard_normal((80, 4))).argmax(1)]  # noqa: E731
+    subjects = {f"s{i}": np.stack([answer(), answer()], axis=1) for i in range(4)}
+    said = "single answers count as noise-free by response_correlation"
+    run = compare(subjects, answer(), "response_correlation")
+    assert said in " ".join(run.conclusion().why)
+    run = compare(subjects, answer(), "response_correlation", estimator="none")
+    assert said not in " ".join(run.conclusion().why)
 
 
 def test_behaviour_is_compared_by_error_consistency() -> None:

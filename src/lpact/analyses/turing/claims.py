@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
+
+import polars as pl
 
 from lpact.analyses.turing.analysis import Turing
-from lpact.analyses.turing.config import ABOVE, BELOW, CONVERGES, LABELS
+from lpact.analyses.turing.config import ABOVE, BELOW, CONVERGES, LABELS, PAIRED
 from lpact.claim_audit import LabelVerdict, LabelVerdicts, Statement
 
 
@@ -20,8 +22,33 @@ class Verdict(LabelVerdict):
     meanings: ClassVar = LABELS
 
 
+class PooledVerdict(Verdict):
+    """The verdict where each brain was compared with all others together: single brains, too, may score lower."""
+
+    def licenses(self, statement: Statement) -> bool:
+        """Whether it is the statement of this label, unless that is `below`."""
+        return self.label != BELOW and super().licenses(statement)
+
+    def why_not(self, statement: Statement) -> str:
+        """That single brains were not compared, or what the label means."""
+        if super().licenses(statement):
+            return ", of all other brains together: single brains were not compared"
+        return super().why_not(statement)
+
+
 class Verdicts(LabelVerdicts):
     """All verdicts of a run."""
 
     kind = Verdict
     fields: ClassVar = Turing.claims.key
+
+    @classmethod
+    def of_table(cls, claims: pl.DataFrame) -> Self:
+        """From ``turing/claims``."""
+        rows = claims.select(*cls.fields, "label", "reason", pl.col("test") == PAIRED).iter_rows()
+        return cls(
+            tuple(
+                (PooledVerdict if pooled else Verdict)(tuple(claim), label, reason)
+                for *claim, label, reason, pooled in rows
+            )
+        )

@@ -24,16 +24,31 @@ CONVERGES, ABOVE, INCONCLUSIVE, BELOW, CANNOT_REJECT, NO_AGREEMENT, UNKNOWN = (
     "no_agreement",
     "not_computed",
 )
+PAIRED = "paired"
+"""The test where each brain is compared with all others together."""
 LABELS = {
     CONVERGES: "Cannot be told from a brain by this measure on these data: not rejected, and equivalent.",
     ABOVE: "Closer to brains than brains are to each other.",
     INCONCLUSIVE: "Not rejected, and not shown to be equivalent; or favoured by more columns than brains have units.",
     BELOW: "Further from brains than brains are from each other.",
-    CANNOT_REJECT: "No test could tell any model from a brain with these subjects.",
+    CANNOT_REJECT: "The test could tell no model from a brain with these subjects.",
     NO_AGREEMENT: "No evidence that brains agree with each other by this measure, so there is nothing to compare with.",
     UNKNOWN: "The sources do not allow the comparison.",
 }
 """Verdicts, strongest first."""
+SHORT = {
+    CONVERGES: "cannot be told from a brain",
+    ABOVE: "is closer to brains than they are to each other",
+    INCONCLUSIVE: "is undecided",
+    BELOW: "is further from brains than they are from each other",
+    CANNOT_REJECT: "cannot be tested",
+    NO_AGREEMENT: "has no brain–brain agreement to be compared with",
+    UNKNOWN: "was not computed",
+}
+SHORT_POOLED = SHORT | {
+    ABOVE: "scores higher than all other brains together",
+    BELOW: "scores lower than all other brains together",
+}
 GATES = {
     "A": "Brains agree with each other.",
     "T": "A test could distinguish a model from a brain with these subjects.",
@@ -135,6 +150,11 @@ def options_of(study: StudyConfig) -> TuringSection:
 def models_of(study: StudyConfig) -> tuple[str, ...]:
     """Models that are tested."""
     return options_of(study).models or tuple(model.name for model in study.models)
+
+
+def short(label: str, test: str) -> str:
+    """What a verdict says of a model."""
+    return (SHORT_POOLED if test == PAIRED else SHORT)[label]
 
 
 def time_of(lag_ms: float) -> str:

@@ -28,13 +28,16 @@ from lpact.analyses.turing.config import (
     INCONCLUSIVE,
     LABELS,
     NO_AGREEMENT,
+    PAIRED,
     UNKNOWN,
     TuringSection,
     models_of,
     options_of,
+    short,
 )
 from lpact.analyses.turing.jobs import BRAIN, POOLED, TRIALS
 from lpact.config import StudyConfig
+from lpact.measures import MEASURES
 from lpact.report.methods import cite
 from lpact.wording import counted, fixed, listed, number, p_value, percent
 
@@ -46,15 +49,6 @@ MEANINGS = {
     "I": "For at least one model the data do not decide.",
     "B": "Every model is further from brains than they are from each other.",
     "U": "No model could be tested.",
-}
-SHORT = {
-    CONVERGES: "cannot be told from a brain",
-    ABOVE: "is closer to brains than they are to each other",
-    INCONCLUSIVE: "is undecided",
-    BELOW: "is further from brains than they are from each other",
-    CANNOT_REJECT: "cannot be tested",
-    NO_AGREEMENT: "has no brain–brain agreement to be compared with",
-    UNKNOWN: "was not computed",
 }
 CAVEATS = (
     "A model that passes cannot be told from a brain by this measure on these data. It is not shown to be a "
@@ -103,12 +97,17 @@ def of_models(claims: pl.DataFrame) -> list[str]:
 def _of_model(model: str, rows: pl.DataFrame) -> str:
     """One sentence about a model at all places."""
     n = rows.height
+    test = PAIRED if PAIRED in rows["test"] else ""
     counts = {label: int((rows["label"] == label).sum()) for label in LABELS}
     found = [(label, k) for label, k in counts.items() if k]
     if len(found) == 1:
-        where = f" by {rows['measure'][0]} on these data" if n == 1 else f" in all {n} comparisons"
-        return f"'{model}' {SHORT[found[0][0]]}{where}."
-    parts = "; ".join(f"{SHORT[label]} in {k}" for label, k in found)
+        label = found[0][0]
+        each = "any of" if label in (CANNOT_REJECT, NO_AGREEMENT, UNKNOWN) else "all"
+        where = (
+            f" by {rows['measure'][0]} on these data" if n == 1 else f" in {each} {n} comparisons"
+        )
+        return f"'{model}' {short(label, test)}{where}."
+    parts = "; ".join(f"{short(label, test)} in {k}" for label, k in found)
     return f"'{model}', {n} comparisons: {parts}."
 
 
@@ -119,6 +118,10 @@ def warnings(material: Material) -> list[str]:
     if (claims["label"] == ABOVE).any():
         made.append(AVERAGE_BRAIN)
     saturated = claims.filter("saturated").select(summaries.PLACE).n_unique()
+    if (claims["test"] == PAIRED).any():
+        made.append(
+            "Each brain was compared with all others together, which usually score higher than a single brain."
+        )
     if saturated:
         n = claims.select(summaries.PLACE).n_unique()
         made.append(f"Saturated in {saturated} of {counted(n, 'place')}: {NEW_STIMULI}")
@@ -146,12 +149,28 @@ def warnings(material: Material) -> list[str]:
             f"By {listed(without)}, models have no noise and brains have: they may look closer than they are, or "
             "further."
         )
+    answered = claims.filter("corrected")["measure"].unique(maintain_order=True)
+    if answers := [m for m in answered if MEASURES.get(m).behavioural]:
+        made.append(
+            f"Of models, single answers count as noise-free by {listed(answers)}: give the share of every answer over "
+            "many runs."
+        )
     if (claims["optimistic"]).any():
         made.append(
             "Layers or folds are chosen in an optimistic way; see turing.layer_choice and turing.split_by."
         )
     instances = material.table(tables.INSTANCES.name).drop_nulls("p_spread")
     made += [_of_instances(row) for row in instances.iter_rows(named=True)]
+    present = material.table(tables.SUBJECTS.name).group_by("dataset", maintain_order=True)
+    compared = pairs.filter(pl.col("n_stimuli") > 0).group_by("dataset").agg(pl.min("n_stimuli"))
+    counts = present.agg(most=pl.max("n_stimuli")).join(
+        compared, on="dataset", maintain_order="left"
+    )
+    for name, most, fewest in counts.filter(pl.col("n_stimuli") < pl.col("most")).iter_rows():
+        made.append(
+            f"Dataset '{name}': only {fewest} of {counted(most, 'stimulus', 'stimuli')} could be compared everywhere, "
+            "since subjects lack the others; see turing/subjects and turing/pairs."
+        )
     scores = material.table(tables.SCORES.name)
     if undefined := int(scores["n_undefined"].sum()):
         share = undefined / int(scores["n_values"].sum())
@@ -189,7 +208,7 @@ def result_blocks(material: Material) -> list[Block]:
     )  # fmt: skip
     tests = ("rank-sum p", "KS p", "in the paper", "false alarms at 0.05")
     said = ("These tests take pairs as independent, although pairs share subjects: false alarms are how often they "
-            "reject one more brain. A model converges in the paper if the test does not reject.",)  # fmt: skip
+            "reject one more brain. A model converges in the paper if the rank-sum test does not reject.",)  # fmt: skip
     return [
         Block("Is the model as close to a brain as brains are to each other?", (), columns, rows, frozenset(titles)),
         Block("As in the paper", said, (*summaries.PLACE, "model", *tests), paper, frozenset(tests[:2])),
@@ -225,13 +244,16 @@ def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> 
         "Kolmogorov–Smirnov test, as in the paper": _in_paper(row, "ks"),
         "benchmark saturated": row["saturated"],
     }  # fmt: skip
+    meaning = LABELS[row["label"]]
+    if row["test"] == PAIRED and row["label"] in (ABOVE, BELOW):
+        meaning = f"{short(row['label'], PAIRED).capitalize()}."
     gates = () if row["label"] == UNKNOWN else _gates(row, rows, claim, place, options)
     return Explanation(
         "turing",
         claim,
         "",
         row["label"],
-        LABELS[row["label"]],
+        meaning,
         row["reason"],
         facts=tuple((name, value) for name, value in facts.items() if value is not None),
         gates=gates,
@@ -274,6 +296,7 @@ def _gates(
         bound=row["between"], compared_with="brains", note="One value per subject.",
     )  # fmt: skip
     gap = fixed(row["gap"], sign=True)
+    null = "the gap is 0" if row["test"] == PAIRED else "the model is one more brain"
     agreement = Criterion(
         "agreement", f"Brains agree by {fixed(row['between'])}; p-value over subjects (at least 3).",
         row["agreement_p"], "<=", alpha, row["agrees"], n, "no agreement", distributions=(between,),
@@ -283,7 +306,7 @@ def _gates(
         row["smallest_p"], "<=", alpha, row["could_reject"], n,
     )  # fmt: skip
     rejection = Criterion(
-        "p_value", f"The gap is {gap}; p-value that the model is one more brain.", row["p_value"], ">", alpha,
+        "p_value", f"The gap is {gap}; p-value that {null}.", row["p_value"], ">", alpha,
         row["not_rejected"], n, "brains", distributions=(targets,),
     )  # fmt: skip
     power = Criterion(
@@ -299,7 +322,13 @@ def _gates(
         Gate("agreement", "A", GATES["A"], row["agrees"], (agreement,)),
         Gate("testable", "T", GATES["T"], row["could_reject"], (possible,)),
         Gate("comparable", "C", GATES["C"], row["comparable"]),
-        Gate("not rejected", "N", GATES["N"], row["not_rejected"], (rejection, power)),
+        Gate(
+            "not rejected",
+            "N",
+            f"The test does not reject that {null}.",
+            row["not_rejected"],
+            (rejection, power),
+        ),
         Gate("equivalent", "E", GATES["E"], row["equivalent"], (equivalence,)),
     )
 
@@ -360,6 +389,11 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
         "pairs": "every other subject",
         "pooled": "the units of all other subjects together",
     }[options.source]
+    others = {
+        "pairs": "subjects with each other. Its test takes subjects, not pairs, as independent: a permutation of who "
+        "is the model where it can reject, else Student's t for one new subject",
+        "pooled": "all other subjects together. Its test is a paired t-test over subjects",
+    }[options.source]
     return [
         MethodsPart(
             "Agreement",
@@ -373,9 +407,8 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
         MethodsPart(
             "Turing test",
             (
-                "The gap is the mean agreement of the model with subjects minus that of subjects with each other. "
-                "Its test takes subjects, not pairs, as independent: a permutation of who is the model where it "
-                f"can reject, else Student's t for one new subject, two-sided at {options.alpha:g}.",
+                f"The gap is the mean agreement of the model with subjects minus that of {others}, two-sided at "
+                f"{options.alpha:g}.",
                 f"A model converges if it is not rejected and its gap is within "
                 f"{percent(options.equivalence_bound)} of the agreement of brains, by two one-sided tests.",
             ),

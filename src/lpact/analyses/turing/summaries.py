@@ -18,6 +18,7 @@ from lpact.analyses.turing.config import (
     NO_AGREEMENT,
     UNKNOWN,
     TuringSection,
+    short,
 )
 from lpact.analyses.turing.jobs import BRAIN, MODEL, POOLED, TRIALS, finite
 from lpact.ceilings import extrapolate
@@ -42,6 +43,10 @@ Tables = Mapping[str, pl.DataFrame]
 PLACE = ["dataset", "region", "time", "measure"]
 LEVELLED_OFF, GROWING, UNCLEAR = "levelled_off", "growing", "unclear"
 N_PERMUTATIONS = 9_999
+FEWER_COLUMNS = (
+    " It has fewer columns than other sources have units, which alone can lower agreement: to compare as many of "
+    "every source, set turing.source_units."
+)
 
 
 def _reason(value: object) -> str:
@@ -344,6 +349,8 @@ def claims(frames: Tables, options: TuringSection) -> pl.DataFrame:
             found = {r["kind"]: r for r in scored.filter(source=model, **at).iter_rows(named=True)}
             brains = scored.filter(source="brains", **at).row(0, named=True)
             score, between = found[kind]["score"], brains["score"]
+            more = _more_columns(own, tested)
+            levelled_off = fits.filter(**at).height > 0 and not _chance(own)
             row: Row = {
                 **place,
                 "model": model,
@@ -351,7 +358,7 @@ def claims(frames: Tables, options: TuringSection) -> pl.DataFrame:
                 "score_without_noise": found[MODEL]["score"],
                 "between": between,
                 "fraction_of_between": _share(found[kind]["above_chance"], brains["above_chance"]),
-                "comparable": _comparable(own, tested, fits.filter(**at)),
+                "comparable": more <= 0 or levelled_off,
                 "layers": tested["layers"][0],
                 "optimistic": bool(tested["optimistic"].any()),
                 "corrected": bool(brains["corrected"] and found[kind]["corrected"]),
@@ -359,7 +366,8 @@ def claims(frames: Tables, options: TuringSection) -> pl.DataFrame:
                 "n_values": brains["n_values"] + found[kind]["n_values"],
                 "saturated": False,
             }
-            here.append(row | _verdict(row, own, tested, options))
+            fewer = more < 0 and not levelled_off
+            here.append(row | _verdict(row | {"fewer_columns": fewer}, own, tested, options))
         saturated = any(row["label"] in (CONVERGES, ABOVE) for row in here)
         made += [row | {"saturated": saturated} for row in here]
     return frame(tables.CLAIMS, made)
@@ -417,10 +425,15 @@ def _share(score: float | None, between: float | None) -> float | None:
     return score / between if score is not None and between is not None and between > 0.0 else None
 
 
-def _comparable(pairs: pl.DataFrame, tested: pl.DataFrame, levelled_off: pl.DataFrame) -> bool:
-    """Whether a model has no more columns than a typical brain has units, or more units no longer help."""
+def _chance(pairs: pl.DataFrame) -> bool:
+    """Whether the agreement of brains is partly that of chance, which grows with units too."""
+    return bool(pairs.filter(pl.col("kind").is_in([BRAIN, POOLED]))["chance"].any())
+
+
+def _more_columns(pairs: pl.DataFrame, tested: pl.DataFrame) -> float:
+    """How many more columns a model has than a typical brain has units; 0 of answers."""
     if MEASURES.get(pairs["measure"][0]).behavioural:
-        return True
+        return 0.0
     brains = pairs.filter(pl.col("kind").is_in([BRAIN, POOLED]))
     columns = pairs.filter(
         pl.col("layer").is_in(tested["layers"][0].to_list()),
@@ -432,8 +445,7 @@ def _comparable(pairs: pl.DataFrame, tested: pl.DataFrame, levelled_off: pl.Data
         brains.select(who="source" if brains["kind"][0] == BRAIN else "target", n="n_source_units"),
         brains.filter(kind=BRAIN).select(who="target", n="n_units"),
     ]).unique("who", keep="first", maintain_order=True)["n"]  # fmt: skip
-    grown = levelled_off.height > 0 and not brains["chance"].any()
-    return bool(grown or max(columns, default=0) <= float(np.median(sizes)))
+    return max(columns, default=0) - float(np.median(sizes))
 
 
 def _subjects(pairs: pl.DataFrame) -> list[str]:
@@ -471,7 +483,7 @@ def sentence(row: Mapping[str, Any], label: str) -> str:
         share = f"its score is {percent(row['fraction_of_between'])} of that of brains; {share}"
     p, bound = f"p = {number(row['p_value'], 2)}", f"±{fixed(row['bound'])}"
     if label == CONVERGES:
-        said = f"{model} cannot be told from a brain by {measure} on these data"
+        said = f"{model} {short(label, row['test'])} by {measure} on these data"
         return f"{said}: {share}, {p}, equivalent within {bound}."
     if (
         label == INCONCLUSIVE
@@ -485,16 +497,18 @@ def sentence(row: Mapping[str, Any], label: str) -> str:
     if label == INCONCLUSIVE:
         return (
             f"{measure} neither distinguishes {model} from a brain nor shows it to be equivalent within {bound}: "
-            f"{share}, {p}; a gap of that size would be noticed with a probability of {number(row['power'], 2)}."
+            f"{share}, {p}; a gap of {fixed(row['bound'])} would be noticed with a probability of "
+            f"{number(row['power'], 2)}."
         )
     if label == CANNOT_REJECT:
-        said = f"With {row['n_subjects']} subjects no test by {measure} could tell {model} from a brain"
         if row["gap"] is None:
-            return f"{said}; at least {MIN_SUBJECTS} are needed."
-        return f"{said} (smallest p = {number(row['smallest_p'], 2)}): {share}."
-    how = (
-        "closer to brains than they are to each other"
-        if label == ABOVE
-        else "further from brains than they are from each other"
-    )
-    return f"{model} is {how} by {measure}: {share}, {p}."
+            return (
+                f"With {row['n_subjects']} subjects no test by {measure} could tell {model} from a brain; "
+                f"at least {MIN_SUBJECTS} are needed."
+            )
+        return (
+            f"With {row['n_subjects']} subjects the {row['test']} test by {measure} rejects nothing (smallest p = "
+            f"{number(row['smallest_p'], 2)}). {model}: {share}."
+        )
+    said = f"{model} {short(label, row['test'])} by {measure}: {share}, {p}."
+    return said + FEWER_COLUMNS if label == BELOW and row["fewer_columns"] else said
