@@ -419,7 +419,7 @@ def work(study: StudyConfig, audit: Audit) -> dict[str, StageWork]:
     for plan in audit.detail:
         n, m, t = plan.sizes
         n_targets = len(plan.place.targets)
-        width = t // n_targets
+        width, values, features = t // n_targets, 8 * (n + m) * t, 0
         for name in plan.measures:
             fitted = measure_of(study, name).needs_fit
             for model, layers in plan.layers.items():
@@ -432,12 +432,13 @@ def work(study: StudyConfig, audit: Audit) -> dict[str, StageWork]:
                 )
                 total[MODELS] += len(layers) * (one + CALLS)
                 longest[MODELS] = max(longest[MODELS], one)
-                peak = max(peak, 8 * 3 * (n + m) * p)
+                features = max(features, 8 * 3 * (n + m) * p)
             one = _fit(n, width, t) if fitted else _compare(m, width, n_targets)
             total[BRAINS] += n_targets * (one + CALLS)
             longest[BRAINS] = max(longest[BRAINS], one)
             prepared = 0 if fitted else 4 * n_targets * (n * n * chooses(plan.layers) + m * m)
-            peak = max(peak, 8 * 2 * (n + m) * t + prepared)
+            # While responses are read, they are in memory twice.
+            peak = max(peak, 2 * values, values + prepared + features)
     return {name: StageWork(total[name], longest[name], int(peak)) for name in total}  # fmt: skip
 
 
