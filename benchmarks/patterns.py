@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.patterns [--measure rsa|linear_r2] [--workers N] [--device cuda] [--interrupt S] [--out FILE]``,
 and ``--models``, ``--layers`` … for smaller ones. A study of simulated regions, whose features (5,919 columns) are
-made as they are read, is planned, and run by the command line in processes of its own; ``--interrupt`` stops it after so many
-seconds with Ctrl-C: the same command, with the same folder ``--keep``, resumes. Memory is that of all processes
+made as they are read, is planned, and run by the command line in processes of its own. ``--interrupt`` stops it after
+so many seconds with Ctrl-C: the same command, with the same folder ``--keep``, resumes. Memory is that of all processes
 together, shared pages counted once.
 """
 
