@@ -103,6 +103,8 @@ class Measure(Plugin, ABC):
         Whether independent representations have a value of 0 on average.
     behavioural
         Whether it compares answers of observers, whose columns are alike, rather than representations.
+    needs_trials
+        Whether it needs single trials of at least one side.
     """
 
     scope: ClassVar[Literal["unit", "population"]]
@@ -115,6 +117,7 @@ class Measure(Plugin, ABC):
     from_readout: ClassVar[bool] = False
     zero_at_chance: ClassVar[bool] = True
     behavioural: ClassVar[bool] = False
+    needs_trials: ClassVar[bool] = False
 
     def __init__(self, options: Any = None, **values: Any) -> None:
         if options is None:

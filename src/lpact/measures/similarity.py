@@ -182,6 +182,8 @@ class RSA(Similarity):
     def __init__(self, options: Any = None, **values: Any) -> None:
         super().__init__(options, **values)
         # These traits depend on options: the class has those of the defaults.
+        if self.options.dissimilarity == "crossnobis" or self.options.noise != "none":
+            self.needs_trials = True  # type: ignore[misc]
         if self.options.comparator == "tau_a":
             self.correctable = False  # type: ignore[misc]
         if (
@@ -224,9 +226,8 @@ class RSA(Similarity):
 
     def prepare_trials(self, trials: FloatArray) -> Any:
         """The same of repetitions [n, r, p]; missing trials are NaN."""
-        mean, options = mean_of_finite(trials, 1), self.options
-        needed = options.dissimilarity == "crossnobis" or options.noise != "none"
-        return self._prepared(trials if needed else mean[:, None], mean)
+        mean = mean_of_finite(trials, 1)
+        return self._prepared(trials if self.needs_trials else mean[:, None], mean)
 
     def prepare_all(self, representations: Sequence[FloatArray]) -> Any:
         """`prepare_trials` of k representations, as the rows of one array.
@@ -289,7 +290,7 @@ class RSA(Similarity):
 
     def _check_without_trials(self) -> None:
         options = self.options
-        if options.dissimilarity == "crossnobis" or options.noise != "none":
+        if self.needs_trials:
             needs = "noise" if options.dissimilarity != "crossnobis" else "dissimilarity"
             raise InputError(
                 f"{needs} = '{getattr(options, needs)}' needs repetitions",

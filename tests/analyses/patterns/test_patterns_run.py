@@ -375,6 +375,7 @@ def test_test_stimuli_by_name_are_those_of_the_mask(run: lpact.Run) -> None:
         ({"connectivity": pd.DataFrame(np.eye(2), index=["v1", "x"], columns=["v1", "x"])}, "lacks regions"),
         ({"measure": "error_consistency"}, "does not compare populations"),
         ({"measure": "linear", "patterns": {"layer_folds": 0}}, "layers cannot be chosen"),
+        ({"patterns": {"options": {"rsa": {"dissimilarity": "crossnobis"}}}}, "needs single trials"),
         ({"patterns": {"regions": ["v7"]}}, "v7"),
         ({"patterns": {"untrained": {"brain": "twin"}}}, "there is no model 'twin'"),
         ({"patterns": {"test_stories": ["exam"]}, "test": None}, "there is no story in dataset 'data': 'exam'"),

@@ -96,6 +96,13 @@ class Patterns(Analysis):
                     expected="a measure of representations, such as rsa or cka_debiased, or a fitted one",
                     remedy="see `lpact list measures`",
                 )
+            if MEASURES.build(name, options.options.get(name)).needs_trials:
+                raise ConfigError(
+                    f"the measure '{name}' needs single trials, and patterns are of means over trials",
+                    where=f"option 'patterns.options.{name}'",
+                    got=str(options.options[name]),
+                    remedy='use dissimilarity = "correlation" or "euclidean", and noise = "none"',
+                )
             by_fit = options.layer_folds == 0 and issubclass(measure, LinearR2)
             if measure.needs_fit and options.layer_folds < 2 and not by_fit:
                 raise ConfigError(

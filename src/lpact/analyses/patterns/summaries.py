@@ -50,8 +50,8 @@ from lpact.store import frame
 Row = dict[str, Any]
 PAIRWISE, RELIABILITY = "pairwise", "reliability"
 BRAIN, MODEL, BRAINS = "brain", "model", "brains"
-ALIKE = 0.7
-"""Correlation from which patterns count as alike, or as profiles of their targets."""
+FOLLOWS, ALIKE = 0.7, 0.5
+"""Correlations from which a pattern counts as a profile of its targets, and as like the patterns of other regions."""
 NAMES = {OTHERS: ("upper", "lower"), PAIRWISE: ("lower", ""), EVERYBODY: ("", "upper")}
 """Ceilings in the paper and in rsatoolbox."""
 
@@ -399,8 +399,8 @@ def follows_targets(row: Mapping[str, Any]) -> bool:
 
     It is like the patterns of other regions, and follows the predictability of target regions.
     """
-    both = (row["other_regions"], row["targets"])
-    return all(value is not None and value >= ALIKE for value in both)
+    targets, others = row["targets"], row["other_regions"]
+    return targets is not None and others is not None and targets >= FOLLOWS and others >= ALIKE
 
 
 def structure(
