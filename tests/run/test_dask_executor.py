@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -299,6 +301,27 @@ def test_a_port_that_is_no_scheduler_ends_with_the_reason(tmp_path, monkeypatch)
             pass
     assert time.monotonic() - began < 20
     assert error.value.got == "no scheduler that answers within 1 s"
+
+
+@pytest.mark.parametrize("answer", [bytes(64), b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-x\r\n"])
+def test_a_port_that_answers_otherwise_ends_with_the_reason(answer, tmp_path, monkeypatch):
+    monkeypatch.setattr(clusters, "CONNECT_S", 1.0)
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                peer, _ = server.accept()
+                peer.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, daemon=True).start()
+        with (
+            pytest.raises(RunError, match="cannot be reached"),
+            open_executor(
+                workspace(f"tcp://127.0.0.1:{server.getsockname()[1]}"), TaskStore(tmp_path), 1
+            ),
+        ):
+            pass
 
 
 def test_a_missing_package_is_named_with_its_remedy(tmp_path, monkeypatch):
