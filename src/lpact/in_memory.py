@@ -21,7 +21,9 @@ from lpact.datasets.memory import STIMULI, memory_dataset, with_lags
 from lpact.datasets.validate import check_stimulus
 from lpact.errors import InputError, require_known
 from lpact.features.mechanisms import MECHANISMS
+from lpact.features.mechanisms.built_in import PARAGRAPH
 from lpact.features.models import CONTEXTS, FULL, check_features
+from lpact.features.parsing import HEAD, RELATION, UPOS
 from lpact.math.types import FloatArray
 from lpact.responses import Responses
 from lpact.responses.read import STIMULUS, as_polars, numbers, places, some, texts
@@ -293,7 +295,7 @@ def _run(
     )
     labelled = _labelled(_each(responses)[0])[1] is not None
     words = subjects[0].words if table is None else table
-    _check_columns(words)
+    words = _known_columns(words)
     mechanisms, words = _mechanisms(words)
     arrays, per_stimulus = _features(features, subjects[0], words, labelled)
     dataset = memory_dataset(subjects, words, features=arrays, mechanisms=mechanisms)
@@ -486,11 +488,14 @@ def _words(words: Any, others: Sequence[Any]) -> pl.DataFrame | None:
     return table
 
 
-def _check_columns(words: pl.DataFrame | None) -> None:
-    """Raise `InputError` for a column that would be ignored because its name is misspelt."""
-    columns = [] if words is None else words.columns
+def _known_columns(words: pl.DataFrame | None) -> pl.DataFrame | None:
+    """The columns that are read; `InputError` for another whose name is close to one of these."""
+    if words is None:
+        return None
+    columns = words.columns
     known = {*WORD_COLUMNS, ITEM, STIMULUS, "log_frequency", *MECHANISMS.names()}
     absent = sorted(known.difference(columns))
+    known |= {HEAD, RELATION, UPOS, PARAGRAPH}
     for name in columns:
         near = difflib.get_close_matches(name.casefold(), absent, n=1, cutoff=_NEAR)
         if name not in known and near:
@@ -501,6 +506,7 @@ def _check_columns(words: pl.DataFrame | None) -> None:
                 expected="names of columns that lpact reads, or names unlike these",
                 remedy=f"did you mean '{near[0]}'? If not, rename or drop the column",
             )
+    return words.select(name for name in columns if name in known)
 
 
 def _mechanisms(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -775,6 +776,13 @@ class TestBrokenFiles:
             with pytest.raises(RecordingError) as caught:
                 found.signal.read([0, 1, 2, 3])
             assert name in str(caught.value.where)
+
+    @pytest.mark.parametrize("name", ["ieeg/data/zarr.json", "ieeg/data/c/0/0"])
+    def test_a_pipe_in_a_zarr_folder_is_refused(self, folder: Path, name: str) -> None:
+        pipe = folder / "format3.zarr" / name
+        pipe.unlink()
+        os.mkfifo(pipe)
+        assert failure(folder, "zarr3").where == str(pipe)
 
     @pytest.mark.parametrize("codec", ["GZip", "Zlib", "BZ2", "LZMA", "Blosc", "Zstd"])
     def test_a_truncated_chunk_is_named_whatever_its_codec(self, folder: Path, codec: str) -> None:

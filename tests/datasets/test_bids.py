@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
 import shutil
@@ -624,6 +625,20 @@ def test_a_truncated_recording(
         first(target)
     assert str(path) in str(caught.value)
     assert "checksum" in str(caught.value)
+
+
+@pytest.mark.parametrize("named", ["", "elsewhere.eeg"])
+def test_data_in_a_pipe_are_refused(ieeg: Path, tmp_path: Path, named: str) -> None:
+    """Its reader would wait forever."""
+    header = recording_file(ieeg)
+    header.with_suffix(".eeg").unlink()
+    pipe = tmp_path / named if named else header.with_suffix(".eeg")
+    os.mkfifo(pipe)
+    if named:
+        edit(header, lambda text: re.sub("DataFile=.*", f"DataFile={pipe}", text))
+    with pytest.raises(RecordingError, match="is a pipe") as caught:
+        first(ieeg)
+    assert caught.value.where == str(pipe)
 
 
 def test_links_and_headers_that_lead_out(ieeg: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 
@@ -130,6 +131,12 @@ def test_files_that_are_not_matrices_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "text.npz", names=np.array(NAMES), weights=np.full((4, 4), "1"))
     with pytest.raises(InputError, match="does not contain real numbers"):
         read_connectivity(tmp_path / "text.npz")
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(InputError, match="is a pipe"):
+        read_connectivity(tmp_path / "pipe.csv")
 
 
 class Unpickled:

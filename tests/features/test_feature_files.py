@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,13 @@ def test_a_matrix_that_does_not_fit_is_an_error(stimulus: Stimulus, tmp_path: Pa
         path.write_text(text, encoding="utf-8")
         with pytest.raises(FeatureError):
             source(Matrix, path, tmp_path).load(KEY, stimulus)
+
+
+@pytest.mark.parametrize("kind", [WordVectors, Matrix])
+def test_a_pipe_is_refused(kind: type[Any], stimulus: Stimulus, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "park.npy")
+    with pytest.raises(FeatureError, match="is a pipe"):
+        source(kind, tmp_path / "park.npy", tmp_path).load(KEY, stimulus)
 
 
 def test_arrays_of_objects_are_never_unpickled(stimulus: Stimulus, tmp_path: Path) -> None:

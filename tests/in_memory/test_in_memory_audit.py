@@ -15,7 +15,7 @@ from lpact.datasets.base import DATASETS, Dataset
 from lpact.datasets.folder.writer import write_folder
 from lpact.datasets.memory import MemoryDataset, memory_dataset
 from lpact.errors import ConfigError, InputError, LPactError
-from lpact.in_memory import _check_columns, _features, _subjects, _words
+from lpact.in_memory import _features, _known_columns, _subjects, _words
 
 MECHANISMS = ("surprisal", "context_update")
 OPTIONS: dict[str, Any] = {
@@ -364,12 +364,11 @@ def test_the_index_of_the_words_names_stimuli_that_others_name() -> None:
     assert table.columns == ["word"]
 
 
-def test_other_columns_of_the_words_are_free() -> None:
-    _check_columns(
-        pl.DataFrame(
-            {"word": ["a"], "words": ["b"], "word_id": [1], "speaker": ["c"], "pos": ["d"]}
-        )
-    )
+def test_other_columns_of_the_words_are_left_out() -> None:
+    words = pl.DataFrame({"word": ["a"], "position": [0], "word_id": [1], "rating": [float("nan")]})
+    left = _known_columns(words)
+    assert left is not None
+    assert left.columns == ["word"]
 
 
 def test_a_study_file_cannot_name_the_reader() -> None:

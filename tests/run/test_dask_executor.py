@@ -303,7 +303,9 @@ def test_a_port_that_is_no_scheduler_ends_with_the_reason(tmp_path, monkeypatch)
     assert error.value.got == "no scheduler that answers within 1 s"
 
 
-@pytest.mark.parametrize("answer", [bytes(64), b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-x\r\n"])
+@pytest.mark.parametrize(
+    "answer", [bytes(64), b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-x\r\n"]
+)
 def test_a_port_that_answers_otherwise_ends_with_the_reason(answer, tmp_path, monkeypatch):
     monkeypatch.setattr(clusters, "CONNECT_S", 1.0)
 

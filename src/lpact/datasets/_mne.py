@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from lpact.codes import Reason
 from lpact.datasets._bids import ChannelTable, Places, check_sampling_rate, read_channels
-from lpact.datasets._files.source_folder import SourceFolder
+from lpact.datasets._files.source_folder import SourceFolder, check_regular
 from lpact.datasets._files.strict import MISSING, damaged, invalid
 from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import UNKNOWN
@@ -57,6 +57,7 @@ _BIDS_TYPES = {"MEGMAG": "mag", "MEGGRADAXIAL": "mag", "MEGGRADPLANAR": "grad"}
 
 _DAMAGED = re.compile("corrupt|truncated|invalid tag|does not match the file size", re.IGNORECASE)
 _MARKERS = re.compile(r"^\s*MarkerFile\s*[=:][ \t]*(.*?)[ \t]*$", re.MULTILINE | re.IGNORECASE)
+_DATA = re.compile(rb"^\s*DataFile\s*=[ \t]*(.*?)\s*$", re.MULTILINE | re.IGNORECASE)
 _RECORD_ONSET = re.compile(rb"([+-][0-9]+(?:\.[0-9]*)?)(?:\x15[0-9.]*)?\x14")
 
 
@@ -86,6 +87,9 @@ def recording_files(folder: SourceFolder, path: Path) -> Iterable[Path]:
 def _open(path: Path, options: Mapping[str, Any]) -> Any:
     """Open a recording; warnings of MNE other than of damage concern what is checked here, or what does not matter."""
     mne = require("mne", extra="meeg")
+    named = _DATA.findall(path.read_bytes()) if path.suffix.lower() == ".vhdr" else []
+    elsewhere = [path.parent / os.fsdecode(name) for name in named]
+    check_regular((*path.parent.iterdir(), *path.rglob("*"), *elsewhere), RecordingError)
     try:
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lpact.datasets._files.source_folder import check_regular
 from lpact.datasets._files.stored import check_real, load_npy
 from lpact.datasets._files.strict import TextTable, damaged, invalid, read_text
 from lpact.datasets.validate import check_unique
@@ -58,6 +59,7 @@ def read_connectivity(path: Path) -> Connectivity:
     if path.suffix.lower() not in readers:
         expected = f"a file {', '.join(readers)}"
         raise invalid(path, f"the suffix '{path.suffix}'", expected, InputError, "save it as one")
+    check_regular([path], InputError)
     names, weights = readers[path.suffix.lower()](path)
     n = len(names)
     if weights.shape != (n, n):

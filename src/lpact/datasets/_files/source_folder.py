@@ -110,14 +110,7 @@ class SourceFolder:
                 expected="the file itself",
                 remedy=f"datalad get '{self.relative(path)}'" if annexed else "fix the link",
             )
-        if not (target.is_file() or target.is_dir()):  # reading a pipe would wait forever
-            raise error(
-                "a file of the dataset is a pipe, a socket or a device",
-                where=str(path),
-                got="a special file",
-                expected="a regular file",
-                remedy="remove it, or copy the data into a regular file",
-            )
+        check_regular([path], error)
         return path
 
     def relative(self, path: Path) -> str:
@@ -135,6 +128,19 @@ class SourceFolder:
             SourceFile(relative, path.stat().st_size, sha256(path), licence, path)
             for relative, path in sorted(found.items())
         ]
+
+
+def check_regular(paths: Iterable[Path], error: ErrorType) -> None:
+    """Raise for a pipe, a socket or a device: reading it would wait forever."""
+    for path in paths:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise error(
+                "a file is a pipe, a socket or a device",
+                where=str(path),
+                got="a special file",
+                expected="a regular file",
+                remedy="remove it, or copy the data into a regular file",
+            )
 
 
 def sha256(path: Path) -> str:

@@ -12,7 +12,7 @@ import polars as pl
 from lpact.codes import Reason
 from lpact.datasets._files import stored as stored_arrays
 from lpact.datasets._files.hdf5 import never_written_finding
-from lpact.datasets._files.source_folder import SourceFolder
+from lpact.datasets._files.source_folder import SourceFolder, check_regular
 from lpact.datasets._files.stored import StoredSeries
 from lpact.datasets._files.strict import TextTable
 from lpact.datasets._finding import Finding, Findings
@@ -41,7 +41,9 @@ def data_files(path: Path, folder: SourceFolder) -> Iterator[Path]:
         for entry in (Path(parent, name) for name in (*folders, *files)):
             if entry.is_symlink():
                 folder.optional(folder.relative(entry), RecordingError)
-        yield from (Path(parent, name) for name in files)
+        found = [Path(parent, name) for name in files]
+        check_regular(found, RecordingError)
+        yield from found
 
 
 def load(

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from lpact.codes import Reason
+from lpact.datasets._files.source_folder import check_regular
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
 from lpact.errors import FeatureError, did_you_mean
@@ -67,6 +68,7 @@ class UserFiles(ModelSource):
                 expected=f'[run.models] {model} = "path/to/file"',
                 remedy="name the file in the study file, or with --model NAME=PATH",
             )
+        check_regular([path], FeatureError)
         return path
 
     def absent(self, model: str) -> str:
