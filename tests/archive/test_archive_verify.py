@@ -327,6 +327,14 @@ def test_a_seed_that_is_not_that_of_the_configuration_is_named(copy: Copy) -> No
     assert "seed 12, and 11 in its configuration" in texts(verify(root))
 
 
+def test_a_run_under_another_name_is_not_locked(copy: Copy) -> None:
+    root = copy()
+    edit_manifest(root, lambda values: values.update(study="another"))
+    (root / "lock.json").unlink()
+    with pytest.raises(RunError, match="names the study another"):
+        lock_run(root)
+
+
 def test_a_lock_that_contradicts_its_configuration_is_named(copy: Copy) -> None:
     root = copy()
     lock = read_lock(root)

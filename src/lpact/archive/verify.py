@@ -336,6 +336,9 @@ class _Verifier:
         except LPactError as error:
             self.add("decision", "configuration", f"cannot be read: {error.what}: {error.got}")
             return
+        if self.manifest is not None and self.manifest.study != study.name:
+            what = f"names the study {self.manifest.study}, and its configuration {study.name}"
+            self.add("consistency", MANIFEST_NAME, what)
         for analysis in analyses_of(study).values():
             self.tell(f"deciding again: {analysis.name}")
             try:

@@ -414,7 +414,7 @@ def split_sentences(block: Block, names: Iterable[str] = ()) -> Iterator[Sentenc
         if end - begin > LONGEST_SENTENCE:
             raise InputError(
                 "a sentence is too long to be checked",
-                where=f"the sentence that begins {text[begin:].split(maxsplit=8)[:8]}",
+                where=f"the sentence that begins '{' '.join(text[begin : begin + 60].split())}'",
                 got=f"{end - begin:,} characters",
                 expected=f"at most {LONGEST_SENTENCE:,} characters up to a full stop",
                 remedy="leave out data and listings, or set the format of the text",

@@ -24,11 +24,12 @@ from lpact.datasets.base import (
     items_table,
 )
 from lpact.datasets.simulated.base import SimulatedDataset
+from lpact.datasets.simulated.options import MOST
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
 from lpact.registry import PluginOptions
 
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=MOST)]
 Share = Annotated[float, Field(ge=0.0, le=0.5)]
 
 FULL = "full"
@@ -41,17 +42,17 @@ MODELS = {"half_brain": 0.5, "mean_brain": None, "sixth_brain": 1.0}
 class BrainsOptions(PluginOptions):
     """How many brains, stimuli, trials and units, and how much the brains share."""
 
-    n_subjects: Annotated[int, Field(ge=2)] = 5
+    n_subjects: Annotated[int, Field(ge=2, le=MOST)] = 5
     """Number of brains."""
-    n_stimuli: Annotated[int, Field(ge=20)] = 240
+    n_stimuli: Annotated[int, Field(ge=20, le=MOST)] = 240
     """Number of stimuli."""
     n_repetitions: Count = 4
     """Trials of every stimulus."""
-    n_units: Annotated[int, Field(ge=2)] = 80
+    n_units: Annotated[int, Field(ge=2, le=MOST)] = 80
     """Units per brain; the second half is in the region `frontal`."""
-    n_latents: Annotated[int, Field(ge=4)] = 30
+    n_latents: Annotated[int, Field(ge=4, le=MOST)] = 30
     """Latent variables of the stimuli."""
-    n_seen: Annotated[int, Field(ge=2)] = 24
+    n_seen: Annotated[int, Field(ge=2, le=MOST)] = 24
     """Latent variables that each brain sees."""
     own: Share = 0.15
     """Share of variance of latents that only one brain has; twice as much in the region `frontal`."""

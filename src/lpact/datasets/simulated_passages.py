@@ -24,11 +24,12 @@ from lpact.datasets.base import (
     Units,
 )
 from lpact.datasets.simulated.base import SimulatedDataset
+from lpact.datasets.simulated.options import MOST
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray, IntArray
 from lpact.registry import PluginOptions
 
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=MOST)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 FULL, UNTRAINED = "full", "untrained"
@@ -45,9 +46,9 @@ class PassagesOptions(PluginOptions):
 
     n_subjects: Count = 4
     """Number of subjects."""
-    n_units: Annotated[int, Field(ge=2)] = 30
+    n_units: Annotated[int, Field(ge=2, le=MOST)] = 30
     """Units per subject; the second half is in the region `visual`."""
-    n_categories: Annotated[int, Field(ge=2)] = 24
+    n_categories: Annotated[int, Field(ge=2, le=MOST)] = 24
     """Categories of passages."""
     passages_per_category: Count = 4
     """Passages in every category."""
@@ -63,7 +64,7 @@ class PassagesOptions(PluginOptions):
     """Share of variance that only the model knows."""
     autocorrelation: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.6
     """Correlation of the noise of neighbouring sentences of a passage."""
-    n_types: Annotated[int, Field(ge=10)] = 400
+    n_types: Annotated[int, Field(ge=10, le=MOST)] = 400
     """Words of the vocabulary."""
     n_dims: Count = 8
     """Dimensions of static and of contextual vectors."""
@@ -71,7 +72,7 @@ class PassagesOptions(PluginOptions):
     """Columns of the model's layers."""
     n_layers: Count = 4
     """Layers of the model above its input."""
-    untrained_draws: Annotated[int, Field(ge=0)] = 2
+    untrained_draws: Annotated[int, Field(ge=0, le=MOST)] = 2
     """Random initialisations of the untrained model."""
 
     @model_validator(mode="after")
