@@ -24,6 +24,7 @@ from lpact.features.mechanisms import MECHANISMS
 from lpact.features.mechanisms.built_in import PARAGRAPH
 from lpact.features.models import CONTEXTS, FULL, check_features
 from lpact.features.parsing import HEAD, RELATION, UPOS
+from lpact.inputs.media import ACOUSTIC_COLUMNS
 from lpact.math.types import FloatArray
 from lpact.responses import Responses
 from lpact.responses.read import STIMULUS, as_polars, numbers, places, some, texts
@@ -495,7 +496,7 @@ def _known_columns(words: pl.DataFrame | None) -> pl.DataFrame | None:
     columns = words.columns
     known = {*WORD_COLUMNS, ITEM, STIMULUS, "log_frequency", *MECHANISMS.names()}
     absent = sorted(known.difference(columns))
-    known |= {HEAD, RELATION, UPOS, PARAGRAPH}
+    known |= {HEAD, RELATION, UPOS, PARAGRAPH, *ACOUSTIC_COLUMNS}
     for name in columns:
         near = difflib.get_close_matches(name.casefold(), absent, n=1, cutoff=_NEAR)
         if name not in known and near:
