@@ -296,7 +296,6 @@ def _run(
     )
     labelled = _labelled(_each(responses)[0])[1] is not None
     words = subjects[0].words if table is None else table
-    words = _known_columns(words)
     mechanisms, words = _mechanisms(words)
     arrays, per_stimulus = _features(features, subjects[0], words, labelled)
     dataset = memory_dataset(subjects, words, features=arrays, mechanisms=mechanisms)
@@ -489,10 +488,8 @@ def _words(words: Any, others: Sequence[Any]) -> pl.DataFrame | None:
     return table
 
 
-def _known_columns(words: pl.DataFrame | None) -> pl.DataFrame | None:
+def _known_columns(words: pl.DataFrame) -> pl.DataFrame:
     """The columns that are read; `InputError` for another whose name is close to one of these."""
-    if words is None:
-        return None
     columns = words.columns
     known = {*WORD_COLUMNS, ITEM, STIMULUS, "log_frequency", *MECHANISMS.names()}
     absent = sorted(known.difference(columns))
@@ -516,6 +513,7 @@ def _mechanisms(
     """Columns with the name of a mechanism, as its values; and the table without them."""
     if words is None:
         return {}, None
+    words = _known_columns(words)
     found = [
         name
         for name in words.columns

@@ -483,7 +483,6 @@ def _several(sections: S | Sequence[S]) -> tuple[S, ...]:
 
 
 def _analysis_of(section: Section) -> str:
-    """The analysis whose section this is."""
     for name in ANALYSES.names():
         with suppress(RegistryError):  # one that cannot be imported has no section here
             if type(section) is ANALYSES.get(name).Options:

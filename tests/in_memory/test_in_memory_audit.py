@@ -366,9 +366,7 @@ def test_the_index_of_the_words_names_stimuli_that_others_name() -> None:
 
 def test_other_columns_of_the_words_are_left_out() -> None:
     words = pl.DataFrame({"word": ["a"], "position": [0], "pitch": [1.0], "rating": [float("nan")]})
-    left = _known_columns(words)
-    assert left is not None
-    assert left.columns == ["word", "pitch"]
+    assert _known_columns(words).columns == ["word", "pitch"]
 
 
 def test_a_study_file_cannot_name_the_reader() -> None:

@@ -107,7 +107,6 @@ def check_text(text: str, format: Format, evidence: Verdicts) -> list[Overclaim]
 def _statements(
     text: str, format: Format, rules: Rules, names: list[str]
 ) -> Iterator[tuple[Sentence, list[Found]]]:
-    """Every sentence with a statement, and its statements."""
     in_references = False
     for block in READERS[format](text):
         in_references = _lists_references(block, in_references)

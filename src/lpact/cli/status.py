@@ -87,7 +87,6 @@ def _values(status: RunStatus) -> dict[str, Any]:
 
 
 def _finished_values(run: Run) -> dict[str, Any]:
-    """What a finished run holds."""
     verdicts = []
     for name, analysis in run.analyses.items():
         by = [*(["gate_profile"] if analysis.claims.profiles else []), "label"]

@@ -222,7 +222,6 @@ def nuisance_builder(name: str) -> Builder:
 
 
 def _stories(stimulus: Stimulus) -> list[slice]:
-    """Return the rows of each story."""
     return [slice(*edges) for edges in zip(*slices(stimulus.words, "story_id"), strict=True)]
 
 

@@ -142,7 +142,6 @@ def _section(name: str, model: type[BaseModel], values: Mapping[str, Any]) -> li
 
 
 def _plugin_options(table: str, registry: Registry[Any]) -> list[str]:
-    """Options of every registered plug-in of one kind."""
     lines: list[str] = []
     for entry in registry.entries():
         fields = entry.plugin.Options.model_fields

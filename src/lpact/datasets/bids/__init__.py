@@ -338,7 +338,6 @@ class Bids(FolderDataset[BidsOptions, BidsFiles]):
         return found[0] if found else None
 
     def _electrode_tables(self, subject: str) -> list[Path]:
-        """Return every electrode table of a subject, or those of all subjects."""
         patterns = (f"sub-{subject}/**/sub-{subject}_*electrodes.tsv", "*electrodes.tsv")
         found = (self.folder.glob(pattern, RecordingError) for pattern in patterns)
         return next((tables for tables in found if tables), [])
