@@ -111,18 +111,20 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Plan and run the study."""
     path, out, earlier = folder / "study.toml", folder / "run", folder / "attempts.json"
     path.write_text(study(options))
-    plan = load_study(path).plan()
-    planned = {
-        "n_tasks": plan.n_tasks,
-        "seconds": plan.seconds_with(options.workers),
-        "memory_bytes": plan.memory_with(options.workers),
-    }
-    parts = json.loads(earlier.read_text()) if earlier.exists() else []
+    if earlier.exists():
+        planned, parts = json.loads(earlier.read_text())
+    else:
+        plan, parts = load_study(path).plan(), []
+        planned = {
+            "n_tasks": plan.n_tasks,
+            "seconds": plan.seconds_with(options.workers),
+            "memory_bytes": plan.memory_with(options.workers),
+        }
     command = [sys.executable, "-m", "lpact", "run", str(path), "--out", str(out)]
     command += ["--workers", str(options.workers), "--report" if options.report else "--no-report"]
     status, seconds, most = run(command, options.interrupt)
     parts.append({"status": status, "seconds": seconds, "peak_bytes": most})
-    earlier.write_text(json.dumps(parts))
+    earlier.write_text(json.dumps([planned, parts]))
     if status:
         raise SystemExit(f"the run ended with status {status} after {seconds:.0f} s")
     log = list(read_log(out / LOG_NAME))
