@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import Ridge, RidgeCV
 from sklearn.metrics import r2_score
 
-from lpact.math.ridge import Compute, TooLittleMemory, leave_one_out, leave_one_out_ridge
+from lpact.math.ridge import Compute, Targets, TooLittleMemory, leave_one_out, leave_one_out_ridge
 from lpact.math.ridge.compute import Backend
 
 ALPHAS = 10.0 ** np.arange(-9, 10)
@@ -49,7 +49,7 @@ def squared_errors(x, y, alphas=ALPHAS):
     columns = np.arange(y.shape[1])
     targets = leave_one_out.Targets(y)
     by_target = leave_one_out._squared_errors(design, targets, columns, alphas)[0]
-    by_products = leave_one_out._errors_by_products(design, targets, [columns], alphas)[0][:, 0]
+    by_products = leave_one_out._errors_by_products(design, targets, [columns], alphas, 0)[0][:, 0]
     return by_target, by_products
 
 
@@ -256,3 +256,33 @@ def test_bad_inputs_are_errors(change, message):
         fit.predict(np.ones((5, 2)))
     with pytest.raises(ValueError, match=r"test responses must be \[5, 4\], got \(5, 2\)"):
         fit.test_r2(np.ones((5, 3)), np.ones((5, 2)))
+
+
+def test_products_of_targets_are_kept_where_memory_allows_and_change_no_number() -> None:
+    rng = np.random.default_rng(4)
+    x, y, labels = (
+        rng.standard_normal((3, 30, 8)),
+        rng.standard_normal((30, 96)),
+        np.arange(96) % 12,
+    )
+    rows, n_bytes = np.arange(24), 8 * 24**2
+    found = []
+    for memory in (10**9, 8 * (3 * 24 * 8 + 30 * 24**2) + 8 * 6 * 24 * 96 + 9 * n_bytes):
+        held = Targets(y, labels, compute=Compute(memory_bytes=memory))
+        fits = [leave_one_out_ridge(own[rows], held.at(rows), ALPHAS) for own in x]
+        found.append(
+            [
+                fit.test_r2(own[24:], held.at(np.arange(24, 30)))
+                for fit, own in zip(fits, x, strict=True)
+            ]
+        )
+        assert held.at(rows) is held.at(rows)
+        found.append(held._n_bytes[0])
+    assert np.array_equal(found[0], found[2])
+    assert found[1] == 12 * n_bytes
+    assert found[3] < 12 * n_bytes
+    alone = [
+        leave_one_out_ridge(own[rows], y[rows], ALPHAS, labels).test_r2(own[24:], y[24:])
+        for own in x
+    ]
+    np.testing.assert_allclose(found[0], alone, rtol=1e-12)

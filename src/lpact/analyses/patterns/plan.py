@@ -37,7 +37,7 @@ from lpact.codes import Reason
 from lpact.config import StudyConfig
 from lpact.datasets.connectivity import Connectivity, read_connectivity
 from lpact.errors import ConfigError, InputError, require_known
-from lpact.inputs.prepare import Placed
+from lpact.inputs.prepare import Placed, compute_settings
 from lpact.inputs.subjects import Lacks, check_models, layers_of, shared_lags, shared_stimuli
 from lpact.inputs.workspace import Workspace
 from lpact.math.types import BoolArray, FloatArray
@@ -410,7 +410,7 @@ def _sizes(plans: Sequence[DatasetPlan]) -> dict[str, int]:
 
 def work(study: StudyConfig, audit: Audit) -> dict[str, StageWork]:
     """Operations of the stages: comparisons, or fits of all populations at once."""
-    options = options_of(study)
+    options, memory = options_of(study), compute_settings(study.readout).memory_bytes
     total, longest, peak = (
         dict.fromkeys((BRAINS, MODELS), 0.0),
         dict.fromkeys((BRAINS, MODELS), 0.0),
@@ -436,7 +436,11 @@ def work(study: StudyConfig, audit: Audit) -> dict[str, StageWork]:
             one = _fit(n, width, t) if fitted else _compare(m, width, n_targets)
             total[BRAINS] += n_targets * (one + CALLS)
             longest[BRAINS] = max(longest[BRAINS], one)
-            prepared = 0 if fitted else 4 * n_targets * (n * n * chooses(plan.layers) + m * m)
+            if fitted:  # products of the responses of every fold, as far as memory allows
+                folds = options.layer_folds * chooses(plan.layers)
+                prepared = min(memory, 8 * n_targets * n * n * (1 + folds))
+            else:
+                prepared = 4 * n_targets * (n * n * chooses(plan.layers) + m * m)
             # While responses are read, they are in memory twice.
             peak = max(peak, 2 * values, values + prepared + features)
     return {name: StageWork(total[name], longest[name], int(peak)) for name in total}  # fmt: skip

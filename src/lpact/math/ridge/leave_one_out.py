@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +36,7 @@ from lpact.math.ridge.grid import first_best
 from lpact.math.types import FloatArray, IntArray
 
 _EPS = float(np.finfo(np.float64).eps)
-_TILE = 1024
+_TILE = 4096
 """Targets at a time: a constant, so that no number depends on the memory."""
 _KERNELS = 8
 """Populations whose YYᵀ are multiplied with all EᵀE at a time."""
@@ -107,6 +108,8 @@ class _Design:
 class Targets:
     """Responses [n, t] on a device, of which many fits take rows; in memory they are not copied.
 
+    What depends on the rows alone is kept: means, and products YYᵀ of populations where memory allows.
+
     Parameters
     ----------
     responses
@@ -130,6 +133,9 @@ class Targets:
         self.compute = compute or Compute()
         self.be = self.compute.open()
         self._by_column, self._kept = self.be.wide(y.T), np.arange(len(y))
+        self._parts: dict[bytes, Targets] = {}
+        self._products: dict[int, tuple[Array, FloatArray]] = {}
+        self._n_bytes = [0]  # of all products, also those of parts
         self.labels = None if populations is None else np.asarray(populations)
         if self.labels is not None and self.labels.shape != (self.n_columns,):
             raise ValueError(
@@ -148,16 +154,53 @@ class Targets:
 
     def at(self, rows: IntArray) -> Targets:
         """Some of the rows."""
-        own = copy(self)
-        own._kept = self._kept[rows]
-        return own
+        key = rows.tobytes()
+        if key not in self._parts:
+            own = self._parts[key] = copy(self)
+            own._kept = self._kept[rows]
+            own._parts, own._products = {}, {}
+            own.__dict__.pop("means", None)
+        return self._parts[key]
+
+    @cached_property
+    def means(self) -> FloatArray:
+        """Mean of every target; of a constant exactly its value."""
+        made = np.empty(self.n_columns)
+        for columns in _tiles(np.arange(self.n_columns)):
+            own = self._taken(columns)
+            low, high = self.be.minmax(own, 1)
+            made[columns] = np.where(low == high, low, self.be.sums(own, 1) / self.n_rows)
+        return made
 
     def centred(self, columns: IntArray) -> tuple[Array, FloatArray]:
         """Targets as rows [q, n] less their means, in the best precision, and the means; constants are exactly zero."""
-        own = self.be.take(self.be.take(self._by_column, columns, 0), self._kept, 1)
-        low, high = self.be.minmax(own, 1)
-        mean = np.where(low == high, low, self.be.sums(own, 1) / self.n_rows)
-        return own - self.be.wide(mean[:, None]), mean
+        mean = self.means[columns]
+        return self._taken(columns) - self.be.wide(mean[:, None]), mean
+
+    def products(
+        self, sets: list[IntArray], room: int
+    ) -> Iterator[tuple[slice, Array, FloatArray]]:
+        """Some of the sets, the YYᵀ of each as a row [k, n²], and Σ (y − ȳ)² [k].
+
+        They are kept if those of all parts are at most ``room`` bytes.
+        """
+        be, n = self.be, self.n_rows
+        for first in range(0, len(sets), _KERNELS):
+            part = slice(first, first + _KERNELS)
+            if first not in self._products:
+                kernels = [_kernel(self, own) for own in sets[part]]
+                total = np.array([be.host(kernel.diagonal()).sum() for kernel in kernels])
+                made = be.concatenate([kernel.reshape(1, -1) for kernel in kernels], 0), total
+                n_bytes = 8 * len(kernels) * n * n
+                if self._n_bytes[0] + n_bytes > room:
+                    yield part, *made
+                    continue
+                self._n_bytes[0] += n_bytes
+                self._products[first] = made
+            yield part, *self._products[first]
+
+    def _taken(self, columns: IntArray) -> Array:
+        return self.be.take(self.be.take(self._by_column, columns, 0), self._kept, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,7 +322,8 @@ def leave_one_out_ridge(
     by_products = y.labels is not None and t > n and 8 * len(penalties) * n * n <= _LARGEST_MAPS
     n_squares = 4 + (len(penalties) + _KERNELS if by_products else 0)
     fixed, per_target = 8 * (3 * x.size + n_squares * n * n), 8 * 6 * n
-    if compute.memory_bytes < fixed + per_target * min(t, _TILE):
+    room = compute.memory_bytes - fixed - per_target * min(t, _TILE)
+    if room < 0:
         raise TooLittleMemory(compute.memory_bytes, fixed, per_target * min(t, _TILE))
     design = _Design(be, x)
     if y.labels is None:
@@ -288,8 +332,11 @@ def leave_one_out_ridge(
         return LeaveOneOutRidge(penalties[chosen], design, y)
     names, member = np.unique(y.labels, return_inverse=True)
     sets = [np.flatnonzero(member == i) for i in range(len(names))]
-    find = _errors_by_products if by_products else _errors_by_targets
-    chosen = first_best(_r2(*find(design, y, sets, penalties), host), compute.tie_tolerance)
+    if by_products:
+        errors, total = _errors_by_products(design, y, sets, penalties, room)
+    else:
+        errors, total = _errors_by_targets(design, y, sets, penalties)
+    chosen = first_best(_r2(errors, total, host), compute.tie_tolerance)
     return LeaveOneOutRidge(penalties[chosen][member], design, y)
 
 
@@ -324,7 +371,7 @@ def _errors_by_targets(
 
 
 def _errors_by_products(
-    design: _Design, y: Targets, sets: list[IntArray], alphas: FloatArray
+    design: _Design, y: Targets, sets: list[IntArray], alphas: FloatArray, room: int
 ) -> tuple[FloatArray, FloatArray]:
     """The same from YYᵀ and EᵀE; from residuals at penalties where ‖EᵀE‖ is too large for that."""
     be, n = design.be, design.n
@@ -334,12 +381,9 @@ def _errors_by_products(
         maps[a] = (to @ to.T).reshape(-1)
         small[a] = be.host(be.row_dots(maps[a], maps[a])) <= _LARGEST_NORM**2
     errors, total = np.empty((len(alphas), len(sets))), np.empty(len(sets))
-    for first in range(0, len(sets), _KERNELS):
-        part = slice(first, first + _KERNELS)
-        kernels = [_kernel(y, own) for own in sets[part]]
-        total[part] = [be.host(kernel.diagonal()).sum() for kernel in kernels]
-        joined = be.concatenate([kernel.reshape(1, -1) for kernel in kernels], 0)
-        errors[:, part] = be.host(maps @ joined.T)
+    for part, kernels, squares in y.products(sets, room):
+        total[part] = squares
+        errors[:, part] = be.host(maps @ kernels.T)
     if not small.all():
         errors[~small] = _errors_by_targets(design, y, sets, alphas[~small])[0]
     return errors, total
