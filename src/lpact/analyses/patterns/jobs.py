@@ -17,7 +17,7 @@ from lpact.analyses.patterns.populations import (
     measure_of,
     populations_of,
     read_subject,
-    standardised,
+    standardise,
 )
 from lpact.ceilings import split_half
 from lpact.codes import Reason
@@ -325,7 +325,8 @@ class ModelJob(MeasureJob):
         source = features_of(
             workspace, place.dataset, place.subjects, own.stimuli, self.model, self.layer
         )
-        source = standardised(source[:, varying_columns(source[: own.n_train])], own.n_train)
+        varying = varying_columns(source[: own.n_train])
+        source = standardise(source if varying.all() else source[:, varying], own.n_train)
         training: list[float | None] = [None] * len(place.targets)
         if not source.shape[1]:
             test = [

@@ -101,7 +101,7 @@ def populations_of(
     columns: dict[tuple[str, str], slice] = {}
     for (who, region), here in kept.items():
         columns[who, region] = at = slice(start, start := start + len(here))
-        values[:, at] = standardised(means[who].values[:, 0, here], len(train))
+        values[:, at] = standardise(means[who].values[:, 0, here], len(train))
         if region == regions[-1]:
             del means[who]  # one copy of every subject in memory
     return Populations(stimuli, len(train), values, columns, alike)
@@ -112,10 +112,12 @@ def usable_units(values: FloatArray, n_train: int) -> BoolArray:
     return np.isfinite(values).all(axis=0) & varying_columns(values[:n_train])
 
 
-def standardised(values: FloatArray, n_train: int) -> FloatArray:
-    """Columns less their mean over training stimuli, which come first, and divided by their standard deviation."""
-    train = values[:n_train]
-    return np.asarray((values - train.mean(axis=0)) / train.std(axis=0))
+def standardise(values: FloatArray, n_train: int) -> FloatArray:
+    """Subtract the mean of every column over training stimuli, which come first; divide by their standard deviation."""
+    mean, spread = values[:n_train].mean(axis=0), values[:n_train].std(axis=0)
+    values -= mean
+    values /= spread
+    return values
 
 
 def split_stimuli(
