@@ -77,6 +77,11 @@ class BetweenSubjects:
         return matrix
 
     @property
+    def reasons(self) -> list[str]:
+        """Why noise was not corrected for, of every pair of which it was not."""
+        return [found.reason for found in self.pairs.values() if not found.corrected]
+
+    @property
     def n_undefined(self) -> int:
         """Draws × folds without a value, over all pairs and units."""
         return int(sum(found.n_undefined.sum() for found in self.pairs.values()))

@@ -13,14 +13,14 @@ import math
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from scipy.stats import t as student
 
-from lpact.ceilings.between import BetweenSubjects, between_subjects
+from lpact.ceilings.between import between_subjects
 from lpact.errors import InputError, require_known
 from lpact.math.columns import mean_of_finite
 from lpact.math.seeding import keyed_rng
@@ -35,6 +35,15 @@ MISSING_SHARE = 0.05
 
 Arrays = list[FloatArray]
 Rows = Sequence[tuple[IntArray, IntArray]]
+
+
+class Whole(Protocol):
+    """Consistency with all data: values [source, target], and why noise of some pairs was not corrected for."""
+
+    @property
+    def matrix(self) -> FloatArray: ...  # noqa: D102
+    @property
+    def reasons(self) -> Sequence[str]: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -95,7 +104,7 @@ def growth(
     folds: Rows | None = None,
     *,
     over: Over,
-    whole: BetweenSubjects | None = None,
+    whole: Whole | None = None,
     n_draws: int = 4,
     n_halves: int = 20,
     seed: int = 0,
@@ -113,7 +122,7 @@ def growth(
         ``"units"``: the same share of the units of every subject. ``"stimuli"``: training stimuli of measures that are
         fitted, whose test stimuli stay the same; stimuli to compare otherwise. ``"repetitions"``: of every subject.
     whole
-        Consistency with all data, if it is known already.
+        Consistency with all data, if it is known already, such as from `between_subjects`.
     n_draws
         Subsamples of every size, each with one random half of the trials.
     n_halves, seed, options
@@ -130,7 +139,7 @@ def growth(
     for size in sizes:
         if size == n:
             own = {"n_halves": n_halves, "seed": seed, **options}
-            drawn = [whole or between_subjects(arrays, measure, rows, **own)]
+            drawn: list[Whole] = [whole or between_subjects(arrays, measure, rows, **own)]
         else:
             drawn = []
             for draw in range(n_draws):
@@ -143,7 +152,7 @@ def growth(
                 own = {"n_halves": 1, "seed": int(rng.integers(2**32)), **options}
                 drawn.append(between_subjects(some, own_measure, split, **own))
         values.append(mean_of_finite(np.stack([mean_of_finite(one.matrix) for one in drawn])))
-        reasons += [one.reason for d in drawn for one in d.pairs.values() if not one.corrected]
+        reasons += [reason for one in drawn for reason in one.reasons]
     return Growth(np.array(sizes), np.stack(values), not reasons, reasons[0] if reasons else "")
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from lpact.measures import Measure
 
 RowsOfFold: TypeAlias = tuple[IntArray, IntArray]
 Group: TypeAlias = "list[tuple[Trials, Pair]]"
+T = TypeVar("T")
 NOT_CORRECTABLE = "the measure is not a correlation of predictions or representations"
 NO_REPETITIONS = "no unit of the {} has two trials of a stimulus"
 _MOST_VALUES = 2**25
@@ -171,18 +172,24 @@ def _predict(
                 for half, source in enumerate(sources)
             ]
         for fold, (train, test) in enumerate(folds):
-            predicted = _predictions(measure, jobs, train, test)
-            observed = [[y[job.of(test)] for y in job.targets] for job in jobs]
-            for i, (_, pair) in enumerate(group):
-                p, s = [one[i] for one in predicted], [one[i] for one in observed]
-                units = pair.target_units
-                if number == 0:
-                    pair.full[fold, units] = _r(p.pop(0), s.pop(0), measure)
-                for k, draw in enumerate(batch):
-                    (p1, p2), (s1, s2) = p[2 * k : 2 * k + 2], s[2 * k : 2 * k + 2]
-                    pair.half[draw, fold, units] = _r(p1, s2, measure)
-                    pair.r_source[draw, fold, units] = _r(p1, p2, measure)
-                    pair.r_target[draw, fold, units] = _r(s1, s2, measure)
+            p = [np.hstack(own) for own in _predictions(measure, jobs, train, test)]
+            s = [np.hstack([y[job.of(test)] for y in job.targets]) for job in jobs]
+            if number == 0:
+                _share(group, "full", fold, _r(p.pop(0), s.pop(0), measure))
+            for k, draw in enumerate(batch):
+                (p1, p2), (s1, s2) = p[2 * k : 2 * k + 2], s[2 * k : 2 * k + 2]
+                _share(group, "half", (draw, fold), _r(p1, s2, measure))
+                _share(group, "r_source", (draw, fold), _r(p1, p2, measure))
+                _share(group, "r_target", (draw, fold), _r(s1, s2, measure))
+
+
+def _share(group: Group, term: str, place: int | tuple[int, int], values: FloatArray) -> None:
+    """Give every target the values of its units, of those of all targets."""
+    first = 0
+    for y, pair in group:
+        last = first + y.mean.shape[1]
+        getattr(pair, term)[place][pair.target_units] = values[first:last]
+        first = last
 
 
 class _Job(NamedTuple):
@@ -243,19 +250,19 @@ def _r(a: FloatArray, b: FloatArray, measure: Measure) -> FloatArray:
 
 
 def _compare(blocks: list[tuple[Trials, Group]], measure: Measure, folds: list[RowsOfFold]) -> None:
-    """Terms of representations, each prepared once per fold and draw."""
+    """Terms of representations. Each is prepared once; those of targets are kept for one fold and draw."""
+    targets = {id(y.values) for _, group in blocks for y, _ in group}
     n_draws = max((len(pair.half) for _, group in blocks for _, pair in group), default=0)
     for fold, (_, test) in enumerate(folds):
-        whole = _Prepared(measure)
+        prepared = _Prepared(measure, targets, keep_features=n_draws > 0)
         for x, group in blocks:
             at = test[group[0][1].rows[test]]
             if len(at) >= measure.fewest_stimuli:
-                source = whole.of_all(x, at)
+                source = prepared.of_all(x, at)
                 for y, pair in group:
-                    pair.full[fold] = measure.compare(source, whole.of_all(y, at))
-        del whole
+                    pair.full[fold] = measure.compare(source, prepared.of_all(y, at))
         for draw in range(n_draws):
-            prepared = _Prepared(measure)
+            prepared.forget_trials()
             for x, group in blocks:
                 half_rows = group[0][1].half_rows
                 if half_rows is None or half_rows[test].sum() < measure.fewest_stimuli:
@@ -271,34 +278,46 @@ def _compare(blocks: list[tuple[Trials, Group]], measure: Measure, folds: list[R
 
 
 class _Prepared:
-    """Representations that were prepared already; an array may be a source and a target."""
+    """Representations of targets, which may be sources too, and of features, that were prepared already."""
 
-    def __init__(self, measure: Measure) -> None:
-        self._measure = measure
-        self._made: dict[tuple[int, bytes], Any] = {}
+    def __init__(self, measure: Measure, targets: Container[int], *, keep_features: bool) -> None:
+        self._measure, self._targets, self._keep_features = measure, targets, keep_features
+        self._made: dict[tuple[bool, int, bytes], Any] = {}
+
+    def forget_trials(self) -> None:
+        """Keep features alone, which are the same in all draws."""
+        self._made = {key: made for key, made in self._made.items() if key[0]}
 
     def of_all(self, population: Trials, at: IntArray) -> Any:
         """Of all trials."""
-        key = id(population.values), at.tobytes()
-        if key not in self._made:
-            self._made[key] = (
-                self._measure.prepare(population.mean[at])
-                if population.noise_free
-                else self._measure.prepare_trials(population.values[at])
-            )
-        return self._made[key]
+
+        def made() -> Any:
+            if population.noise_free:
+                return self._measure.prepare(population.mean[at])
+            return self._measure.prepare_trials(population.values[at])
+
+        return self._once(population, at, made)
 
     def of_halves(self, population: Trials, at: IntArray, draw: int) -> tuple[Any, Any, Any]:
         """Of both halves of one draw, and what they compare to; 1 without noise."""
         if population.noise_free:
             own = self.of_all(population, at)
             return own, own, 1.0
-        key = id(population.values), at.tobytes()
+
+        def made() -> tuple[Any, Any, Any]:
+            first, second = map(self._measure.prepare_trials, population.halves(draw, at))
+            return first, second, self._measure.compare(first, second)
+
+        return self._once(population, at, made)
+
+    def _once(self, population: Trials, at: IntArray, make: Callable[[], T]) -> T:
+        free = population.noise_free
+        if not (id(population.values) in self._targets or (free and self._keep_features)):
+            return make()
+        key = free, id(population.values), at.tobytes()
         if key not in self._made:
-            halves = [self._measure.prepare_trials(half) for half in population.halves(draw, at)]
-            self._made[key] = (*halves, self._measure.compare(*halves))
-        found: tuple[Any, Any, Any] = self._made[key]
-        return found
+            self._made[key] = make()
+        return cast(T, self._made[key])
 
 
 def _score(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -21,12 +22,21 @@ from lpact.math.ridge import (
     single_column_readouts,
 )
 from lpact.math.scores import pearson_columns, r2_columns, spearman_columns
+from lpact.math.splits import BlockedFolds
 from lpact.math.types import FloatArray
 from lpact.measures.base import SOURCE_MISSING, Measure, Score, check_rows, matrices
 from lpact.splits import Split, contiguous
 
 MISSING_IN_TRAINING = "the target has missing values in training"
 DEFAULT_GRID = RidgeGrid(tuple(float(a) for a in 10.0 ** np.arange(-1, 7)))
+
+
+@lru_cache(maxsize=64)
+def _validation_folds(n_rows: int, n_blocks: int, gap: int) -> BlockedFolds:
+    """Validation blocks of `LinearPredictivity.fit`; raises `lpact.errors.SplitError` where rows are too few."""
+    split = contiguous(n_rows, n_blocks, gap=gap)
+    split.check()
+    return split.folds
 
 
 class LinearPredictivity(Measure):
@@ -99,14 +109,11 @@ class LinearPredictivity(Measure):
             got = f"{int((~np.isfinite(x)).sum())} values that are not finite"
             remedy = "leave these stimuli or columns out"
             raise InputError(SOURCE_MISSING, where="measure 'linear'", got=got, remedy=remedy)
-        inner = contiguous(len(x), self.n_blocks, gap=self.gap)
-        inner.check()
+        inner = _validation_folds(len(x), self.n_blocks, self.gap)
         missing = ~np.isfinite(y).all(axis=0)
         self._mean = y.mean(axis=0)
         responses = np.where(missing, 0.0, y)[None]
-        self._fit = cross_validated_ridge(
-            x, responses, inner.folds, self.grid, compute=self.compute
-        )
+        self._fit = cross_validated_ridge(x, responses, inner, self.grid, compute=self.compute)
         return self
 
     def predict(self, X: npt.ArrayLike) -> FloatArray:

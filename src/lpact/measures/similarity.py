@@ -208,9 +208,7 @@ class RSA(Similarity):
                 return np.full(len(x) * (len(x) - 1) // 2, np.nan)
         if kind == "correlation":
             return correlation_rdm(x)
-        distances = rdm(x, "sqeuclidean")
-        distances /= x.shape[1]
-        return distances
+        return rdm(x / np.sqrt(x.shape[1]), "sqeuclidean")
 
     def values(self, X: FloatArray, Y: FloatArray) -> float:
         """The value of X and Y, which have no repetitions."""

@@ -541,6 +541,48 @@ def test_instances_are_compared_with_brains_as_distributions(run: lpact.Run) -> 
     assert "the 2 instances of 'both'" in " ".join(run.conclusion().why)
 
 
+def test_sources_share_the_representations_of_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    z, subjects, _ = arrays()
+    models = {f"m{k}": z + k for k in range(5)}  # with their trials ten sources: two jobs
+    calls = {"prepare": 0, "prepare_trials": 0}
+
+    def count(name: str) -> None:
+        prepare = getattr(measures.RSA, name)
+
+        def counted(self: measures.RSA, values: np.ndarray) -> Any:
+            calls[name] += 1
+            return prepare(self, values)
+
+        monkeypatch.setattr(measures.RSA, name, counted)
+
+    for name in calls:
+        count(name)
+    pairs = compare(subjects, models, "rsa").table("turing/pairs")
+    whole_and_halves = 1 + 2 * 2
+    # Brains in one job, as targets in two, and trials of models; features have no halves.
+    assert calls["prepare_trials"] == whole_and_halves * (3 * len(subjects) + len(models))
+    assert calls["prepare"] == len(models)
+    for kind, sources in (("brain", subjects), ("model", models)):
+        for row in pairs.filter(kind=kind).iter_rows(named=True):
+            source, target = sources[row["source"]], subjects[row["target"]]
+            own = ceilings.consistency(source, target, measures.RSA(), n_halves=2)
+            assert row["value"] == pytest.approx(own.median, rel=1e-12)
+
+
+@pytest.mark.parametrize("options", [{}, {"source_units": 5}], ids=["known", "computed"])
+def test_growth_of_brains_is_that_of_the_public_function(options: dict[str, Any]) -> None:
+    _, subjects, models = arrays()
+    over = ("units", "repetitions")
+    run = compare(subjects, models, "rsa", growth=over, growth_draws=1, **options)
+    rows = run.table("turing/growth")
+    for name in over:
+        brains = list(subjects.values())
+        own = ceilings.growth(brains, measures.RSA(), over=name, n_draws=1, n_halves=2)
+        found = rows.filter(over=name)
+        assert found["size"].to_list() == own.sizes.tolist()
+        np.testing.assert_allclose(found["by_target"].to_list(), own.values, rtol=1e-12)
+
+
 def test_growth_ends_at_the_brain_brain_value() -> None:
     _, subjects, models = arrays()
     run = compare(subjects, models, growth=("units", "stimuli", "repetitions"), growth_draws=1)

@@ -10,7 +10,8 @@ from functools import cached_property
 import numpy as np
 
 from lpact.analyses.turing.config import ALL, TuringSection, options_of
-from lpact.ceilings import consistencies, split_half
+from lpact.ceilings import split_half
+from lpact.ceilings.consistency import all_consistencies
 from lpact.config import StudyConfig
 from lpact.errors import SplitError
 from lpact.inputs.prepare import compute_settings
@@ -208,29 +209,31 @@ def training_scores(
 
 def chance_levels(
     measure: Measure,
-    X: FloatArray,
+    cases: Sequence[tuple[FloatArray, Sequence[FloatArray]]],
     brains: Brains,
-    targets: Sequence[str],
     folds: Folds,
     seed: int,
     subsample: Mapping[str, int],
-) -> list[float]:
-    """Uncorrected agreement of a source with targets to whose stimuli its own do not belong.
+) -> list[list[float]]:
+    """Uncorrected agreement of sources with their targets, to whose stimuli their own do not belong.
 
-    The stimuli of the source are in random order or, where neighbours have similar responses, shifted, which keeps
+    The stimuli of a source are in random order or, where neighbours have similar responses, shifted, which keeps
     neighbours. 0 for fitted measures, and for others that are `zero_at_chance`, unless neighbours are alike.
     """
     if measure.needs_fit or (measure.zero_at_chance and not brains.neighbours_alike):
-        return [0.0] * len(targets)
-    n, found = len(X), []
+        return [[0.0] * len(targets) for _, targets in cases]
+    n, found = len(brains.stimulus_ids), []
     for k in range(N_ORDERS):
         rng = keyed_rng(seed, "turing chance", k)
         order = rng.permutation(n)
         if brains.neighbours_alike:
             order = np.roll(np.arange(n), rng.integers(n // 10, n - n // 10))
-        own = consistencies(
-            X[order], [brains.trials[who] for who in targets], measure, folds.rows or None,
+        every = all_consistencies(
+            [(X[order], targets) for X, targets in cases], measure, folds.rows or None,
             estimator="none", seed=seed, **subsample,  # type: ignore[arg-type]
         )  # fmt: skip
-        found.append([one.median for one in own])
-    return [float(own) for own in mean_of_finite(np.array(found))]
+        found.append([[one.median for one in own] for own in every])
+    return [
+        [float(own) for own in mean_of_finite(np.array(of_source))]
+        for of_source in zip(*found, strict=True)
+    ]

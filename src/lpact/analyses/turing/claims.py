@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 import polars as pl
 
 from lpact.analyses.turing.analysis import Turing
-from lpact.analyses.turing.config import ABOVE, BELOW, CONVERGES, LABELS, PAIRED
+from lpact.analyses.turing.config import ABOVE, BELOW, CONVERGES, LABELS, LABELS_POOLED, PAIRED
 from lpact.claim_audit import LabelVerdict, LabelVerdicts, Statement
 
 
@@ -23,11 +23,13 @@ class Verdict(LabelVerdict):
 
 
 class PooledVerdict(Verdict):
-    """The verdict where each brain was compared with all others together: single brains, too, may score lower."""
+    """The verdict where each brain was compared with all others together: single brains may score lower."""
+
+    meanings: ClassVar = LABELS_POOLED
 
     def licenses(self, statement: Statement) -> bool:
-        """Whether it is the statement of this label, unless that is `below`."""
-        return self.label != BELOW and super().licenses(statement)
+        """Whether it is `above`, and the statement of this label."""
+        return self.label == ABOVE and super().licenses(statement)
 
     def why_not(self, statement: Statement) -> str:
         """That single brains were not compared, or what the label means."""

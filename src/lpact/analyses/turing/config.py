@@ -46,8 +46,12 @@ SHORT = {
     UNKNOWN: "was not computed",
 }
 SHORT_POOLED = SHORT | {
+    CONVERGES: "scores as high as all other brains together",
     ABOVE: "scores higher than all other brains together",
     BELOW: "scores lower than all other brains together",
+}
+LABELS_POOLED = LABELS | {
+    label: f"{SHORT_POOLED[label].capitalize()}." for label in (CONVERGES, ABOVE, BELOW)
 }
 GATES = {
     "A": "Brains agree with each other.",

@@ -27,6 +27,7 @@ from lpact.analyses.turing.config import (
     GATES,
     INCONCLUSIVE,
     LABELS,
+    LABELS_POOLED,
     NO_AGREEMENT,
     PAIRED,
     UNKNOWN,
@@ -50,9 +51,20 @@ MEANINGS = {
     "B": "Every model is further from brains than they are from each other.",
     "U": "No model could be tested.",
 }
-CAVEATS = (
+MEANINGS_POOLED = MEANINGS | {
+    "C": "At least one model scores as high as all other brains together, by some measure on these data.",
+    "A": "No model converges; at least one scores higher than all other brains together.",
+    "B": "Every model scores lower than all other brains together.",
+}
+PASSES = (
     "A model that passes cannot be told from a brain by this measure on these data. It is not shown to be a "
-    "brain: another measure, more subjects or other stimuli may reveal a difference.",
+    "brain: another measure, more subjects or other stimuli may reveal a difference."
+)
+PASSES_POOLED = (
+    "A model that passes scores as high as all other brains together by this measure on these data; single brains "
+    "were not compared."
+)
+CAVEATS = (
     "Verdicts have no multiple-testing correction over models, regions, time points and measures.",
     "Subjects are a random sample, stimuli are not: the test says nothing of other stimuli.",
 )
@@ -77,7 +89,13 @@ def conclusion(material: Material) -> Conclusion:
     if claims.is_empty():
         why = tuple(material.table(tables.UNAVAILABLE.name)["detail"].unique(maintain_order=True))
     why = (*why, *warnings(material))
-    return Conclusion("turing", headline, why, (Outcome(code, MEANINGS[code]),))  # fmt: skip
+    meanings = MEANINGS_POOLED if _pooled(claims) else MEANINGS
+    return Conclusion("turing", headline, why, (Outcome(code, meanings[code]),))
+
+
+def _pooled(claims: pl.DataFrame) -> bool:
+    """Whether each brain was compared with all others together."""
+    return bool((claims["test"] == PAIRED).any())
 
 
 def in_order(material: Material) -> pl.DataFrame:
@@ -118,7 +136,7 @@ def warnings(material: Material) -> list[str]:
     if (claims["label"] == ABOVE).any():
         made.append(AVERAGE_BRAIN)
     saturated = claims.filter("saturated").select(summaries.PLACE).n_unique()
-    if (claims["test"] == PAIRED).any():
+    if _pooled(claims):
         made.append(
             "Each brain was compared with all others together, which usually score higher than a single brain."
         )
@@ -212,7 +230,7 @@ def result_blocks(material: Material) -> list[Block]:
     return [
         Block("Is the model as close to a brain as brains are to each other?", (), columns, rows, frozenset(titles)),
         Block("As in the paper", said, (*summaries.PLACE, "model", *tests), paper, frozenset(tests[:2])),
-        Block("Limits", CAVEATS),
+        Block("Limits", (PASSES_POOLED if _pooled(claims) else PASSES, *CAVEATS)),
     ]  # fmt: skip
 
 
@@ -244,9 +262,7 @@ def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> 
         "Kolmogorov–Smirnov test, as in the paper": _in_paper(row, "ks"),
         "benchmark saturated": row["saturated"],
     }  # fmt: skip
-    meaning = LABELS[row["label"]]
-    if row["test"] == PAIRED and row["label"] in (ABOVE, BELOW):
-        meaning = f"{short(row['label'], PAIRED).capitalize()}."
+    meaning = (LABELS_POOLED if row["test"] == PAIRED else LABELS)[row["label"]]
     gates = () if row["label"] == UNKNOWN else _gates(row, rows, claim, place, options)
     return Explanation(
         "turing",

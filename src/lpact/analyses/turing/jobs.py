@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import groupby
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import polars as pl
 
 from lpact.analyses.base import Frames, Scope
 from lpact.analyses.turing import tables
@@ -20,7 +22,8 @@ from lpact.analyses.turing.brains import (
     with_trials,
 )
 from lpact.analyses.turing.config import Growth, TuringSection, options_of, time_of
-from lpact.ceilings import Consistency, between_subjects, consistencies, growth, pool
+from lpact.ceilings import Consistency, between_subjects, growth, pool
+from lpact.ceilings.consistency import all_consistencies
 from lpact.codes import Reason
 from lpact.inputs.subjects import features_of
 from lpact.inputs.workspace import Workspace
@@ -87,9 +90,13 @@ class PlaceJob:
     """A job at one place."""
 
     code: ClassVar[tuple[str, ...]] = CODE
-    needs: ClassVar[tuple[str, ...]] = ()
 
     place: Place
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Keys of the tasks whose results it reads."""
+        return ()
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -104,109 +111,117 @@ class PlaceJob:
     def brains(self, workspace: Workspace) -> Brains:
         """The subjects, kept while their lag is in use."""
         place = self.place
-        whole = workspace.recall(
-            ("turing", place.dataset, place.lag_ms, place.subjects),
-            lambda: brains_of(workspace, place.dataset, place.subjects, place.lag_ms),
-        )
-        return whole.only(place.region)
+        key = ("turing", place.dataset, place.lag_ms, place.subjects)
+
+        def read() -> Brains:
+            return brains_of(workspace, place.dataset, place.subjects, place.lag_ms)
+
+        def of_region() -> Brains:
+            return workspace.recall(key, read).only(place.region)
+
+        return workspace.recall((*key, place.region), of_region)
+
+
+class Source(NamedTuple):
+    """A brain, all brains but one, or a layer of a model."""
+
+    kind: str
+    name: str
+    layer: int = NO_LAYER
 
 
 @dataclass(frozen=True)
 class SourceJob(PlaceJob):
-    """One source against every other subject. ``choice``: the layer is chosen among several."""
+    """Sources against every other subject. ``choice``: the layer is chosen among several.
 
-    kind: str
-    source: str
-    layer: int = NO_LAYER
+    Fits are made for each source alone. Representations of targets are prepared once for all sources of a job.
+    """
+
+    sources: tuple[Source, ...]
     choice: bool = False
 
     @property
     def name(self) -> str:
-        """Name of the job among all jobs of the study."""
-        layer = "" if self.layer == NO_LAYER else f"/{self.layer}"
-        return f"turing/{self.kind}/{self.place.name}/{self.source}{layer}"
+        """Name of the job among all jobs of the study, with its first source and how many more there are."""
+        kind, first, layer = self.sources[0]
+        own = first if layer == NO_LAYER else f"{first}/{layer}"
+        more = f"+{len(self.sources) - 1}" if len(self.sources) > 1 else ""
+        return f"turing/{kind}/{self.place.name}/{own}{more}"
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The model, if the source is one."""
-        return (self.source,) if self.layer != NO_LAYER else ()
+        """Models among the sources."""
+        return tuple(dict.fromkeys(own.name for own in self.sources if own.layer != NO_LAYER))
 
     def run(self, workspace: Workspace, results: Results) -> Frames:  # noqa: ARG002
-        """Compare the source with its targets."""
+        """Compare the sources with their targets."""
         study, options = workspace.config, options_of(workspace.config)
         brains, measure = self.brains(workspace), measure_of(study, self.place.measure)
-        targets = self._targets(brains, measure, options)
         folds = folds_of(
             options, measure, brains.groups, len(brains.stimulus_ids), choice=self.choice
         )
         measure = folds.within(measure)
-        source = self._source(workspace, brains, options)
-        if source is None:
-            rows = [self._row(who, "no noise of brains can be estimated") for who in targets]
-            return {tables.PAIRS.name: frame(tables.PAIRS, rows)}
-        subsample: Mapping[str, int] = {}
-        if options.source_units:
-            units = min(options.source_units, source.shape[-1])
-            subsample = {"source_units": units, "source_draws": options.source_draws}
-        found = consistencies(
-            source,
-            list(targets.values()),
-            measure,
-            folds.rows or None,
-            estimator=options.estimator,
-            n_halves=options.n_halves,
-            seed=study.seed,
-            **subsample,  # type: ignore[arg-type]
-        )
-        several = self.choice and self.kind == MODEL
-        chance = chance_levels(measure, source, brains, list(targets), folds, study.seed, subsample)
-        rows = [
-            self._row(who)
-            | _numbers(own, by_chance)
-            | {
-                "n_units": targets[who].shape[-1],
-                "n_source_units": subsample.get("source_units", source.shape[-1]),
-                "by_fold": own.by_fold.ravel() if self.layer != NO_LAYER else [],
-                "training": training_scores(measure, source, targets[who], folds) if several else [],
-            }
-            for who, own, by_chance in zip(targets, found, chance, strict=True)
-        ]  # fmt: skip
-        return {tables.PAIRS.name: frame(tables.PAIRS, rows)}
+        rows: dict[Source, list[Row]] = {}
+        cases = []
+        for source in self.sources:
+            targets = _targets(source, brains, measure, options)
+            values = self._values(source, workspace, brains)
+            if values is None:
+                detail = "no noise of brains can be estimated"
+                rows[source] = [self._row(source, who, detail) for who in targets]
+            else:
+                cases.append(Case(source, values, targets))
+        for n_drawn, same in groupby(cases, lambda case: case.n_drawn(options.source_units)):
+            group = list(same)
+            subsample: dict[str, int] = {}
+            if n_drawn:
+                subsample = {"source_units": n_drawn, "source_draws": options.source_draws}
+            compared = [(case.values, list(case.targets.values())) for case in group]
+            found = all_consistencies(
+                compared,
+                measure,
+                folds.rows or None,
+                estimator=options.estimator,
+                n_halves=options.n_halves,
+                seed=study.seed,
+                **subsample,  # type: ignore[arg-type]
+            )
+            chance = chance_levels(measure, compared, brains, folds, study.seed, subsample)
+            for case, of_case, by_chance in zip(group, found, chance, strict=True):
+                several = self.choice and case.source.kind == MODEL
+                rows[case.source] = [
+                    self._row(case.source, who)
+                    | _numbers(own, level)
+                    | {
+                        "n_units": y.shape[-1],
+                        "n_source_units": n_drawn or case.values.shape[-1],
+                        "by_fold": [] if case.source.layer == NO_LAYER else own.by_fold.ravel(),
+                        "training": training_scores(measure, case.values, y, folds) if several else [],
+                    }
+                    for (who, y), own, level in zip(case.targets.items(), of_case, by_chance, strict=True)
+                ]  # fmt: skip
+        every = [row for source in self.sources for row in rows[source]]
+        return {tables.PAIRS.name: frame(tables.PAIRS, every)}
 
-    def _targets(
-        self, brains: Brains, measure: Measure, options: TuringSection
-    ) -> dict[str, FloatArray]:
-        """Subjects that the source is compared with; of a symmetric measure, each pair of brains once."""
-        if self.kind == POOLED:
-            return {self.source: brains.trials[self.source]}
-        names = list(brains.trials)
-        if self.kind == BRAIN:
-            first = names.index(self.source)
-            others = [name for name in names if name != self.source]
-            names = names[first + 1 :] if once(measure, options) else others
-        return {name: brains.trials[name] for name in names}
-
-    def _source(
-        self, workspace: Workspace, brains: Brains, options: TuringSection
-    ) -> FloatArray | None:
+    def _values(self, source: Source, workspace: Workspace, brains: Brains) -> FloatArray | None:
         """Trials of a brain or of several [n, r, p], or features of a model [n, p]."""
-        if self.kind == BRAIN:
-            return brains.trials[self.source]
-        if self.kind == POOLED:
-            return pool([v for who, v in brains.trials.items() if who != self.source])
-        place = self.place
+        if source.kind == BRAIN:
+            return brains.trials[source.name]
+        if source.kind == POOLED:
+            return pool([v for who, v in brains.trials.items() if who != source.name])
+        study, place = workspace.config, self.place
         features = features_of(
-            workspace, place.dataset, place.subjects, brains.stimulus_ids, self.source, self.layer
+            workspace, place.dataset, place.subjects, brains.stimulus_ids, source.name, source.layer
         )
-        if self.kind == MODEL:
+        if source.kind == MODEL:
             return features
-        noise = brains.noise(options.n_halves, workspace.config.seed)
+        noise = brains.noise(options_of(study).n_halves, study.seed)
         if noise is None:
             return None
-        key = (place.dataset, place.region, time_of(place.lag_ms), self.source, self.layer)
-        return with_trials(features, brains, noise, workspace.config.seed, *key)
+        key = (place.dataset, place.region, time_of(place.lag_ms), source.name, source.layer)
+        return with_trials(features, brains, noise, study.seed, *key)
 
-    def _row(self, target: str, detail: str = "") -> Row:
+    def _row(self, source: Source, target: str, detail: str = "") -> Row:
         """Columns of a row without numbers."""
         nothing: Row = dict.fromkeys(
             ("value", "uncorrected", "reliability_source", "reliability_target")
@@ -217,9 +232,9 @@ class SourceJob(PlaceJob):
         )  # fmt: skip
         return {
             **self.place.key,
-            "kind": self.kind,
-            "source": OTHERS if self.kind == POOLED else self.source,
-            "layer": self.layer,
+            "kind": source.kind,
+            "source": OTHERS if source.kind == POOLED else source.name,
+            "layer": source.layer,
             "target": target,
             **nothing,
             **zero,
@@ -232,6 +247,32 @@ class SourceJob(PlaceJob):
             "detail": detail,
             "reason": Reason.NONPOSITIVE_RELIABILITY.value if detail else Reason.OK.value,
         }
+
+
+class Case(NamedTuple):
+    """A source, its values, and the trials of its targets."""
+
+    source: Source
+    values: FloatArray
+    targets: dict[str, FloatArray]
+
+    def n_drawn(self, most: int) -> int:
+        """How many units of the source to draw; 0: all."""
+        return min(most, int(self.values.shape[-1]))
+
+
+def _targets(
+    source: Source, brains: Brains, measure: Measure, options: TuringSection
+) -> dict[str, FloatArray]:
+    """Subjects that a source is compared with; of a symmetric measure, each pair of brains once."""
+    if source.kind == POOLED:
+        return {source.name: brains.trials[source.name]}
+    names = list(brains.trials)
+    if source.kind == BRAIN:
+        first = names.index(source.name)
+        others = [name for name in names if name != source.name]
+        names = names[first + 1 :] if once(measure, options) else others
+    return {name: brains.trials[name] for name in names}
 
 
 def _numbers(own: Consistency, chance: float) -> Row:
@@ -262,17 +303,46 @@ def _numbers(own: Consistency, chance: float) -> Row:
 
 
 @dataclass(frozen=True)
+class Known:
+    """Consistency of brains with all data, as `growth` takes it."""
+
+    matrix: FloatArray
+    reasons: list[str]
+
+    @classmethod
+    def of_pairs(cls, results: Results, keys: Sequence[str], subjects: Sequence[str]) -> Self:
+        """From the results of the tasks that compared them."""
+        name = tables.PAIRS.name
+        found = pl.concat([results.load(key, [name])[name] for key in keys])
+        matrix = np.full((len(subjects), len(subjects)), np.nan)
+        rows = found.select("source", "target", "value").rows()
+        for source, target, value in rows:
+            matrix[subjects.index(source), subjects.index(target)] = (
+                np.nan if value is None else value
+            )
+        if len(rows) < len(subjects) * (len(subjects) - 1):  # each pair once
+            matrix = np.where(np.tri(len(subjects), k=-1, dtype=bool), matrix.T, matrix)
+        return cls(matrix, found.filter(~pl.col("corrected"))["detail"].to_list())
+
+
+@dataclass(frozen=True)
 class GrowthJob(PlaceJob):
-    """Brain–brain agreement with fewer units, stimuli and repetitions."""
+    """Brain–brain agreement with fewer units, stimuli or repetitions; ``between`` as in `needs`."""
 
     over: tuple[Growth, ...]
+    between: tuple[str, ...] = ()
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Keys of the tasks that compare brains with all data; none where these compare them otherwise."""
+        return self.between
 
     @property
     def name(self) -> str:
         """Name of the job among all jobs of the study."""
-        return f"turing/growth/{self.place.name}"
+        return f"turing/growth/{self.place.name}/{'+'.join(self.over)}"
 
-    def run(self, workspace: Workspace, results: Results) -> Frames:  # noqa: ARG002
+    def run(self, workspace: Workspace, results: Results) -> Frames:
         """Compute the growth curves."""
         study, options = workspace.config, options_of(workspace.config)
         brains, measure = self.brains(workspace), measure_of(study, self.place.measure)
@@ -284,8 +354,11 @@ class GrowthJob(PlaceJob):
             "n_halves": options.n_halves,
             "seed": study.seed,
         }
-        whole = between_subjects(subjects, measure, folds, **own)
-        own |= {"n_draws": options.growth_draws, "whole": whole}
+        if self.between:
+            own["whole"] = Known.of_pairs(results, self.between, self.place.subjects)
+        else:
+            own["whole"] = between_subjects(subjects, measure, folds, **own)
+        own["n_draws"] = options.growth_draws
         rows: list[Row] = []
         for over in self.over:
             found = growth(subjects, measure, folds, over=over, **own)

@@ -22,6 +22,7 @@ from lpact.analyses.turing.jobs import (
     TRIALS,
     GrowthJob,
     Place,
+    Source,
     SourceJob,
     once,
 )
@@ -42,6 +43,8 @@ Row = dict[str, object]
 
 BETWEEN, MODELS, GROWING = "brains", "models", "growth"
 FEWEST_SUBJECTS = 2
+SOURCES = 8
+"""Sources of a job without fits: enough that preparing the targets costs little, and few enough for memory."""
 EIGH = 14.0
 """Operations of a decomposition of [n, n], in n³ of a matrix product."""
 CALLS = 4e7
@@ -281,41 +284,70 @@ def _split_row(dataset: str, measure: str, folds: Folds, n: int) -> Row:
 
 def stages(study: StudyConfig, audit: Audit, keys: Keys) -> list[Stage]:
     """Brains against brains, models against brains, and growth."""
-    jobs = {BETWEEN: _brain_jobs(study, audit.detail), MODELS: _model_jobs(study, audit.detail)}
-    growing = [
-        GrowthJob(place, plan.growth)
-        for plan in audit.detail
-        for place in plan.places
-        if plan.growth
-    ]
+    jobs = _brain_jobs(study, audit.detail)
+    brains = keys.tasks(jobs)
+    between: dict[Place, list[str]] = {}
+    for job, task in zip(jobs, brains, strict=True):
+        if _compared_as_for_growth(study, job.place.measure):
+            between.setdefault(job.place, []).append(task.key)
+    growing = []
+    for plan in audit.detail:
+        for place in plan.places:
+            if place in between:
+                known = tuple(between[place])
+                growing += [GrowthJob(place, (over,), known) for over in plan.growth]
+            elif plan.growth:
+                growing.append(GrowthJob(place, plan.growth))
     return [
-        *(Stage(name, keys.tasks(own)) for name, own in jobs.items()),
+        Stage(BETWEEN, brains),
+        Stage(MODELS, keys.tasks(_model_jobs(study, audit.detail))),
         Stage(GROWING, keys.tasks(growing)),
-    ]  # fmt: skip
+    ]
+
+
+def _compared_as_for_growth(study: StudyConfig, name: str) -> bool:
+    """Whether brains are compared in pairs, with all units, and without a fit with all stimuli."""
+    options = options_of(study)
+    alike = measure_of(study, name).needs_fit or not chooses(study)
+    return alike and options.source == "pairs" and not options.source_units
+
+
+def _jobs(
+    study: StudyConfig, place: Place, sources: Sequence[Source], most: int
+) -> list[SourceJob]:
+    """Jobs of at most so many sources that share prepared targets; of one source each, if the measure is fitted."""
+    if measure_of(study, place.measure).needs_fit:
+        most = 1
+    starts = range(0, len(sources), most)
+    return [SourceJob(place, tuple(sources[i : i + most]), chooses(study)) for i in starts]
 
 
 def _brain_jobs(study: StudyConfig, plans: Sequence[DatasetPlan]) -> list[SourceJob]:
-    choice, pooled = chooses(study), options_of(study).source == "pooled"
+    pooled = options_of(study).source == "pooled"
     kind = POOLED if pooled else BRAIN
     jobs = []
     for plan in plans:
         for place in plan.places:
             each_once = once(measure_of(study, place.measure), options_of(study)) and not pooled
-            sources = place.subjects[:-1] if each_once else place.subjects
-            jobs += [SourceJob(place, kind, who, choice=choice) for who in sources]
+            subjects = place.subjects[:-1] if each_once else place.subjects
+            sources = [Source(kind, who) for who in subjects]
+            most = 1 if pooled else SOURCES if options_of(study).source_units else len(sources)
+            jobs += _jobs(study, place, sources, most)
     return jobs
 
 
 def _model_jobs(study: StudyConfig, plans: Sequence[DatasetPlan]) -> list[SourceJob]:
-    choice = chooses(study)
-    return [
-        SourceJob(place, kind, model, layer, choice)
-        for plan in plans
-        for place in plan.places
-        for model, layers in plan.layers.items()
-        for layer in layers
-        for kind in _kinds(study, plan, place)
-    ]
+    jobs = []
+    for plan in plans:
+        for place in plan.places:
+            sources = [
+                Source(kind, model, layer)
+                for model, layers in plan.layers.items()
+                for layer in layers
+                for kind in _kinds(study, plan, place)
+            ]
+            jobs += _jobs(study, place, sources, SOURCES)
+    return jobs
 
 
 def _kinds(study: StudyConfig, plan: DatasetPlan, place: Place) -> tuple[str, ...]:
@@ -342,7 +374,7 @@ def _sizes(study: StudyConfig, plans: Sequence[DatasetPlan]) -> dict[str, int]:
 
 
 def work(study: StudyConfig, audit: Audit) -> dict[str, StageWork]:
-    """Operations of the stages: fits (or comparisons) × their cost at the largest brain."""
+    """Operations of the stages: fits (or comparisons) × their cost at the largest brain; and bytes of their arrays."""
     options = options_of(study)
     total = dict.fromkeys((BETWEEN, MODELS, GROWING), 0.0)
     longest, peak = dict(total), 0
@@ -353,23 +385,33 @@ def work(study: StudyConfig, audit: Audit) -> dict[str, StageWork]:
         n_layers = sum(map(len, plan.layers.values()))
         for place in plan.places:
             measure, n_subjects = measure_of(study, place.measure), len(place.subjects)
+            draws = options.source_draws if options.source_units else 1
+            n_models = n_layers * (1 + plan.trials)
             if measure.needs_fit:  # five validation blocks, and all training stimuli
                 fit = 2.0 * n * p * small + EIGH * small**3 + 20.0 * n * p * n_subjects
                 one = options.n_folds * 6 * (fit + CALLS)
-            else:
-                one = (1 + n_subjects) * (2.0 * n * n * p + CALLS)
-            noisy = one * (1 + halves)
-            draws = options.source_draws if options.source_units else 1
-            total[BETWEEN] += noisy * n_subjects * draws
-            models = n_layers * (one * 2 + (noisy if plan.trials else 0.0))
+                all_pairs, noisy = one * n_subjects, 1 + halves
+                models = one * n_layers * (2 + plan.trials * noisy)
+                largest = {BETWEEN: one * noisy * draws, MODELS: one * noisy}
+                prepared = 0
+            else:  # targets are prepared once for all sources of a job
+                prepare, compare = 2.0 * n * n * p + CALLS, n * n + CALLS / 10
+                all_pairs, noisy = n_subjects * (prepare + n_subjects * compare), 1 + halves
+                n_jobs = -(-n_models // SOURCES)
+                own = n_models * (prepare + n_subjects * compare)
+                models = noisy * (n_jobs * n_subjects * prepare + own) * draws
+                largest = {BETWEEN: all_pairs * noisy * draws, MODELS: models / max(1, n_jobs)}
+                # Both halves of every target, and of one source.
+                prepared = 2 * 8 * n * n * (n_subjects + 1)
+            total[BETWEEN] += all_pairs * noisy * draws
             total[MODELS] += models
-            # All data once; for each quantity, an eighth, a quarter and a half of it, each with one half of the trials.
-            each = one * n_subjects * options.growth_draws * (3 if halves else 1)
-            grown = noisy * n_subjects + 3 * len(plan.growth) * each if plan.growth else 0.0
-            total[GROWING] += grown
-            longest[BETWEEN] = max(longest[BETWEEN], noisy * draws)
-            longest[MODELS] = max(longest[MODELS], noisy)
-            longest[GROWING] = max(longest[GROWING], grown)
-            arrays = 8 * n * p * (n_subjects + 2) * max(1, halves)
-            peak = max(peak, arrays, 0 if measure.needs_fit else 8 * n * n * (n_subjects + 1))
+            # For each quantity, an eighth, a quarter and a half of it, each with one half of the trials.
+            each = 3 * all_pairs * options.growth_draws * (3 if halves else 1)
+            known = _compared_as_for_growth(study, place.measure)
+            grown = 0.0 if known or not plan.growth else all_pairs * noisy
+            total[GROWING] += grown + len(plan.growth) * each
+            largest[GROWING] = each if known else grown + len(plan.growth) * each
+            longest = {name: max(longest[name], largest[name]) for name in longest}
+            arrays = 8 * n * p * (n_subjects + SOURCES) * max(1, halves)
+            peak = max(peak, arrays + prepared)
     return {name: StageWork(total[name], longest[name], int(peak)) for name in total}

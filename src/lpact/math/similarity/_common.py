@@ -123,8 +123,8 @@ def upper_triangle(n: int, block: Callable[[slice], FloatArray]) -> FloatArray:
 def squared_distances(x: FloatArray) -> FloatArray:
     """Return ‖x_a − x_b‖² of all pairs of rows, [n, p] → [n (n − 1) / 2].
 
-    From ‖x_a‖² + ‖x_b‖² − 2 x_aᵀx_b of centred columns, which is one matrix product. Pairs so close
-    that this cancels are taken from the difference of their rows.
+    From ‖x_a‖² + ‖x_b‖² − 2 x_aᵀx_b of centred columns, which is one product of [−2X, ‖x‖², 1] and [X, 1, ‖x‖²]. Pairs
+    so close that this cancels are taken from the difference of their rows.
     """
     n, n_columns = x.shape
     if n_columns < _FEW_COLUMNS:
@@ -132,18 +132,17 @@ def squared_distances(x: FloatArray) -> FloatArray:
         return distances
     x = x - x.mean(axis=0)
     length = np.einsum("ij,ij->i", x, x)
+    left = np.column_stack((-2.0 * x, length, np.ones(n)))
+    right = np.column_stack((x, np.ones(n), length))
 
     def block(rows: slice) -> FloatArray:
         others = slice(rows.start, n)
-        both = length[rows, None] + length[None, others]
-        made = x[rows] @ x[others].T
-        made *= -2.0
-        made += both
+        made: FloatArray = left[rows] @ right[others].T
         np.fill_diagonal(made, np.inf)
         if made.min(initial=np.inf) >= 2.0 * _CLOSE * length.max():
             return made
-        both *= _CLOSE
-        first, second = np.nonzero(np.triu(made < both, 1))
+        close = _CLOSE * (length[rows, None] + length[None, others])
+        first, second = np.nonzero(np.triu(made < close, 1))
         step = max(1, _DIFFERENCES // n_columns)
         for start in range(0, len(first), step):
             a, b = first[start : start + step], second[start : start + step]
