@@ -6,6 +6,7 @@ import pytest
 
 from lpact.analyses.deconstruct.analysis import Deconstruct
 from lpact.analyses.lpact.analysis import LPact
+from lpact.analyses.patterns.analysis import Patterns
 from lpact.analyses.turing.analysis import Turing
 from lpact.errors import TableError
 from lpact.tables import (
@@ -33,6 +34,7 @@ FOLDERS = {
     "calibration",
     "deconstruct",
     "turing",
+    "patterns",
 }
 UNIT_SUFFIXES = {"Hz": "_hz", "mm": "_mm", "bytes": "_bytes", "ms": "_ms", "s": "_s"}
 
@@ -61,7 +63,7 @@ def nullable_numbers(table: Table) -> list[str]:
 
 def test_tables_of_engine_and_analyses_are_found() -> None:
     names = {table.name for table in (*ENGINE_TABLES, *LPact.tables, *LPact.other_tables)}
-    names |= {table.name for table in (*Deconstruct.tables, *Turing.tables)}
+    names |= {table.name for table in (*Deconstruct.tables, *Turing.tables, *Patterns.tables)}
     assert names == set(declared_tables())
     assert len(names) >= 30
 

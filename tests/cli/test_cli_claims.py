@@ -132,7 +132,7 @@ class Talking(Toy):
 
     def verdicts(self, material: Material, profile: str) -> Verdicts:
         place = {"dataset": "sim", "region": "all", "time": "0ms", "measure": "rsa", "model": "net"}
-        said = {"label": "below", "reason": "'net' is further from brains."}
+        said = {"label": "below", "test": "approximate", "reason": "'net' is further from brains."}
         return Verdicts.of_table(pl.DataFrame([place | said]))
 
 
