@@ -156,9 +156,7 @@ def bounds(settings: Settings) -> Iterator[Result]:
                 yield _over_bound(name, problem.at(precision), components, precision, settings)
 
 
-def _over_bound(
-    name: str, problem: Problem, components: tuple[int, ...], precision: str, settings: Settings
-) -> Result:
+def _over_bound(name: str, problem: Problem, components: tuple[int, ...], precision: str, settings: Settings) -> Result:
     folds, grid = contiguous_folds(len(problem.x), N_FOLDS), grid_of(components)
     work = partial(fit, problem, folds, grid, precision)
     work()

@@ -81,10 +81,7 @@ def build(folder: Path, sizes: Sizes, *, chunks: int | None = None) -> Path:
         ],
         f"transcripts/{FILM}/features.csv": [
             ["", "text", "start", "end", "sentence", "is_onset"],
-            *(
-                [i, f"w{i % 997}", t, t + 0.1, f"s{i // 8}", int(i % 8 == 0)]
-                for i, t in enumerate(onsets.tolist())
-            ),
+            *([i, f"w{i % 997}", t, t + 0.1, f"s{i // 8}", int(i % 8 == 0)] for i, t in enumerate(onsets.tolist())),
         ],
     }
     for relative, text in texts.items():
@@ -164,9 +161,7 @@ def measure(kind: str, folder: Path, *, cold: bool) -> Row:
         str(folder),
     ]
     one_thread = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, **one_thread}
-    )
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **one_thread})
     if done.returncode:
         raise RuntimeError(f"'{kind}' failed:\n{done.stderr}")
     found: Row = json.loads(done.stdout)
@@ -227,9 +222,7 @@ def _made_folder(parent: Path | None, *, keep: bool) -> Iterator[str]:
 def main(arguments: list[str] | None = None) -> int:
     """Build, measure, write, delete."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--folder", type=Path, help="a disk with room for the file; default: a temporary folder"
-    )
+    parser.add_argument("--folder", type=Path, help="a disk with room for the file; default: a temporary folder")
     parser.add_argument("--electrodes", type=int, default=Sizes.electrodes)
     parser.add_argument("--hours", type=float, default=Sizes.hours)
     parser.add_argument("--chunks", type=int, help="samples in an HDF5 chunk; default: contiguous")

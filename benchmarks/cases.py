@@ -172,9 +172,7 @@ def agreement(
     rows = list(outer)
     places = {k: i for i, k in enumerate(grid.components)}
     size = np.vectorize(places.__getitem__)(ours.components[rows])
-    same = (
-        (ours.lag[rows] == peer.lag) & (size == peer.components) & (ours.alpha[rows] == peer.alpha)
-    )
+    same = (ours.lag[rows] == peer.lag) & (size == peer.components) & (ours.alpha[rows] == peer.alpha)
     if same.mean() < SAME_CHOICES:
         raise DisagreementError(f"only {same.mean():.0%} of the settings chosen are the same")
     largest = float(np.abs(ours.fold_scores("r2")[rows] - peer.r2)[same].max())

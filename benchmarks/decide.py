@@ -45,10 +45,7 @@ Row = dict[str, Any]
 def repeated(tables: Tables, column: str, n: int) -> Tables:
     """Every table that names ``column``, n times, under n names."""
     return {
-        name: pl.concat(
-            table.with_columns(pl.format("{}_{}", column, pl.lit(i)).alias(column))
-            for i in range(n)
-        )
+        name: pl.concat(table.with_columns(pl.format("{}_{}", column, pl.lit(i)).alias(column)) for i in range(n))
         if column in table.columns
         else table
         for name, table in tables.items()
@@ -63,9 +60,7 @@ def measure(tables: Tables, config: LPactConfig, times: str, repeats: int) -> li
     }
     cases: dict[str, Callable[[], object]] = {
         "decide": partial(decide, {t.name: tables[t.name] for t in NEEDED}, **common),
-        "uncertainty tables, as decided": partial(
-            robustness, tables, seed=config.seed, decide_again=False, **common
-        ),
+        "uncertainty tables, as decided": partial(robustness, tables, seed=config.seed, decide_again=False, **common),
         "robustness": partial(robustness, tables, seed=config.seed, **common),
     }
     return [
@@ -87,9 +82,7 @@ def _read(folder: Path) -> tuple[Tables, LPactConfig]:
     run = StoredRun(folder)
     present = {table.name for table in run.tables()}
     wanted = {table.name for table in (*READS, *READS_DECIDED, *READS_IF_THERE)}
-    return {name: run.table(name) for name in sorted(wanted & present)}, LPactConfig.of(
-        open_run(folder).config
-    )
+    return {name: run.table(name) for name in sorted(wanted & present)}, LPactConfig.of(open_run(folder).config)
 
 
 def main(arguments: list[str] | None = None) -> int:

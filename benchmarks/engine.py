@@ -38,20 +38,12 @@ RESULTS = Path(__file__).parent / "results"
 def parser() -> argparse.ArgumentParser:
     """Options of the command line."""
     made = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    made.add_argument(
-        "--quick", action="store_true", help="small sizes, in seconds: no numbers to quote"
-    )
+    made.add_argument("--quick", action="store_true", help="small sizes, in seconds: no numbers to quote")
     made.add_argument("--no-peers", action="store_true", help="without the other libraries")
     made.add_argument("--repeats", type=int, default=3, help="runs of which medians are taken")
-    made.add_argument(
-        "--only", nargs="+", choices=list(CASES), default=list(CASES), help="cases to run"
-    )
-    made.add_argument(
-        "--rows", nargs="+", type=int, help="numbers of rows, instead of 1500 and 5000"
-    )
-    made.add_argument(
-        "--out", type=Path, help="where the results go (default: benchmarks/results/engine.json)"
-    )
+    made.add_argument("--only", nargs="+", choices=list(CASES), default=list(CASES), help="cases to run")
+    made.add_argument("--rows", nargs="+", type=int, help="numbers of rows, instead of 1500 and 5000")
+    made.add_argument("--out", type=Path, help="where the results go (default: benchmarks/results/engine.json)")
     return made
 
 

@@ -55,10 +55,7 @@ def make_big_run(source: Path, out: Path, n_rows: int) -> int:
     per_tile = sum(stored.table(table.name).height for table in stored.tables())
     n_models = 6
     n_datasets = max(2, -(-n_rows // (per_tile * n_models)) + 1)
-    made = sum(
-        _tile(stored.table(table.name), table, out, n_datasets, n_models)
-        for table in stored.tables()
-    )
+    made = sum(_tile(stored.table(table.name), table, out, n_datasets, n_models) for table in stored.tables())
     old = stored.manifest
     provenance = Provenance("ten million rows", old.seed, old.config, old.inputs, old.plugins)
     write_manifest(out, build_manifest(out, provenance))
@@ -77,17 +74,13 @@ def _tile(frame: pl.DataFrame, table: Table, out: Path, n_datasets: int, n_model
         pieces = sorted(named, key=lambda piece: f"{piece[0]}_{piece[1][0]:03d}")
     written = 0
     schema = arrow_schema(table)
-    with pq.ParquetWriter(
-        path, schema, version="2.6", compression="zstd", compression_level=ZSTD_LEVEL
-    ) as writer:
+    with pq.ParquetWriter(path, schema, version="2.6", compression="zstd", compression_level=ZSTD_LEVEL) as writer:
         for name, tiles_of in pieces:
             chosen = frame if name is None else frame.filter(pl.col("dataset") == name)
             tiles = [_renamed(chosen, d, m) for d in tiles_of for m in models]
             piece = pl.concat(tiles).sort(table.key)
             plain = piece.to_arrow(compat_level=pl.CompatLevel.oldest()).combine_chunks()
-            writer.write_table(
-                pa.Table.from_arrays(plain.columns, schema=schema), row_group_size=ROWS_PER_GROUP
-            )
+            writer.write_table(pa.Table.from_arrays(plain.columns, schema=schema), row_group_size=ROWS_PER_GROUP)
             written += piece.height
     return written
 
@@ -244,16 +237,8 @@ def _row(name: str, seconds: list[float], first: float) -> Row:
 
 def show(row: Row) -> str:
     """One line of the table."""
-    verdict = (
-        ""
-        if row["target_p95_s"] is None
-        else "met"
-        if row["p95_s"] < row["target_p95_s"]
-        else "MISSED"
-    )
-    numbers = "".join(
-        f"{1000 * row[key]:>9.0f}" for key in ("p50_s", "p95_s", "max_s", "slowest_first_s")
-    )
+    verdict = "" if row["target_p95_s"] is None else "met" if row["p95_s"] < row["target_p95_s"] else "MISSED"
+    numbers = "".join(f"{1000 * row[key]:>9.0f}" for key in ("p50_s", "p95_s", "max_s", "slowest_first_s"))
     return f"{row['name']:<26}{row['n']:>6}{numbers}   {verdict}"
 
 
@@ -287,11 +272,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
             row["target_p95_s"] = None
         print(show(row))
     peak = rows[-1]["peak_bytes"]
-    print(
-        f"peak memory of the server: {peak / 2**20:.0f} MiB"
-        if peak
-        else "peak memory is not known here"
-    )
+    print(f"peak memory of the server: {peak / 2**20:.0f} MiB" if peak else "peak memory is not known here")
     name = "explorer-quick.json" if options.quick else "explorer.json"
     out = options.out or RESULTS / name
     about = {

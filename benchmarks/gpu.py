@@ -106,9 +106,7 @@ def simulate(run: Run, size: Size, n_lags: int) -> tuple[torch.Tensor, torch.Ten
     return x + new(size.p), y
 
 
-def reference(
-    x: torch.Tensor, y: torch.Tensor, folds: BlockedFolds, alphas: np.ndarray, *, inside: bool
-) -> np.ndarray:
+def reference(x: torch.Tensor, y: torch.Tensor, folds: BlockedFolds, alphas: np.ndarray, *, inside: bool) -> np.ndarray:
     """Mean validation R² of every penalty in double, [A, t]; features scaled ``inside`` training sets or over all."""
     x, y = x.double(), y.double()
     total = torch.zeros((len(alphas), y.shape[1]), dtype=torch.float64, device=x.device)
@@ -167,9 +165,7 @@ def cross_validated(run: Run) -> Iterator[Result]:
         part = y[0][:, torch.as_tensor(checked, device=y.device)]
         exact = reference(x, part, folds, alphas, inside=True)
         theirs = reference(x, part, folds, alphas, inside=False)
-        peer_error = float(
-            np.abs(made["himalaya"].cv_scores_.cpu().numpy()[checked] - theirs.max(0)).max()
-        )
+        peer_error = float(np.abs(made["himalaya"].cv_scores_.cpu().numpy()[checked] - theirs.max(0)).max())
         for precision in ("float32", "float32, plain products", "float64"):
             error = float(np.abs(_numpy(made[precision].score)[checked] - exact.max(0)).max())
             if not error <= TOLERANCE[precision.partition(",")[0]]:
@@ -199,9 +195,7 @@ def full_grid(run: Run) -> Iterator[Result]:
     """The whole nested grid, ours alone: 5 lags, 3 PCA sizes, 15 penalties, 5 outer blocks."""
     size = run.grid_size
     x, y = simulate(run, size, 5)
-    grid = RidgeGrid(
-        alphas=tuple(float(a) for a in np.logspace(0, 6, 15)), components=run.components
-    )
+    grid = RidgeGrid(alphas=tuple(float(a) for a in np.logspace(0, 6, 15)), components=run.components)
     work = partial(
         nested_ridge,
         x,
@@ -231,9 +225,7 @@ def full_grid(run: Run) -> Iterator[Result]:
     )
 
 
-def in_turns(
-    run: Run, contenders: dict[str, Callable[[], Any]]
-) -> tuple[dict[str, float], dict[str, Any]]:
+def in_turns(run: Run, contenders: dict[str, Callable[[], Any]]) -> tuple[dict[str, float], dict[str, Any]]:
     """Median seconds of every contender, one after the other in every round, and what they made."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
     made: dict[str, Any] = {}
@@ -269,9 +261,7 @@ def device_name(run: Run) -> str:
     if run.torch_device == "cpu":
         return "CPU (a trial of the code, no numbers to quote)"
     properties = torch.cuda.get_device_properties(run.torch_device)
-    name = (
-        f"{properties.name}, {properties.total_memory / 2**30:.0f} GiB, CUDA {torch.version.cuda}"
-    )
+    name = f"{properties.name}, {properties.total_memory / 2**30:.0f} GiB, CUDA {torch.version.cuda}"
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return name

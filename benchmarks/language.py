@@ -96,9 +96,7 @@ class _Clock:
         self.seconds += sign * time.perf_counter()
 
 
-def measure(
-    folder: Path, words: pl.DataFrame, context: str, repeats: int, device: str, scratch: Path
-) -> Row:
+def measure(folder: Path, words: pl.DataFrame, context: str, repeats: int, device: str, scratch: Path) -> Row:
     """Median over ``repeats``, after one run to warm up."""
     wall, inside, parts = [], [], {}
     for turn in range(repeats + 1):

@@ -118,8 +118,7 @@ def write(folder: Path, *, layers: int, columns: int, words: int, every: int) ->
     recording = folder / "data" / "recordings" / "one"
     recording.mkdir(parents=True)
     (recording / "recording.toml").write_text(
-        'subject = "01"\nsession = "1"\nrun = "1"\nstimulus = "talk"\n'
-        f"sampling_rate_hz = {RATE_HZ}\nstart_s = 0.0\n"
+        f'subject = "01"\nsession = "1"\nrun = "1"\nstimulus = "talk"\nsampling_rate_hz = {RATE_HZ}\nstart_s = 0.0\n'
     )
     n_samples = int((5.0 + 0.4 * words) * RATE_HZ)
     np.save(recording / "neural.npy", rng.standard_normal((n_samples, N_UNITS)))

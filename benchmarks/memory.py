@@ -66,9 +66,7 @@ def measure(precision: str, n: int, p: int, t: int) -> dict[str, float]:
     grid = RidgeGrid(alphas=tuple(float(a) for a in np.logspace(0, 6, N_ALPHAS)))
     compute = Compute(precision=precision, memory_bytes=BUDGET_BYTES)  # type: ignore[arg-type]
     begun = perf_counter()
-    readout = nested_ridge(
-        x, y, contiguous_folds(n, N_FOLDS), grid, metrics=("pearson", "r2"), compute=compute
-    )
+    readout = nested_ridge(x, y, contiguous_folds(n, N_FOLDS), grid, metrics=("pearson", "r2"), compute=compute)
     seconds = perf_counter() - begun
     if not np.isfinite(readout.scores("r2")).all():
         raise RuntimeError("scores are not finite")

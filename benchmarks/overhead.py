@@ -171,9 +171,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
     about = {"machine": machine(), "versions": versions()}
     options.out.write_text(json.dumps([row | about for row in rows], indent=2) + "\n")
-    return int(
-        any(r["ms_per_task"] > TARGET_MS or r["client_peak_bytes"] > TARGET_BYTES for r in rows)
-    )
+    return int(any(r["ms_per_task"] > TARGET_MS or r["client_peak_bytes"] > TARGET_BYTES for r in rows))
 
 
 if __name__ == "__main__":

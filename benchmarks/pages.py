@@ -59,9 +59,7 @@ def measure(run: Path, out: Path) -> dict[str, Any]:
     stored = StoredRun(run)
     return {
         "seconds": round(seconds, 2),
-        "cpu_seconds": round(
-            after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 2
-        ),
+        "cpu_seconds": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 2),
         "page_bytes": (out / "report.html").stat().st_size,
         "rows": {name: stored.n_rows(name) for name in PAPER},
         "claims": stored.n_rows("decisions/lpact_decision_table") // 2,
@@ -84,10 +82,7 @@ def main() -> None:
         seconds, size = LIMITS[name]
         row["within_limits"] = row["seconds"] <= seconds and row["page_bytes"] <= size
         print(f"{name}: {row}")
-    RESULTS.write_text(
-        json.dumps({"machine": machine(), "versions": versions(), "reports": found}, indent=2)
-        + "\n"
-    )
+    RESULTS.write_text(json.dumps({"machine": machine(), "versions": versions(), "reports": found}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

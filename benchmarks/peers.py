@@ -203,9 +203,7 @@ def _ridge_cv(alphas: tuple[float, ...], split: Split, backend: str, kernel: boo
     }
     if kernel:
         options: dict[str, Any] = {"score_func": r2_score}
-        return KernelRidgeCV(
-            kernel="linear", solver="eigenvalues", solver_params=options, warn=False, **common
-        )
+        return KernelRidgeCV(kernel="linear", solver="eigenvalues", solver_params=options, warn=False, **common)
     options = {"score_func": r2_score, "warn": False}
     return RidgeCV(solver="svd", solver_params=options, **common)
 

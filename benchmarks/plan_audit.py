@@ -57,8 +57,7 @@ def made_up_study(n_contexts: int) -> tuple[StudyConfig, StudyAudit]:
     )
     tables = dict(audit.tables)
     tables[UNIT_INVENTORY.name] = pl.concat(
-        tables[UNIT_INVENTORY.name].with_columns(subject=pl.lit(r.subject), run=pl.lit(r.run))
-        for r in ids
+        tables[UNIT_INVENTORY.name].with_columns(subject=pl.lit(r.subject), run=pl.lit(r.run)) for r in ids
     )
     made = Audit(tables, detail={name: many})
     rows, claims = count_study(LPactConfig.of(study.config), made)

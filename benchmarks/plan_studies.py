@@ -88,8 +88,6 @@ def write_wide(
             "sampling_rate_hz = 100.0\nstart_s = 0.0\n"
         )
         n_samples = int(100 * (0.4 * n_words + 4))
-        np.save(
-            recording / "neural.npy", rng.standard_normal((n_samples, n_units)).astype(np.float32)
-        )
+        np.save(recording / "neural.npy", rng.standard_normal((n_samples, n_units)).astype(np.float32))
         units = ["unit\tregion", *(f"u{i}\tr{i % 4}" for i in range(n_units))]
         (recording / "units.tsv").write_text("\n".join(units) + "\n")

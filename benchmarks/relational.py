@@ -121,9 +121,7 @@ def time_other_measures(level: Level) -> Iterator[Row]:
     """Measures outside the default, once: one condition to units, and between units."""
     for name in ALSO:
         measure = MEASURES.build(name)
-        seconds, _ = stopwatch(
-            lambda m=measure: m.to_units(level.conditions[0], level.whole.reference)
-        )
+        seconds, _ = stopwatch(lambda m=measure: m.to_units(level.conditions[0], level.whole.reference))
         yield row(f"{name}: 1 condition to units", seconds)
         seconds, _ = stopwatch(lambda m=measure: level.whole.patterns(m))
         yield row(f"{name}: between units", seconds)
@@ -134,9 +132,7 @@ def time_rdms(sizes: Sizes, repeats: int) -> Iterator[Row]:
     for n in sizes.rdm_events:
         x = simulate(n, sizes.n_columns, 1, n_lags=1).x
         for metric, obvious in OBVIOUS.items():
-            timed = in_turns(
-                lambda x=x, m=metric: rdm(x, m), lambda x=x, f=obvious: f(x), max(repeats, 3)
-            )
+            timed = in_turns(lambda x=x, m=metric: rdm(x, m), lambda x=x, f=obvious: f(x), max(repeats, 3))
             np.testing.assert_allclose(timed.our_result, timed.peer_result, rtol=1e-8, atol=1e-8)
             yield row(
                 f"RDM, {metric}, {n} events",
@@ -201,9 +197,7 @@ def show(measured: Row) -> str:
         verdict = "met" if measured["seconds"] < measured["target_s"] else "MISSED"
         text += f"   target < {measured['target_s']:g} s: {verdict}"
     if measured["peer"] is not None:
-        text += (
-            f"   {measured['peer']} {measured['seconds_peer']:.3f} s, ratio {measured['ratio']:.2f}"
-        )
+        text += f"   {measured['peer']} {measured['seconds_peer']:.3f} s, ratio {measured['ratio']:.2f}"
     return text
 
 

@@ -57,9 +57,7 @@ def _engine_fits(design: Any, problem: Problem, folds: BlockedFolds) -> Readout:
     return [fit()[0] for _ in range(FITS)][-1]
 
 
-def _beside_engine(
-    name: str, design: Any, problem: Problem, folds: BlockedFolds, settings: Settings
-) -> Result:
+def _beside_engine(name: str, design: Any, problem: Problem, folds: BlockedFolds, settings: Settings) -> Result:
     ours = partial(_small_fits, design, problem, folds)
     engine = partial(_engine_fits, design, problem, folds)
     in_turns(ours, engine, 1)

@@ -53,9 +53,7 @@ SAME = 0.995
 
 def grid(draws: int) -> BandedGrid:
     """All ways of dropping bands, then a fixed number of draws."""
-    return BandedGrid(
-        tuple(2.0**i for i in range(-5, 20, 2)), draws=draws, patience=max(1, draws), metric="r2"
-    )
+    return BandedGrid(tuple(2.0**i for i in range(-5, 20, 2)), draws=draws, patience=max(1, draws), metric="r2")
 
 
 def bands(steps: tuple[int, ...]) -> tuple[int, ...]:
@@ -65,11 +63,7 @@ def bands(steps: tuple[int, ...]) -> tuple[int, ...]:
 
 def every() -> Subsets:
     """All subsets of the steps."""
-    return tuple(
-        bands(own)
-        for size in range(1, len(STEPS) + 1)
-        for own in combinations(range(len(STEPS)), size)
-    )
+    return tuple(bands(own) for size in range(1, len(STEPS) + 1) for own in combinations(range(len(STEPS)), size))
 
 
 @dataclass(frozen=True)
@@ -107,9 +101,7 @@ def ours(problem: SpacesProblem, chosen: Subsets, draws: int) -> Floats:
 # --- himalaya -------------------------------------------------------------------------------------------------------
 
 
-def _peer(
-    backend: str, search: Callable[..., Floats], problem: SpacesProblem, chosen: Subsets, draws: int
-) -> Floats:
+def _peer(backend: str, search: Callable[..., Floats], problem: SpacesProblem, chosen: Subsets, draws: int) -> Floats:
     """Predictions of the first outer blocks, [S, rows, t]."""
     from himalaya.backend import set_backend
     from himalaya.scoring import r2_score
@@ -137,9 +129,7 @@ def _peer(
     return np.concatenate(found, axis=1)
 
 
-def _kernels(
-    as_array: Any, xs: list[Any], y: Any, chosen: Subsets, draws: int, options: dict[str, Any]
-) -> Floats:
+def _kernels(as_array: Any, xs: list[Any], y: Any, chosen: Subsets, draws: int, options: dict[str, Any]) -> Floats:
     """Multiple-kernel ridge, kernels made once."""
     from himalaya.backend import get_backend
     from himalaya.kernel_ridge import solve_multiple_kernel_ridge_random_search
@@ -159,9 +149,7 @@ def _kernels(
     return np.stack(found)
 
 
-def _groups(
-    as_array: Any, xs: list[Any], y: Any, chosen: Subsets, draws: int, options: dict[str, Any]
-) -> Floats:
+def _groups(as_array: Any, xs: list[Any], y: Any, chosen: Subsets, draws: int, options: dict[str, Any]) -> Floats:
     """Banded ridge, one fit for all candidates with the same spaces."""
     from himalaya.backend import get_backend
     from himalaya.ridge import GroupRidgeCV
@@ -275,9 +263,7 @@ def _beside(
 def _alone(size: str) -> dict[str, float]:
     command = [sys.executable, "-m", "benchmarks.subsets", size]
     one = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, **one}
-    )
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **one})
     if done.returncode:
         raise RuntimeError(f"the subsets failed:\n{done.stderr}")
     found: dict[str, float] = json.loads(done.stdout)

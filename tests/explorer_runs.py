@@ -80,9 +80,7 @@ def shared_tiny(factory: pytest.TempPathFactory) -> Path:
         return make_run(folder)
 
 
-def rewrite(
-    run: Path, out: Path, change: Callable[[pl.DataFrame], pl.DataFrame], study: str
-) -> Path:
+def rewrite(run: Path, out: Path, change: Callable[[pl.DataFrame], pl.DataFrame], study: str) -> Path:
     """A copy of a run whose tables went through ``change``, with a manifest of its own."""
     stored = StoredRun(run)
     for table in stored.tables():

@@ -51,9 +51,7 @@ REASON_ELSEWHERE = {
     "calibration/truth_rates": "the gate profile: point rules have no nominal rate",
 }
 
-every_table = pytest.mark.parametrize(
-    "table", declared_tables().values(), ids=lambda table: table.name
-)
+every_table = pytest.mark.parametrize("table", declared_tables().values(), ids=lambda table: table.name)
 
 
 def nullable_numbers(table: Table) -> list[str]:

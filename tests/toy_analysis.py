@@ -53,9 +53,7 @@ class Toy(Analysis):
         score="n_letters",
     )
 
-    def audit(
-        self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]
-    ) -> Audit:
+    def audit(self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]) -> Audit:
         del problems, advance
         names = tuple(own.name for own in workspace.config.datasets)
         return Audit(claims=names, rows={CLAIMS.name: len(names)})
@@ -82,9 +80,7 @@ class Toy(Analysis):
         n = int(material.table(CLAIMS.name)["long"].sum())
         return Conclusion(self.name, f"{n} names are long.", ("Letters were counted.",))
 
-    def explain(
-        self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str
-    ) -> Explanation:
+    def explain(self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str) -> Explanation:
         row = rows(CLAIMS.name, **claim).row(0, named=True)
         letters = Criterion("letters", row["reason"], row["n_letters"], ">", 4.0, row["long"], n=1)
         return Explanation(
@@ -121,13 +117,9 @@ class Recordings(Toy):
     name = "recordings"
     summary = "Recordings: does a recording have a name?"
     tables = (RECORDINGS,)
-    claims = ClaimTable(
-        RECORDINGS, RECORDINGS.key, {"named": "It has a name.", "unnamed": "It has no name."}
-    )
+    claims = ClaimTable(RECORDINGS, RECORDINGS.key, {"named": "It has a name.", "unnamed": "It has no name."})
 
-    def audit(
-        self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]
-    ) -> Audit:
+    def audit(self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]) -> Audit:
         del workspace, problems, advance
         return Audit(claims=("sim/", "sim/2"), rows={RECORDINGS.name: 2})
 
@@ -135,17 +127,14 @@ class Recordings(Toy):
         del study, tables
         labels = {"": "unnamed", "2": "named"}
         rows = [
-            {"dataset": "sim", "run": run, "label": label, "reason": f"Run {run!r}."}
-            for run, label in labels.items()
+            {"dataset": "sim", "run": run, "label": label, "reason": f"Run {run!r}."} for run, label in labels.items()
         ]
         return {RECORDINGS.name: frame(RECORDINGS, rows)}
 
     def conclude(self, material: Material) -> Conclusion:
         return Conclusion(self.name, f"{material.table(RECORDINGS.name).height} recordings.")
 
-    def explain(
-        self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str
-    ) -> Explanation:
+    def explain(self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str) -> Explanation:
         row = rows(RECORDINGS.name, **claim).row(0, named=True)
         meaning = self.claims.labels[row["label"]]
         return Explanation(

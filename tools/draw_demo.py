@@ -31,12 +31,8 @@ def photograph(page: Path, out: Path) -> None:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-        )
-        opened = browser.new_page(
-            viewport={"width": WIDTH, "height": HEIGHT}, device_scale_factor=1.5
-        )
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        opened = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, device_scale_factor=1.5)
         opened.goto(page.as_uri())
         opened.screenshot(path=out)
         browser.close()

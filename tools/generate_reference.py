@@ -281,10 +281,7 @@ def tables() -> str:
 def _table(declared: Table) -> list[str]:
     decided = [c.name for c in declared.columns if c.decided]
     by_decision = f" Filled by the decision: {listing(decided)}." if decided else ""
-    rows = [
-        [f"`{c.name}`", c.dtype, c.unit, "yes" if c.nullable else "", c.meaning]
-        for c in declared.columns
-    ]
+    rows = [[f"`{c.name}`", c.dtype, c.unit, "yes" if c.nullable else "", c.meaning] for c in declared.columns]
     return [
         f"### {declared.name}",
         declared.meaning,
@@ -326,9 +323,7 @@ def cli() -> str:
             parts.append(_parameters(command))
     for analysis in BUILT_IN_ANALYSES:
         parts += [f"## lpact {analysis} (analysis)", f"`lpact {analysis} STUDY [OPTIONS]`"]
-        parts.append(
-            f"Run the analysis `{analysis}` of a study alone; the options are those of `lpact run`."
-        )
+        parts.append(f"Run the analysis `{analysis}` of a study alone; the options are those of `lpact run`.")
     return page("The command line", *(part for part in parts if part))
 
 
@@ -443,9 +438,7 @@ PAGES = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing; exit 1 if a page is stale"
-    )
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a page is stale")
     parser.add_argument("--out", type=Path, default=OUT, help="folder of the pages")
     arguments = parser.parse_args()
     stale = []

@@ -26,9 +26,7 @@ def main(run_folder: str, out_folder: str, *wanted: str) -> None:
     names = wanted or tuple(name for section in LPact.figures.values() for name in section)
     if {"conventional", "uncertainty", "sensitivity"} & set(names):
         more |= compute(run)
-    material = Material(
-        {table.name: run.table(table.name) for table in run.tables()}, run.config, more
-    )
+    material = Material({table.name: run.table(table.name) for table in run.tables()}, run.config, more)
     for name in names:
         made = maker(name)(material)
         if not isinstance(made, Figure):
@@ -36,9 +34,7 @@ def main(run_folder: str, out_folder: str, *wanted: str) -> None:
             continue
         svg = to_svg(made)
         (out / f"{name}.png").write_bytes(to_png(svg))
-        print(
-            f"{name}: {len(svg):,} bytes; colours outside the palette: {unknown_colours(svg) or 'none'}"
-        )
+        print(f"{name}: {len(svg):,} bytes; colours outside the palette: {unknown_colours(svg) or 'none'}")
 
 
 if __name__ == "__main__":

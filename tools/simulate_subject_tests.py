@@ -92,9 +92,7 @@ def of_fixed(between, model, symmetric, gap):
     return {"interval": covers, "equivalence": equivalent}
 
 
-def cell(
-    n, sd, symmetric, effects, n_simulations=N_SIMULATIONS, gaps=GAPS
-) -> Iterator[dict[str, Any]]:
+def cell(n, sd, symmetric, effects, n_simulations=N_SIMULATIONS, gaps=GAPS) -> Iterator[dict[str, Any]]:
     """Rows of one cell; the same draws for all gaps."""
     rng = np.random.default_rng([n, round(10 * sd), symmetric, list(EFFECTS).index(effects)])
     counts: dict[tuple[str, float], int] = {}
@@ -118,8 +116,7 @@ def tables(rates: pl.DataFrame) -> dict[str, str]:
     """Tables of the page, by name."""
     keys = ["test", "symmetric", "effects", "n_subjects", "gap"]
     found = {
-        key: part.sort("sd_subject")["rate"].to_list()
-        for key, part in rates.partition_by(keys, as_dict=True).items()
+        key: part.sort("sd_subject")["rate"].to_list() for key, part in rates.partition_by(keys, as_dict=True).items()
     }
 
     def row_of(label: object, keys: Iterable[tuple[Any, ...]]) -> str:

@@ -39,10 +39,7 @@ N_TRAIN, N_TEST, N_SENTENCES = 8000, 60, 24
 
 def stories(kind: str, n: int, n_sentences: int = N_SENTENCES) -> list[Prose]:
     """Stories of the tool's own streams: no dataset draws from them."""
-    return [
-        write_prose(keyed_rng(SEED, "tiny model", kind, i), n_stories=1, n_sentences=n_sentences)
-        for i in range(n)
-    ]
+    return [write_prose(keyed_rng(SEED, "tiny model", kind, i), n_stories=1, n_sentences=n_sentences) for i in range(n)]
 
 
 def train_tokenizer(texts: list[str]) -> FastTokenizer:
@@ -194,9 +191,7 @@ class Ngrams:
 
 def evaluate(folder: Path) -> None:
     """Print bits per word on held-out stories, of each model and of the grammar."""
-    model = AutoModelForCausalLM.from_pretrained(
-        folder, use_safetensors=True, local_files_only=True
-    ).eval()
+    model = AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True, local_files_only=True).eval()
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     ngrams = Ngrams(stories("train", N_TRAIN))
     tests = stories("test", N_TEST, 20)
@@ -205,10 +200,7 @@ def evaluate(folder: Path) -> None:
     for story in tests:
         shuffled = tuple(np.array(story.word)[rng.permutation(len(story.word))])
         one = [-math.log2(ngrams.unigram(w)) for w in story.word]
-        two = [
-            -math.log2(ngrams.bigram(a, b))
-            for a, b in zip(("", *story.word), story.word, strict=False)
-        ]
+        two = [-math.log2(ngrams.bigram(a, b)) for a, b in zip(("", *story.word), story.word, strict=False)]
         found = {
             "grammar": story.bits,
             "model": word_bits(model, tokenizer, story.word),
@@ -219,15 +211,10 @@ def evaluate(folder: Path) -> None:
         for name, bits in found.items():
             rows.setdefault(name, []).append(bits)
     joined = {name: np.concatenate(bits) for name, bits in rows.items()}
-    print(
-        f"{len(joined['model'])} held-out words; {model.num_parameters()} parameters, {model.dtype}"
-    )
+    print(f"{len(joined['model'])} held-out words; {model.num_parameters()} parameters, {model.dtype}")
     for name, bits in joined.items():
         r = np.corrcoef(bits, joined["grammar"])[0, 1]
-        print(
-            f"{name:9s} {bits.mean():6.3f} bits a word"
-            + f"   r with true {r:.3f}" * (name != "shuffled")
-        )
+        print(f"{name:9s} {bits.mean():6.3f} bits a word" + f"   r with true {r:.3f}" * (name != "shuffled"))
 
 
 def main() -> None:

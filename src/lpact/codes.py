@@ -35,8 +35,7 @@ class FinalLabel(_Explained):
     INTEGRATED_CANDIDATE = "Every gate passes."
     MECHANISM_SPECIFIC_CANDIDATE = "Every gate except the ceiling gate passes."
     RELATIONAL_CANDIDATE = (
-        "Predictive, relational, severe-control and replication gates pass; the mechanism "
-        "gate does not."
+        "Predictive, relational, severe-control and replication gates pass; the mechanism gate does not."
     )
     PREDICTIVE_ONLY = "The model predicts beyond nuisance and severe controls; no more is shown."
     INSUFFICIENT_BRAIN_CEILING = "Brain–brain reliability is missing, invalid or below the minimum."
@@ -66,9 +65,7 @@ class RowLabel(_Explained):
     UNRELIABLE_BRAIN_PATTERN = "The brain unit's own pattern is not reliable across split halves."
     INSUFFICIENT_COVERAGE = "Too few units for a relational pattern."
     NO_PREDICTIVE_CANDIDATE = "The predictive gate did not pass: a drop cannot be interpreted."
-    NO_RELATIONAL_CANDIDATE = (
-        "The relational gate did not pass: a drop is not evidence of a mechanism."
-    )
+    NO_RELATIONAL_CANDIDATE = "The relational gate did not pass: a drop is not evidence of a mechanism."
     STRIPPING_NO_EFFECT = "Removing the mechanism cost no held-out score."
     NONSPECIFIC_FEATURE_DEGRADATION = "The drop is not above that of a mismatched strip."
     DIAGONAL_NOT_DOMINANT = "A non-matching target dropped at least as much as the matching one."
@@ -147,12 +144,8 @@ class Reason(_Explained):
     NO_PARTNER_PATTERN = "No other recording offers brain patterns for these units."
     MEDIA_NOT_OFFERED = "The source has no stimulus audio or video."
     SOUND_AVAILABLE = "The stimulus has sound: its acoustic envelope is tested, without a proxy."
-    NOT_CONTINUOUS = (
-        "Epochs contain no signal between words, so onsets and envelope cannot be shifted."
-    )
-    NO_SAMPLES_IN_WINDOW = (
-        "The recording has no samples, or no lag, in this window after word onset."
-    )
+    NOT_CONTINUOUS = "Epochs contain no signal between words, so onsets and envelope cannot be shifted."
+    NO_SAMPLES_IN_WINDOW = "The recording has no samples, or no lag, in this window after word onset."
     MEDIA_NOT_RELEASED = "The official release has no such medium: a boundary of the source."
     CHAIN_INCOMPLETE = "A link of the evidence chain is missing."
     ROLE_NOT_CONFIRMATORY = "The study file gives the dataset another role."

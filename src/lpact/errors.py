@@ -56,9 +56,7 @@ class LPactError(Exception):
         self.what, self.where, self.got = what, where, got
         self.expected, self.remedy = expected, remedy
         lines = [what]
-        for label, value in zip(
-            ("where", "found", "expected", "remedy"), self._details().values(), strict=True
-        ):
+        for label, value in zip(("where", "found", "expected", "remedy"), self._details().values(), strict=True):
             if value is not None:
                 aligned = str(value).replace("\n", "\n" + " " * 12)
                 lines.append(f"  {label + ':':<10}{aligned}")
@@ -122,10 +120,7 @@ class StudyInputError(LPactError):
     def __init__(self, problems: Sequence[InputError]) -> None:
         self.problems = tuple(problems)
         listing = "\n\n".join(f"[{i}] {p}" for i, p in enumerate(self.problems, start=1))
-        super().__init__(
-            f"{len(self.problems)} input problem(s) must be fixed before the study can run:"
-            f"\n\n{listing}"
-        )
+        super().__init__(f"{len(self.problems)} input problem(s) must be fixed before the study can run:\n\n{listing}")
 
     def __reduce__(self) -> tuple[object, ...]:
         return (StudyInputError, (list(self.problems),))

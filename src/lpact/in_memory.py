@@ -263,9 +263,7 @@ def alignment_patterns(
         run = {"workers": workers, "progress": progress, "paths": paths}
         study = {"name": name, "seed": seed, "run": run}
         units = {"regions": regions, "comparable_units": comparable_units}
-        return _run(
-            study, model, subjects, words, sampling_rate_hz, sections, out, units=units, test=test
-        )
+        return _run(study, model, subjects, words, sampling_rate_hz, sections, out, units=units, test=test)
 
 
 def _run(
@@ -291,9 +289,7 @@ def _run(
     subjects = _subjects(responses, sampling_rate_hz, table, units or {})
     if test is not None:
         sections["patterns"] |= {"test_stimuli": _test_stimuli(test, subjects[0], table)}
-    target = (
-        Path(tempfile.mkdtemp(prefix="lpact-run-"), study["name"]) if out is None else Path(out)
-    )
+    target = Path(tempfile.mkdtemp(prefix="lpact-run-"), study["name"]) if out is None else Path(out)
     labelled = _labelled(_each(responses)[0])[1] is not None
     words = subjects[0].words if table is None else table
     mechanisms, words = _mechanisms(words)
@@ -365,8 +361,7 @@ def _subjects(
     given = [own for own in values if isinstance(own, Responses)]
     named = any((own.subject, own.session) != unnamed for own in given)
     subjects = [
-        "" if named and isinstance(own, Responses) else f"{number:02}"
-        for number, own in enumerate(values, start=1)
+        "" if named and isinstance(own, Responses) else f"{number:02}" for number, own in enumerate(values, start=1)
     ]
     if isinstance(responses, Mapping):
         subjects = [str(subject) for subject in responses]
@@ -410,9 +405,7 @@ def _at_lags(responses: Any, lags_ms: Sequence[float]) -> list[Any]:
                 got=f"shape {np.shape(own)}, and {len(lags_ms)} lags",
                 remedy="reshape the array; values[:, None] adds repetitions",
             )
-    each = [
-        {who: np.asarray(own)[..., i] for who, own in subjects.items()} for i in range(len(lags_ms))
-    ]
+    each = [{who: np.asarray(own)[..., i] for who, own in subjects.items()} for i in range(len(lags_ms))]
     return each if isinstance(responses, Mapping) else [list(own.values()) for own in each]
 
 
@@ -514,11 +507,7 @@ def _mechanisms(
     if words is None:
         return {}, None
     words = _known_columns(words)
-    found = [
-        name
-        for name in words.columns
-        if name in MECHANISMS.names() and words[name].dtype.is_numeric()
-    ]
+    found = [name for name in words.columns if name in MECHANISMS.names() and words[name].dtype.is_numeric()]
     return {name: words[name].cast(pl.Float64).to_numpy() for name in found}, words.drop(found)
 
 
@@ -548,9 +537,7 @@ def _features(
     if words is None or STIMULUS not in words.columns or continuous:
         return arrays, False
     place = {name: i for i, name in enumerate(dict.fromkeys(words[STIMULUS]))}
-    per_stimulus = len(place) != words.height and all(
-        len(array) == len(place) for array in arrays.values()
-    )
+    per_stimulus = len(place) != words.height and all(len(array) == len(place) for array in arrays.values())
     if per_stimulus:
         of_word = [place[name] for name in words[STIMULUS]]
         arrays = {key: array[of_word] for key, array in arrays.items()}

@@ -207,15 +207,11 @@ class Registry(Generic[P]):
         """Return the package that registered ``name``, with its version; `BUILT_IN` for lpact's own."""
         return self._entry(name).origin
 
-    def build(
-        self, name: str, options: Mapping[str, Any] | None = None, *, where: str | None = None
-    ) -> P:
+    def build(self, name: str, options: Mapping[str, Any] | None = None, *, where: str | None = None) -> P:
         """Return a plugin instance with validated options."""
         plugin = self.get(name, where=where)
         place = f"{where or self.kind} '{name}': options"
-        validated = validate_model(
-            plugin.Options, dict(options or {}), where=place, what=PLUGIN_OPTIONS
-        )
+        validated = validate_model(plugin.Options, dict(options or {}), where=place, what=PLUGIN_OPTIONS)
         return plugin(validated)
 
 

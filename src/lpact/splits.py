@@ -391,9 +391,7 @@ def _numbers(n: int) -> tuple[str, ...]:
     return tuple(str(i) for i in range(n))
 
 
-def _error(
-    where: str, what: str, got: object = None, expected: object = None, remedy: str | None = None
-) -> SplitError:
+def _error(where: str, what: str, got: object = None, expected: object = None, remedy: str | None = None) -> SplitError:
     shown = got.tolist()[:5] if isinstance(got, np.ndarray) else got
     return SplitError(what, where=where, got=shown, expected=expected, remedy=remedy)
 

@@ -104,9 +104,7 @@ class Run(StoredRun):
         require_known(profile, profiles, "gate profile", where=where, error=ConfigError)
         return profile
 
-    def claim(
-        self, claim: str | Sequence[Value], analysis: str | None = None, profile: str | None = None
-    ) -> Claim:
+    def claim(self, claim: str | Sequence[Value], analysis: str | None = None, profile: str | None = None) -> Claim:
         """One claim by its id (for L-PACT ``"dataset/model/layer/mechanism"``) or by the values of its columns.
 
         Without ``analysis``, the first analysis of the run that has such a claim.
@@ -408,9 +406,7 @@ class Study:
                 expected=f"configuration {self.config.digest()[:12]}",
                 remedy="plan this study, or leave the plan out",
             )
-        settings = self.settings(
-            workers=workers, cluster=cluster, preregistration=preregistration, progress=progress
-        )
+        settings = self.settings(workers=workers, cluster=cluster, preregistration=preregistration, progress=progress)
         registration = self.registration(settings.preregistration, registered_digest)
         if existing_run(Path(out), self.config.digest()) == "complete":
             return self.reopen(out, plan.audit if plan is not None else self.audit())
@@ -427,9 +423,7 @@ class Study:
             )
         return Run(stored.root)
 
-    def registration(
-        self, file: str | Path | None = None, digest: str | None = None
-    ) -> Registration | None:
+    def registration(self, file: str | Path | None = None, digest: str | None = None) -> Registration | None:
         """The registration that a run is compared with: ``file``, or the study file's; it must have the ``digest``."""
         path = file or self.run_config.preregistration
         if not path and digest is None:
@@ -468,8 +462,7 @@ class Study:
             raise RunError(
                 "the finished run was made from something else",
                 where=str(out),
-                got="; ".join(changed[:3])
-                + (f"; and {len(changed) - 3} more" if len(changed) > 3 else ""),
+                got="; ".join(changed[:3]) + (f"; and {len(changed) - 3} more" if len(changed) > 3 else ""),
                 expected="the same inputs, code and versions as now",
                 remedy="choose another output folder, or remove this run to compute it again",
             )

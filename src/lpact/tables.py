@@ -107,9 +107,7 @@ class Vocabulary:
         declared = self.columns(rest)
         names = {column.name for column in declared}
         of_key = [
-            own
-            for word in key.split()
-            for own in ((word,) if word in names else (c.name for c in self._words[word]))
+            own for word in key.split() for own in ((word,) if word in names else (c.name for c in self._words[word]))
         ]
         first = [self._words[own][0] for own in of_key if own not in names]
         self.tables.append(Table(name, " ".join(meaning), tuple(of_key), (*first, *declared)))

@@ -85,9 +85,7 @@ def parse_digest(text: str, what: str, *, where: str, remedy: str) -> str:
     return digest
 
 
-def validate_model(
-    model: type[M], values: Mapping[str, Any], *, where: str, what: str = "the study file is"
-) -> M:
+def validate_model(model: type[M], values: Mapping[str, Any], *, where: str, what: str = "the study file is") -> M:
     """Validate ``values``; a failure becomes a `ConfigError` that names field, value and remedy."""
     try:
         return model.model_validate(values)
@@ -103,9 +101,7 @@ def _tuples(value: Any) -> Any:
     return value
 
 
-def _config_error(
-    model: type[BaseModel], error: ValidationError, where: str, what: str
-) -> ConfigError:
+def _config_error(model: type[BaseModel], error: ValidationError, where: str, what: str) -> ConfigError:
     problems = []
     places = [item["loc"] for item in error.errors()]
     for item in error.errors():
@@ -139,9 +135,7 @@ def _config_error(
 
 def _follows(item: Any, places: list[tuple[int | str, ...]]) -> bool:
     """Whether a list counts as too short only because an element of it is not valid."""
-    inside = [
-        p for p in places if len(p) > len(item["loc"]) and p[: len(item["loc"])] == item["loc"]
-    ]
+    inside = [p for p in places if len(p) > len(item["loc"]) and p[: len(item["loc"])] == item["loc"]]
     return item["type"] == "too_short" and bool(inside)
 
 

@@ -142,9 +142,7 @@ def spoken(code: str) -> str:
 
 def plain(text: object) -> str:
     """Text on one line; characters that a terminal would interpret are escaped."""
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text)
-    )
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
 
 
 def one_line(text: object) -> str:

@@ -30,8 +30,7 @@ def without_rows(spec: Any) -> Any:
     """A specification whose data are empty: they are rows of ours, and long to check."""
     if isinstance(spec, dict):
         return {
-            key: {"values": []} if key == "data" and "values" in own else without_rows(own)
-            for key, own in spec.items()
+            key: {"values": []} if key == "data" and "values" in own else without_rows(own) for key, own in spec.items()
         }
     return [without_rows(own) for own in spec] if isinstance(spec, list) else spec
 
@@ -81,10 +80,7 @@ def marks(root: ElementTree.Element) -> list[DrawnMark]:
 
 def texts(root: ElementTree.Element) -> list[str]:
     """Every text of a picture; the title of a marked one is not part of it."""
-    return [
-        (own.text or "") + "".join(child.tail or "" for child in own)
-        for own in root.iter(f"{SVG}text")
-    ]
+    return [(own.text or "") + "".join(child.tail or "" for child in own) for own in root.iter(f"{SVG}text")]
 
 
 def width_of(root: ElementTree.Element) -> float:
@@ -95,9 +91,7 @@ def width_of(root: ElementTree.Element) -> float:
 OWN_TABLES = set(LPactSection.model_fields)
 
 
-def material(
-    tables: dict[str, pl.DataFrame], more: dict[str, pl.DataFrame] | None = None, **config: Any
-) -> Material:
+def material(tables: dict[str, pl.DataFrame], more: dict[str, pl.DataFrame] | None = None, **config: Any) -> Material:
     """Tables with the smallest study; ``config`` are further tables of it, those of L-PACT under their own names."""
     shared = {
         "name": "s",

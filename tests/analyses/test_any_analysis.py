@@ -205,9 +205,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(
         assert own.read_bytes() == other.read_bytes()
 
 
-def test_a_cluster_gives_the_same_bytes(
-    environment: dict[str, str], lpact: Lpact, folder: Path, run: Path
-) -> None:
+def test_a_cluster_gives_the_same_bytes(environment: dict[str, str], lpact: Lpact, folder: Path, run: Path) -> None:
     with DaskHere(folder / "dask") as cluster:
         for name in ("first", "second"):
             cluster.worker(name, env={"PYTHONPATH": environment["PYTHONPATH"]})
@@ -238,9 +236,7 @@ def test_the_report_shows_conclusion_claim_and_figure(run: Path) -> None:
     assert "Mean responses in both halves" in (run / "report" / "methods.md").read_text()
 
 
-def test_it_is_locked_verified_exported_and_tampering_is_found(
-    lpact: Lpact, folder: Path, run: Path
-) -> None:
+def test_it_is_locked_verified_exported_and_tampering_is_found(lpact: Lpact, folder: Path, run: Path) -> None:
     lpact("lock", "run")
     lpact("verify", "run")
     lpact("export", "run", "run.zip")
@@ -265,9 +261,7 @@ def test_two_runs_are_compared(lpact: Lpact, folder: Path, run: Path) -> None:
 def test_it_is_preregistered(lpact: Lpact, folder: Path) -> None:
     lpact("preregister", "study.toml", "--out", "plan.json")
     assert "sim" in json.dumps(json.loads((folder / "plan.json").read_text()))
-    lpact(
-        "run", "study.toml", "--out", "registered", "--no-report", "--preregistration", "plan.json"
-    )
+    lpact("run", "study.toml", "--out", "registered", "--no-report", "--preregistration", "plan.json")
     items = read(folder / "registered", "audits/preregistration_items")
     assert items.height > 5
     assert items["followed"].all(), items.filter(~pl.col("followed"))
@@ -297,9 +291,7 @@ print(claim.label, claim.gates[0].passed, run.conclusion().headline, run.figure(
 
 
 @pytest.mark.parametrize("script", [EXPLORE, NOTEBOOK], ids=["explorer", "notebook"])
-def test_explorer_and_notebook_show_it(
-    script: str, environment: dict[str, str], folder: Path, run: Path
-) -> None:
+def test_explorer_and_notebook_show_it(script: str, environment: dict[str, str], folder: Path, run: Path) -> None:
     arguments = [str(run), "/claim?run_slug=run&analysis=steady&dataset=sim"]
     done = subprocess.run(
         [sys.executable, "-c", script, *arguments],

@@ -40,9 +40,7 @@ def edit_table(root: Path, name: str, edit: Callable[[pl.DataFrame], pl.DataFram
     return frame
 
 
-def edit_parquet(
-    root: Path, name: str, edit: Callable[[pl.DataFrame], pl.DataFrame]
-) -> pl.DataFrame:
+def edit_parquet(root: Path, name: str, edit: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
     """Change the Parquet file alone."""
     table = find_table(name)
     frame = edit(read_table(root, table))

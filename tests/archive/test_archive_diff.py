@@ -81,9 +81,7 @@ def changed_verdicts(before, after, name):
 def test_the_same_run_twice_differs_in_nothing(publish, passing):
     comparison = diff_runs(passing, publish(passing_tables()).root)
     assert comparison.identical
-    assert str(comparison) == (
-        "Nothing differs: configuration, versions, inputs and every number are the same.\n"
-    )
+    assert str(comparison) == ("Nothing differs: configuration, versions, inputs and every number are the same.\n")
     for found in claims(comparison).profiles:
         assert (found.n_common, found.n_unchanged, found.n_same_verdict) == (2, 2, 2)
         assert found.claims == ()
@@ -135,9 +133,7 @@ def test_a_control_that_wins_flips_the_gates_that_it_should(publish, passing):
         "The verdict changes from integrated_candidate to control_explained; gate P no longer passes; gate Rep no "
         "longer passes. mean_delta_control 0.04 → -0.01"
     )
-    assert change.sentence.endswith(
-        f"Reason before: {change.reason_before} Reason now: {change.reason_after}"
-    )
+    assert change.sentence.endswith(f"Reason before: {change.reason_before} Reason now: {change.reason_after}")
     after_rows = other.table(made.DECISIONS).filter(mechanism="surprisal", gate_profile="paper")
     assert change.reason_after == after_rows["reason"].item()
     assert change.score_before == change.score_after == pytest.approx(0.1)
@@ -201,9 +197,7 @@ def test_a_threshold_that_moves_is_named(publish):
     )
     change = profile(comparison).claims[0]
     reliability = next(c for c in change.criteria if c.criterion == "mean_reliability")
-    assert reliability.sentence == (
-        "mean_reliability 0.8, against run_to_run, threshold 0.1 → 0.9, passes yes → no."
-    )
+    assert reliability.sentence == ("mean_reliability 0.8, against run_to_run, threshold 0.1 → 0.9, passes yes → no.")
     assert "lpact.gates.min_reliability: 0.1 → 0.9" in comparison_text(comparison)
 
 
@@ -345,9 +339,7 @@ def test_options_by_path():
     }
     assert option_changes(before, before) == ()
     assert option_changes({"x": 1}, {"x": 1.0}) == ()
-    turned = option_changes(
-        {"m": [{"name": "a"}, {"name": "b"}]}, {"m": [{"name": "b"}, {"name": "a"}]}
-    )
+    turned = option_changes({"m": [{"name": "a"}, {"name": "b"}]}, {"m": [{"name": "b"}, {"name": "a"}]})
     assert [(o.name, o.after) for o in turned] == [("m", ["b", "a"])]
 
 

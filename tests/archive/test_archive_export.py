@@ -41,9 +41,7 @@ def graph(exported: Exported) -> dict[str, dict[str, Any]]:
     return found
 
 
-def test_the_same_run_gives_the_same_bytes(
-    exported: Exported, locked: Path, copy: Copy, tmp_path: Path
-) -> None:
+def test_the_same_run_gives_the_same_bytes(exported: Exported, locked: Path, copy: Copy, tmp_path: Path) -> None:
     again = export_run(locked, tmp_path / "again.zip", date="2026-01-31", licence="CC-BY-4.0")
     elsewhere = export_run(copy(), tmp_path / "b.zip", date="2026-01-31", licence="CC-BY-4.0")
     assert exported.sha256 == again.sha256 == elsewhere.sha256 == sha256(exported.path)
@@ -107,9 +105,7 @@ def test_descriptor_and_root_are_as_the_specification_asks(
     assert "outcome" in root["description"]
 
 
-def test_every_file_is_an_entity_with_size_format_and_checksum(
-    graph: dict[str, dict[str, Any]], locked: Path
-) -> None:
+def test_every_file_is_an_entity_with_size_format_and_checksum(graph: dict[str, dict[str, Any]], locked: Path) -> None:
     parts = [part["@id"] for part in graph["./"]["hasPart"]]
     files = {p.relative_to(locked).as_posix(): p for p in locked.rglob("*") if p.is_file()}
     assert sorted(unquote(part) for part in parts) == sorted(files)
@@ -125,9 +121,7 @@ def test_every_reference_resolves(graph: dict[str, dict[str, Any]]) -> None:
     def references(value: Any) -> list[str]:
         if isinstance(value, dict):
             return [value["@id"]]
-        return (
-            [name for part in value for name in references(part)] if isinstance(value, list) else []
-        )
+        return [name for part in value for name in references(part)] if isinstance(value, list) else []
 
     outside = {"https://w3id.org/ro/crate/1.1"}
     named = {
@@ -141,9 +135,7 @@ def test_every_reference_resolves(graph: dict[str, dict[str, Any]]) -> None:
     assert named - graph.keys() == outside
 
 
-def test_the_run_links_sources_software_and_results(
-    graph: dict[str, dict[str, Any]], locked: Path
-) -> None:
+def test_the_run_links_sources_software_and_results(graph: dict[str, dict[str, Any]], locked: Path) -> None:
     action, manifest = graph["#run"], read_manifest(locked)
     assert action["@type"] == "CreateAction"
     assert action["result"] == {"@id": "./"}
@@ -163,9 +155,7 @@ def test_the_run_links_sources_software_and_results(
     assert f"{labels.len()} claims" in paper["description"]
 
 
-def test_the_rocrate_package_reads_it(
-    exported: Exported, graph: dict[str, dict[str, Any]], locked: Path
-) -> None:
+def test_the_rocrate_package_reads_it(exported: Exported, graph: dict[str, dict[str, Any]], locked: Path) -> None:
     crate = ROCrate(exported.path)
     assert crate.root_dataset["identifier"] == f"sha256:{exported.digest}"
     assert {entity.id for entity in crate.get_entities()} == graph.keys()
@@ -178,9 +168,7 @@ def test_the_rocrate_package_reads_it(
     assert action["result"].id == "./"
 
 
-def test_without_licence_none_is_stated_and_the_day_is_that_of_the_lock(
-    locked: Path, tmp_path: Path
-) -> None:
+def test_without_licence_none_is_stated_and_the_day_is_that_of_the_lock(locked: Path, tmp_path: Path) -> None:
     made = export_run(locked, tmp_path / "plain.zip")
     assert made.licence is None
     assert made.date == read_lock(locked).locked_on
@@ -191,9 +179,7 @@ def test_without_licence_none_is_stated_and_the_day_is_that_of_the_lock(
     assert root["datePublished"] == made.date
 
 
-def test_a_run_that_is_not_locked_is_refused_with_the_remedy(
-    small_run: Run, tmp_path: Path
-) -> None:
+def test_a_run_that_is_not_locked_is_refused_with_the_remedy(small_run: Run, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="lock it first: lpact lock"):
         export_run(small_run.root, tmp_path / "x.zip")
     assert not list(tmp_path.iterdir())
@@ -227,8 +213,6 @@ def test_a_changed_run_and_a_taken_place_are_refused(copy: Copy, tmp_path: Path)
         ({"licence": ""}, "--licence"),
     ],
 )
-def test_invalid_options_are_refused(
-    more: dict[str, str], named: str, locked: Path, tmp_path: Path
-) -> None:
+def test_invalid_options_are_refused(more: dict[str, str], named: str, locked: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=named):
         export_run(locked, tmp_path / "x.zip", **more)

@@ -133,9 +133,7 @@ def _edit_report(root: Path) -> None:
 
 def _disagree(root: Path) -> None:
     """Units in another order in one table, with checksums that fit."""
-    edit_table(
-        root, "predictive_unit_scores", lambda f: f.with_columns(unit_order_hash=pl.lit("x"))
-    )
+    edit_table(root, "predictive_unit_scores", lambda f: f.with_columns(unit_order_hash=pl.lit("x")))
     rehash_manifest(root)
 
 
@@ -168,9 +166,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
         lock_run(tmp_path)
 
 
-def test_a_lock_that_fails_leaves_nothing(
-    small_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_that_fails_leaves_nothing(small_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = writable_copy(small_run.root, tmp_path / "run")
     before = sorted(path.name for path in root.iterdir())
 

@@ -82,9 +82,7 @@ def test_items_set_to_followed_are_found_though_all_checksums_match(changed: Cha
     edit_table(
         root,
         NAME,
-        lambda frame: frame.with_columns(followed=pl.lit(value=True)).sort(
-            PREREGISTRATION_ITEMS.key
-        ),
+        lambda frame: frame.with_columns(followed=pl.lit(value=True)).sort(PREREGISTRATION_ITEMS.key),
     )
     rehash_manifest(root)
     rehash_lock(root)
@@ -125,21 +123,15 @@ def test_a_copy_that_is_gone_or_damaged_is_named(changed: Changed) -> None:
         (root / "lock.json").unlink(missing_ok=True)
 
 
-def test_a_copy_without_the_table_is_named(
-    small_run: Run, registered: Path, tmp_path: Path
-) -> None:
+def test_a_copy_without_the_table_is_named(small_run: Run, registered: Path, tmp_path: Path) -> None:
     root = writable_copy(small_run.root, tmp_path / "run")
     assert verify(root).ok
     (root / REGISTRATION_NAME).write_bytes((registered / REGISTRATION_NAME).read_bytes())
     (problem,) = verify(root).problems
-    assert problem.text == (
-        "preregistration.json: exists, but no table says whether the run followed it"
-    )
+    assert problem.text == ("preregistration.json: exists, but no table says whether the run followed it")
 
 
-def test_a_copy_that_is_too_large_is_not_parsed(
-    changed: Changed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_that_is_too_large_is_not_parsed(changed: Changed, monkeypatch: pytest.MonkeyPatch) -> None:
     root = changed()
     (root / REGISTRATION_NAME).write_bytes(b" " * 2**22 + b"{}")
     monkeypatch.setattr("lpact.archive.lock.MOST_JSON_BYTES", 2**22)

@@ -62,8 +62,7 @@ def test_every_file_that_differs_is_named(root: Path) -> None:
     assert found == {
         "report/extra.txt": "is in the report, but the tables do not give it",
         "report/figures/a.png": "differs from what the tables give: 6 bytes, made again 5",
-        "report/methods.md": "differs from what the tables give: "
-        "line 2 reads 'Seven lags.', made again 'Three lags.'",
+        "report/methods.md": "differs from what the tables give: line 2 reads 'Seven lags.', made again 'Three lags.'",
         "report/report.html": "is missing: the tables give it",
     }
 

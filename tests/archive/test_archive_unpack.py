@@ -69,9 +69,7 @@ def _kind(name: str, mode: int) -> zipfile.ZipInfo:
     return entry
 
 
-def test_an_archive_that_another_tool_packed_is_read(
-    entries: Entries, tmp_path: Path, nowhere: Path
-) -> None:
+def test_an_archive_that_another_tool_packed_is_read(entries: Entries, tmp_path: Path, nowhere: Path) -> None:
     """The positive twin of all refusals here: other order, times and packing, and entries for folders."""
     backwards = dict(reversed(entries.items()))
     folder = _kind("audits/", stat.S_IFDIR | 0o755)
@@ -101,9 +99,7 @@ def test_an_archive_that_another_tool_packed_is_read(
         ("x" * 1200, "too long"),
     ],
 )
-def test_names_that_lead_elsewhere(
-    name: str, why: str, few: Entries, tmp_path: Path, nowhere: Path
-) -> None:
+def test_names_that_lead_elsewhere(name: str, why: str, few: Entries, tmp_path: Path, nowhere: Path) -> None:
     path = write(tmp_path / "x.zip", few, (name, b"evil"))
     said = refused(path, nowhere)
     assert why in said
@@ -131,9 +127,7 @@ def test_links_and_special_files(kind: int, few: Entries, tmp_path: Path, nowher
         ("Audits/e\u0301", "has the same name as"),
     ],
 )
-def test_names_that_collide(
-    name: str, why: str, few: Entries, tmp_path: Path, nowhere: Path
-) -> None:
+def test_names_that_collide(name: str, why: str, few: Entries, tmp_path: Path, nowhere: Path) -> None:
     more = [("audits/\u00e9", b"")] if "e\u0301" in name else []
     path = write(tmp_path / "x.zip", few, *more, (name, b"evil"))
     assert why in refused(path, nowhere)
@@ -148,30 +142,22 @@ def test_encrypted_entries(plain: Path, tmp_path: Path, nowhere: Path) -> None:
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_other_compression_methods(
-    method: int, few: Entries, tmp_path: Path, nowhere: Path
-) -> None:
+def test_other_compression_methods(method: int, few: Entries, tmp_path: Path, nowhere: Path) -> None:
     path = write(tmp_path / "x.zip", few, method=method)
     assert "which is not supported" in refused(path, nowhere)
 
 
-def test_too_many_entries(
-    plain: Path, tmp_path: Path, nowhere: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_entries(plain: Path, tmp_path: Path, nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout, "MOST_ENTRIES", 100)
     assert "entries; the limit is 100" in refused(plain, nowhere)
 
 
-def test_more_bytes_than_are_unpacked(
-    plain: Path, nowhere: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_bytes_than_are_unpacked(plain: Path, nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout, "MOST_BYTES", 1000)
     assert "bytes; the limit is 1000" in refused(plain, nowhere)
 
 
-def test_sizes_and_names_that_the_lock_does_not_have(
-    entries: Entries, tmp_path: Path, nowhere: Path
-) -> None:
+def test_sizes_and_names_that_the_lock_does_not_have(entries: Entries, tmp_path: Path, nowhere: Path) -> None:
     path = write(tmp_path / "size.zip", {**entries, "log.jsonl": b"longer than it was" * 9})
     assert "log.jsonl has 162 bytes instead of" in refused(path, nowhere)
     path = write(tmp_path / "more.zip", entries, ("notes.txt", b"mine"))
@@ -221,9 +207,7 @@ def test_an_entry_with_two_names(plain: Path, tmp_path: Path, nowhere: Path) -> 
         (lambda content: b"not a zip file at all, but text" * 9, "it is damaged"),
     ],
 )
-def test_files_that_are_not_whole_zip_files(
-    change: Any, why: str, plain: Path, tmp_path: Path, nowhere: Path
-) -> None:
+def test_files_that_are_not_whole_zip_files(change: Any, why: str, plain: Path, tmp_path: Path, nowhere: Path) -> None:
     path = tmp_path / "x.zip"
     path.write_bytes(change(plain.read_bytes()))
     assert why in refused(path, nowhere)
@@ -245,18 +229,14 @@ def test_a_zip_file_of_something_else(tmp_path: Path, nowhere: Path) -> None:
     assert "the lock is damaged" in refused(path, nowhere)
 
 
-def test_a_changed_file_of_the_same_size_is_named(
-    entries: Entries, tmp_path: Path, nowhere: Path
-) -> None:
+def test_a_changed_file_of_the_same_size_is_named(entries: Entries, tmp_path: Path, nowhere: Path) -> None:
     path = write(tmp_path / "x.zip", {**entries, "log.jsonl": entries["log.jsonl"].swapcase()})
     found = verify_run(path, report=False)
     assert {(p.kind, p.where) for p in found.problems} == {("file", "log.jsonl")}
     assert "log.jsonl: has changed" in refused(path, nowhere)
 
 
-def test_an_archive_that_lacks_a_file_is_refused(
-    entries: Entries, tmp_path: Path, nowhere: Path
-) -> None:
+def test_an_archive_that_lacks_a_file_is_refused(entries: Entries, tmp_path: Path, nowhere: Path) -> None:
     path = write(tmp_path / "x.zip", {k: v for k, v in entries.items() if k != "log.jsonl"})
     assert "log.jsonl is missing" in refused(path, nowhere)
     tables = {k: v for k, v in entries.items() if not k.endswith(".csv")}

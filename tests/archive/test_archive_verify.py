@@ -112,9 +112,7 @@ def _one_more(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _other_label(frame: pl.DataFrame) -> pl.DataFrame:
     first = pl.int_range(pl.len()) == 0
-    return frame.with_columns(
-        label=pl.when(first).then(pl.lit("integrated_candidate")).otherwise("label")
-    )
+    return frame.with_columns(label=pl.when(first).then(pl.lit("integrated_candidate")).otherwise("label"))
 
 
 def test_a_change_of_one_file_is_named_with_its_line(copy: Copy) -> None:
@@ -238,9 +236,7 @@ def test_an_edited_input_is_named(copy: Copy) -> None:
 def _swap_units(frame: pl.DataFrame) -> pl.DataFrame:
     """Two units of the first recording change places."""
     first = frame.row(0, named=True)
-    own = pl.all_horizontal(
-        pl.col(name) == first[name] for name in ("dataset", "subject", "session", "run")
-    )
+    own = pl.all_horizontal(pl.col(name) == first[name] for name in ("dataset", "subject", "session", "run"))
     place = pl.col("unit_index")
     swapped = pl.when(place == 0).then(1).when(place == 1).then(0).otherwise(place)
     return frame.with_columns(unit_index=pl.when(own).then(swapped).otherwise(place))
@@ -410,9 +406,7 @@ def test_a_manifest_or_lock_that_is_nested_deeply_is_named(depth: int, copy: Cop
 
 
 @pytest.mark.parametrize("name", ["lock.json", "manifest.json"])
-def test_json_beyond_the_size_limit_is_not_parsed(
-    name: str, copy: Copy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_json_beyond_the_size_limit_is_not_parsed(name: str, copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
     root = copy()
     (root / name).write_bytes(b" " * 2**22 + (root / name).read_bytes())
     monkeypatch.setattr("lpact.archive.lock.MOST_JSON_BYTES", 2**22)
@@ -447,9 +441,7 @@ def test_a_lock_that_names_files_elsewhere_reads_none_of_them(copy: Copy) -> Non
     assert "../../../etc/passwd: is missing" in texts(verify(root))
 
 
-def test_a_run_that_is_not_locked_is_compared_with_its_manifest(
-    small_run: Run, tmp_path: Path
-) -> None:
+def test_a_run_that_is_not_locked_is_compared_with_its_manifest(small_run: Run, tmp_path: Path) -> None:
     root = writable_copy(small_run.root, tmp_path / "run")
     found = verify_run(root)
     assert found.ok
@@ -478,9 +470,7 @@ def test_another_code_is_named(copy: Copy) -> None:
 
 def test_many_changed_cells_are_counted() -> None:
     """A shortened list says how much it leaves out."""
-    table = Table(
-        "x/t", "A table.", ("key",), (Column("key", "int", "Key."), Column("v", "int", "Value."))
-    )
+    table = Table("x/t", "A table.", ("key",), (Column("key", "int", "Key."), Column("v", "int", "Value.")))
     n = MOST_CELLS + 5
     old = pl.DataFrame({"key": range(n), "v": [0] * n})
     cells = frame_problems(table, old, old.with_columns(v=pl.lit(1, pl.Int64)), kind="decision")

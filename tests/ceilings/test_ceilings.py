@@ -57,16 +57,13 @@ def test_split_half_is_the_correlation_of_the_given_halves():
     halves = [(np.array([0, 1, 2]), np.array([3, 4, 5])), (np.array([0, 5]), np.array([2, 3]))]
     found = ceilings.split_half(responses, halves=halves)
     expected = [
-        [pearsonr(*(responses[:, half, u].mean(axis=1) for half in pair)).statistic for u in (0, 1)]
-        for pair in halves
+        [pearsonr(*(responses[:, half, u].mean(axis=1) for half in pair)).statistic for u in (0, 1)] for pair in halves
     ]
     np.testing.assert_allclose(found.values, expected, atol=1e-12)
     np.testing.assert_allclose(found.value, np.mean(expected, axis=0), atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("n_repetitions", "truth"), [(2, 2 / 3), (3, 0.75), (5, 5 / 6), (6, 6 / 7)]
-)
+@pytest.mark.parametrize(("n_repetitions", "truth"), [(2, 2 / 3), (3, 0.75), (5, 5 / 6), (6, 6 / 7)])
 def test_the_corrected_reliability_is_that_of_all_repetitions(n_repetitions, truth):
     """Signal and noise of variance 1: k / (k + 1), also for odd k; averaged over units as simulations."""
     rng = np.random.default_rng(1)
@@ -249,10 +246,7 @@ def test_agreement_is_over_shared_stimuli_and_units(subjects):
 def brains():
     rng = np.random.default_rng(2)
     shared = rng.standard_normal((60, 4))
-    return [
-        shared @ rng.standard_normal((4, k)) + 0.5 * rng.standard_normal((60, k))
-        for k in (5, 70, 4)
-    ]
+    return [shared @ rng.standard_normal((4, k)) + 0.5 * rng.standard_normal((60, k)) for k in (5, 70, 4)]
 
 
 @pytest.mark.parametrize("measure", [RSA(), CKA()], ids=lambda m: m.name)
@@ -323,9 +317,7 @@ def test_pairs_of_a_fitted_measure_are_ordered(brains):
 
 def test_pairs_by_unit_without_a_fit(brains):
     found = ceilings.subject_pairs(brains, EventResponse())
-    np.testing.assert_array_equal(
-        found.scores[0, 2].value, EventResponse().score(brains[0], brains[2]).value
-    )
+    np.testing.assert_array_equal(found.scores[0, 2].value, EventResponse().score(brains[0], brains[2]).value)
 
 
 def test_undefined_pairs_are_counted_with_the_reason(brains):
@@ -336,9 +328,7 @@ def test_undefined_pairs_are_counted_with_the_reason(brains):
     assert found.scores[0, 1].reason == "the target has missing values"
     assert np.isfinite(found.matrix[0, 2])
     units = ceilings.subject_pairs(brains, EventResponse())
-    assert (
-        units.n_undefined == 2 + 5 + 4
-    )  # one unit of subject 1 as target, twice; all where it is the source
+    assert units.n_undefined == 2 + 5 + 4  # one unit of subject 1 as target, twice; all where it is the source
     assert np.isfinite(units.matrix[0, 1])
 
 

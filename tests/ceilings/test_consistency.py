@@ -48,10 +48,7 @@ def brains(n=60, r=6, units=(7, 4, 5), noise=1.0, private=0.3, seed=0, n_latent=
     """Trials of subjects that share latents; each unit has a private part too."""
     rng = np.random.default_rng(seed)
     latent = rng.standard_normal((n, n_latent))
-    true = [
-        latent @ rng.standard_normal((n_latent, p)) + private * rng.standard_normal((n, p))
-        for p in units
-    ]
+    true = [latent @ rng.standard_normal((n_latent, p)) + private * rng.standard_normal((n, p)) for p in units]
     return true, [t[:, None] + noise * rng.standard_normal((n, r, t.shape[1])) for t in true]
 
 
@@ -88,8 +85,7 @@ def plain(source, target, make_map, halves, splits):
     for one, two in halves:
         for train, test in splits:
             x, x1, x2 = [
-                source if source.ndim == 2 else source[:, rows].mean(axis=1)
-                for rows in (slice(None), one, two)
+                source if source.ndim == 2 else source[:, rows].mean(axis=1) for rows in (slice(None), one, two)
             ]
             y, y1, y2 = [target[:, rows].mean(axis=1) for rows in (slice(None), one, two)]
             p1, p2 = predicted(x1, y1, train, test), predicted(x2, y2, train, test)
@@ -111,19 +107,14 @@ def test_the_same_numbers_as_the_published_code(source_is, map_name):
     measure, make_map = MAPS[map_name]
     expected = plain(source, trials[1], make_map, halves, splits)
     for name in ESTIMATORS:
-        found = consistency_of(
-            source, trials[1], measure, iter(splits), estimator=name, halves=halves
-        )
+        found = consistency_of(source, trials[1], measure, iter(splits), estimator=name, halves=halves)
         np.testing.assert_allclose(found.value, expected[name].mean(axis=(0, 1)), atol=1e-6)
         np.testing.assert_allclose(found.by_fold, expected[name].mean(axis=0), atol=1e-6)
         assert found.corrected
         assert found.n_values == 20
         assert not found.n_undefined.any()
     means = [one.mean(axis=1) if one.ndim == 3 else one for one in (source, trials[1])]
-    r = [
-        corr(make_map().fit(means[0][a], means[1][a]).predict(means[0][b]), means[1][b])
-        for a, b in splits
-    ]
+    r = [corr(make_map().fit(means[0][a], means[1][a]).predict(means[0][b]), means[1][b]) for a, b in splits]
     np.testing.assert_allclose(found.uncorrected, np.mean(r, axis=0), atol=1e-6)
     none = consistency_of(source, trials[1], measure, splits, estimator="none")
     np.testing.assert_allclose(none.value, found.uncorrected, atol=1e-12)
@@ -168,9 +159,7 @@ def test_pieces_of_several_targets_are_those_of_one(monkeypatch):
     trials[2][3:5] = np.nan  # other stimuli count for this target
     trials[1][7, 2:, 1] = np.nan
     split, grid = contiguous(60, 4), LinearPredictivity(n_blocks=3)
-    shared = LinearPredictivity(
-        grid=RidgeGrid((1.0, 100.0), selection=Selection(alpha="shared")), n_blocks=3
-    )
+    shared = LinearPredictivity(grid=RidgeGrid((1.0, 100.0), selection=Selection(alpha="shared")), n_blocks=3)
     for measure in (grid, shared, PLS(), RSA(), CKA()):
         for source in (true[0], trials[0]):
             targets = [trials[1], trials[2], trials[1][:, :4]]
@@ -180,9 +169,7 @@ def test_pieces_of_several_targets_are_those_of_one(monkeypatch):
             for target, found in zip(targets, together, strict=True):
                 alone = consistency_of(source, target, measure, split, **options)
                 for name in ("value", "by_fold", "source_reliability", "target_reliability"):
-                    np.testing.assert_allclose(
-                        getattr(found, name), getattr(alone, name), atol=1e-12, rtol=0
-                    )
+                    np.testing.assert_allclose(getattr(found, name), getattr(alone, name), atol=1e-12, rtol=0)
             monkeypatch.undo()
 
 
@@ -214,10 +201,7 @@ def test_the_bias_of_every_estimator(n_trials, noise, r_yy, printed):
     split, measure = contiguous(400, 4), LinearPredictivity(alphas=[1.0])
     truth = consistency_of(features, true, measure, split, estimator="none").value
     assert truth.mean() == pytest.approx(0.895, abs=0.01)
-    found = {
-        name: consistency_of(features, target, measure, split, estimator=name, n_halves=8)
-        for name in ESTIMATORS
-    }
+    found = {name: consistency_of(features, target, measure, split, estimator=name, n_halves=8) for name in ESTIMATORS}
     assert found["half_trials"].target_reliability.mean() == pytest.approx(r_yy, abs=0.025)
     for name in ("full_trials", "half_trials"):
         assert (found[name].value - truth).mean() == pytest.approx(0, abs=0.01)
@@ -230,13 +214,8 @@ def test_noise_of_both_sides_at_a_reliability_of_six_tenths():
     source, target, true_source, true = simulated(4, 4.0, seed=3, n_source=60)
     split, measure = contiguous(400, 4), LinearPredictivity(alphas=[1.0])
     truth = consistency_of(true_source, true, measure, split, estimator="none").value
-    found = {
-        name: consistency_of(source, target, measure, split, estimator=name, n_halves=4)
-        for name in ESTIMATORS
-    }
-    r_m, r_y = (
-        getattr(found["half_trials"], f"{side}_reliability").mean() for side in ("source", "target")
-    )
+    found = {name: consistency_of(source, target, measure, split, estimator=name, n_halves=4) for name in ESTIMATORS}
+    r_m, r_y = (getattr(found["half_trials"], f"{side}_reliability").mean() for side in ("source", "target"))
     assert r_y == pytest.approx(0.6, abs=0.03)
     assert truth.mean() == pytest.approx(0.895, abs=0.01)
     for name in ("full_trials", "half_trials"):
@@ -279,10 +258,7 @@ def test_missing_trials_are_counted_and_the_rest_is_used():
     assert np.isnan(found.value).tolist() == [False, True, False, False, False]
     assert np.isnan(found.uncorrected).tolist() == [False, True, False, False, False]
     assert found.n_undefined.tolist() == [0, 2, 0, 0, 0]
-    x, y = (
-        np.nanmean(one[3:][:, :, kept], axis=1)
-        for one, kept in ((source, columns), (target, units))
-    )
+    x, y = (np.nanmean(one[3:][:, :, kept], axis=1) for one, kept in ((source, columns), (target, units)))
     fit = np.isin(rows, train)
     full = corr(MAPS["ridge"][1]().fit(x[fit], y[fit]).predict(x[~fit]), y[~fit])
     np.testing.assert_allclose(found.uncorrected[units], full, atol=1e-9)
@@ -293,9 +269,7 @@ def test_missing_trials_are_counted_and_the_rest_is_used():
         halves,
         [(np.flatnonzero(np.isin(halved, train)), np.flatnonzero(np.isin(halved, test)))],
     )
-    half = consistency_of(
-        source, target, RIDGE, [(train, test)], halves=halves, estimator="half_trials"
-    )
+    half = consistency_of(source, target, RIDGE, [(train, test)], halves=halves, estimator="half_trials")
     np.testing.assert_allclose(half.value[units], parts["half_trials"].mean(axis=(0, 1)), atol=1e-9)
     # For populations, units that are not complete are no part of either side.
     rsa = consistency_of(source, target, RSA(), halves=halves, estimator="half_trials")
@@ -334,9 +308,7 @@ def test_nothing_left_is_nan_and_counted():
 def test_reliabilities_that_are_not_positive_leave_values_undefined():
     rng = np.random.default_rng(0)
     target = rng.standard_normal((40, 4, 30))
-    found = consistency_of(
-        rng.standard_normal((40, 2)), target, RIDGE, contiguous(40, 4), n_halves=6
-    )
+    found = consistency_of(rng.standard_normal((40, 2)), target, RIDGE, contiguous(40, 4), n_halves=6)
     assert found.n_undefined.min() > 0
     assert found.n_values == 24
     defined = np.isfinite(found.by_fold)
@@ -374,10 +346,7 @@ def test_what_cannot_be_corrected_says_why(change, reason):
     np.testing.assert_array_equal(found.value, found.uncorrected)
     assert np.isnan(found.target_reliability).all()
     x, y = source.mean(axis=1), target if target.ndim == 2 else target.mean(axis=1)
-    scores = [
-        (measure.fit(x[a], y[a]) if measure.needs_fit else measure).score(x[b], y[b]).value
-        for a, b in split
-    ]
+    scores = [(measure.fit(x[a], y[a]) if measure.needs_fit else measure).score(x[b], y[b]).value for a, b in split]
     np.testing.assert_allclose(found.by_fold, scores, atol=1e-12)
 
 
@@ -389,9 +358,7 @@ def test_a_measure_can_decline_the_correction():
     _, trials = brains(n=20)
     found = consistency_of(trials[0], trials[1], Declined())
     assert not found.corrected
-    assert float(found.value) == pytest.approx(
-        float(RSA().score(*(one.mean(axis=1) for one in trials[:2])))
-    )
+    assert float(found.value) == pytest.approx(float(RSA().score(*(one.mean(axis=1) for one in trials[:2]))))
 
 
 def test_trials_are_prepared_by_the_measure_that_can():
@@ -409,10 +376,7 @@ def test_trials_are_prepared_by_the_measure_that_can():
 
 def test_draws_depend_on_the_seed_alone():
     _, trials = brains()
-    values = [
-        consistency_of(*trials[:2], RSA(), n_halves=n, seed=seed).value
-        for n, seed in ((5, 0), (5, 0), (5, 1))
-    ]
+    values = [consistency_of(*trials[:2], RSA(), n_halves=n, seed=seed).value for n, seed in ((5, 0), (5, 0), (5, 1))]
     assert values[0] == values[1] != values[2]
     # The same order for both sides: noise that they share stays on one side of every half.
     noise = np.random.default_rng(1).standard_normal((300, 4, 6))
@@ -454,8 +418,7 @@ def test_every_pair_of_subjects_and_the_aggregates():
     split = contiguous(60, 4)
     found = ceilings.between_subjects(trials, RIDGE, iter(list(split)), n_halves=2)
     values = {
-        pair: consistency_of(trials[pair[0]], trials[pair[1]], RIDGE, split, n_halves=2).value
-        for pair in found.pairs
+        pair: consistency_of(trials[pair[0]], trials[pair[1]], RIDGE, split, n_halves=2).value for pair in found.pairs
     }
     assert len(values) == 6
     for pair, value in values.items():
@@ -488,9 +451,7 @@ def test_symmetric_measures_take_each_pair_once(monkeypatch):
     monkeypatch.undo()
     full = ceilings.between_subjects(trials, RSA(), n_halves=2)
     assert full.pairs[0, 1].source_reliability == full.pairs[1, 0].target_reliability
-    per_subject = [
-        np.mean([float(full.pairs[i, j].value) for i in range(3) if i != j]) for j in range(3)
-    ]
+    per_subject = [np.mean([float(full.pairs[i, j].value) for i in range(3) if i != j]) for j in range(3)]
     np.testing.assert_allclose(full.aggregate().values, per_subject)
     with pytest.raises(InputError, match="too few subjects"):
         ceilings.between_subjects(trials[:1], RSA())
@@ -543,9 +504,7 @@ def test_every_subject_is_prepared_once_per_half(monkeypatch: pytest.MonkeyPatch
     rng = np.random.default_rng(0)
     subjects = [rng.standard_normal((30, 4, 6)) for _ in range(5)]
     subjects[1][:, :, 2] = np.nan  # a unit that is left out
-    expected = [
-        [ceilings.consistency(x, y, RSA(), n_halves=3).median for y in subjects] for x in subjects
-    ]
+    expected = [[ceilings.consistency(x, y, RSA(), n_halves=3).median for y in subjects] for x in subjects]
     prepare, counted = RSA.prepare_trials, []
 
     def watched(self: RSA, trials: np.ndarray) -> object:

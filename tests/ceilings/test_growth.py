@@ -25,9 +25,7 @@ def test_the_limit_of_a_curve_without_noise(limit, k):
 def test_the_same_fit_as_scipy():
     rng = np.random.default_rng(0)
     values = curve(0.7, 25.0)[:, None] + 0.01 * rng.standard_normal((4, 6))
-    (limit, _), _ = curve_fit(
-        lambda n, limit, k: curve(limit, k, n), SIZES, values.mean(axis=1), p0=(0.6, 10.0)
-    )
+    (limit, _), _ = curve_fit(lambda n, limit, k: curve(limit, k, n), SIZES, values.mean(axis=1), p0=(0.6, 10.0))
     assert ceilings.extrapolate(SIZES, values).at_infinity == pytest.approx(limit, abs=1e-6)
 
 
@@ -63,8 +61,7 @@ def test_the_planted_limit_of_brains_that_share_some_latent_variables():
         brains = [(own @ rng.standard_normal((20, 64)))[:, None] for own in latent]
         found = ceilings.growth(brains, measure, over="units", n_draws=3, estimator="none")
         both, one = (
-            ceilings.extrapolate(found.sizes, found.values, both_sides=sides).at_infinity
-            for sides in (True, False)
+            ceilings.extrapolate(found.sizes, found.values, both_sides=sides).at_infinity for sides in (True, False)
         )
         errors.append(both - np.mean(pairs))
         overshoots.append(np.isnan(one) or one > np.mean(pairs) + 0.1)
@@ -82,9 +79,7 @@ def test_what_does_not_grow_has_reached_its_limit():
 
 def test_values_that_still_fall_say_nothing():
     """As values that are corrected with few repetitions do."""
-    found = ceilings.extrapolate(
-        SIZES, np.repeat(np.array([1.0, 0.7, 0.6, 0.55])[:, None], 4, axis=1)
-    )
+    found = ceilings.extrapolate(SIZES, np.repeat(np.array([1.0, 0.7, 0.6, 0.55])[:, None], 4, axis=1))
     assert found.levelled_off is None
     assert np.isnan([found.at_infinity, found.low, found.high]).all()
 
@@ -108,17 +103,14 @@ def brains(n_units, n=200, r=4, noise=1.5, n_subjects=4, seed=0):
     rng = np.random.default_rng(seed)
     z = rng.standard_normal((n, 6))
     return [
-        (z @ rng.standard_normal((6, n_units)) / np.sqrt(6))[:, None]
-        + noise * rng.standard_normal((n, r, n_units))
+        (z @ rng.standard_normal((6, n_units)) / np.sqrt(6))[:, None] + noise * rng.standard_normal((n, r, n_units))
         for _ in range(n_subjects)
     ]
 
 
 def test_more_units_make_better_sources():
     subjects, split = brains(n_units=32, r=2), list(splits.contiguous(200, 4))
-    found = ceilings.growth(
-        subjects, measures.LinearPredictivity(), split, over="units", n_draws=2, n_halves=2
-    )
+    found = ceilings.growth(subjects, measures.LinearPredictivity(), split, over="units", n_draws=2, n_halves=2)
     assert found.sizes.tolist() == [4, 8, 16, 32]
     assert found.values.shape == (4, 4)
     assert found.corrected
@@ -131,9 +123,7 @@ def test_more_units_make_better_sources():
 
 def test_more_training_stimuli_make_better_maps_and_test_stimuli_stay():
     subjects, split = brains(n_units=16), list(splits.contiguous(200, 4))
-    found = ceilings.growth(
-        subjects, measures.LinearPredictivity(), split, over="stimuli", n_draws=1, estimator="none"
-    )
+    found = ceilings.growth(subjects, measures.LinearPredictivity(), split, over="stimuli", n_draws=1, estimator="none")
     assert found.sizes.tolist() == [38, 75, 150]
     assert (np.diff(found.values.mean(axis=1)) > 0).all()
     assert not found.corrected
@@ -152,17 +142,14 @@ def test_more_repetitions_raise_what_is_not_corrected_alone():
 
 
 def test_stimuli_of_measures_without_a_fit():
-    found = ceilings.growth(
-        brains(n_units=10), measures.RSA(), over="stimuli", n_draws=1, n_halves=1
-    )
+    found = ceilings.growth(brains(n_units=10), measures.RSA(), over="stimuli", n_draws=1, n_halves=1)
     assert found.sizes.tolist() == [25, 50, 100, 200]
 
 
 def test_draws_depend_on_the_seed_alone():
     subjects = brains(n_units=12, n=60)
     one, two, other = (
-        ceilings.growth(subjects, measures.CKA(), over="units", n_halves=1, seed=seed).values
-        for seed in (1, 1, 2)
+        ceilings.growth(subjects, measures.CKA(), over="units", n_halves=1, seed=seed).values for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(one, two)
     assert not np.array_equal(one[0], other[0])

@@ -42,13 +42,8 @@ class Score:
         return self.counts["overclaiming", True] / overclaims
 
     def told(self) -> str:
-        rows = [
-            f"{kind:14}{'flagged' if f else 'passed':9}{n}"
-            for (kind, f), n in sorted(self.counts.items())
-        ]
-        return "\n".join(
-            [f"precision {self.precision:.3f}, recall {self.recall:.3f}", *rows, *self.wrong]
-        )
+        rows = [f"{kind:14}{'flagged' if f else 'passed':9}{n}" for (kind, f), n in sorted(self.counts.items())]
+        return "\n".join([f"precision {self.precision:.3f}, recall {self.recall:.3f}", *rows, *self.wrong])
 
 
 def sentences(name: str) -> list[dict[str, str]]:

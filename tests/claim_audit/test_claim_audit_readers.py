@@ -116,9 +116,7 @@ def test_included_files_are_named() -> None:
 
 
 @pytest.mark.parametrize("format", list(READERS))
-@pytest.mark.parametrize(
-    "text", [MARKDOWN, LATEX, "", "\n\n", "{", "```", r"\begin{quote}", "|", "> ", "$"]
-)
+@pytest.mark.parametrize("text", [MARKDOWN, LATEX, "", "\n\n", "{", "```", r"\begin{quote}", "|", "> ", "$"])
 def test_readers_never_move_a_character(format: Format, text: str) -> None:
     for block in READERS[format](text):
         assert block.start + len(block.text) <= len(text)

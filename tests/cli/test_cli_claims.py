@@ -59,9 +59,7 @@ def test_a_run_in_a_folder_named_check(
     assert lpact("claims", "check").exit_code == 2
 
 
-def test_check_finds_places_and_exits_with_one(
-    lpact: Lpact, tiny_run: TinyRun, paper: Path
-) -> None:
+def test_check_finds_places_and_exits_with_one(lpact: Lpact, tiny_run: TinyRun, paper: Path) -> None:
     result = lpact("claims", "check", paper, "--run", tiny_run.folder)
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
@@ -70,9 +68,7 @@ def test_check_finds_places_and_exits_with_one(
     assert lines[-1] == "1 overclaim found in 1 text (paper gates)."
 
 
-def test_check_as_json_over_several_texts(
-    lpact: Lpact, tiny_run: TinyRun, paper: Path, tmp_path: Path
-) -> None:
+def test_check_as_json_over_several_texts(lpact: Lpact, tiny_run: TinyRun, paper: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.tex"
     other.write_text("\\input{more}\nNothing here.\n", encoding="utf-8")
     result = lpact("claims", "check", other, paper, "--run", tiny_run.folder, "--json")
@@ -85,9 +81,7 @@ def test_check_as_json_over_several_texts(
     assert told["not_followed"] == [{"file": str(other), "line": 1, "target": "more"}]
 
 
-def test_check_without_overclaims_exits_with_zero(
-    lpact: Lpact, tiny_run: TinyRun, tmp_path: Path
-) -> None:
+def test_check_without_overclaims_exits_with_zero(lpact: Lpact, tiny_run: TinyRun, tmp_path: Path) -> None:
     text = tmp_path / "fine.txt"
     text.write_text("GPT-2 may be brain-like.", encoding="utf-8")
     result = lpact("claims", "check", text, "--run", tiny_run.folder)

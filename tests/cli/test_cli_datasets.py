@@ -260,9 +260,7 @@ def test_words_beyond_the_end_are_reported(lpact: Lpact, mine: Path, more: tuple
     (note,) = told[0]
     assert note["reason"] == "words_outside_recording"
     assert f"at {2 * rate:g} Hz" in note["found"]
-    assert note["remedy"].startswith(
-        "check the sampling rate first, then where the stimulus starts"
-    )
+    assert note["remedy"].startswith("check the sampling rate first, then where the stimulus starts")
     shown = lpact("datasets", "check", "folder", mine, *more).stdout
     assert "expected: at most 10% of the words beyond the end" in shown
 
@@ -296,9 +294,7 @@ def test_words_that_were_not_looked_at_are_not_called_missing(lpact: Lpact, tmp_
         )
 
 
-def test_fetch_shows_and_stops(
-    lpact: Lpact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fetch_shows_and_stops(lpact: Lpact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     to = tmp_path / "to"
     for more in ((), ("--plan",), ("--plan", "--yes")):
@@ -306,9 +302,7 @@ def test_fetch_shows_and_stops(
         assert result.exit_code == 0, result.output
         for told in ("ds005574", "licence: CC0", "size:", "cite:", "Commands that would run"):
             assert told in result.stdout
-        assert f"openneuro-py download --dataset=ds005574 --tag=1.0.2 --target-dir={to}" in (
-            result.stdout
-        )
+        assert f"openneuro-py download --dataset=ds005574 --tag=1.0.2 --target-dir={to}" in (result.stdout)
         assert "not installed; install it first: pip install openneuro-py" in result.stdout
     assert not to.exists()
 
@@ -325,9 +319,7 @@ def test_a_command_is_one_line_however_narrow_the_terminal(
     assert "get -n -- code stimuli derivatives/afni-nosmooth" in result.stdout
 
 
-def test_fetch_with_yes_and_no_tool_is_an_error(
-    lpact: Lpact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fetch_with_yes_and_no_tool_is_an_error(lpact: Lpact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     result = lpact("datasets", "fetch", "podcast_ecog", "--to", tmp_path / "to", "--yes")
     assert result.exit_code == 2

@@ -87,9 +87,7 @@ def test_demo_is_readable_at_any_width(lpact: Lpact, tiny_demo: Path, columns: i
     assert all(line.isascii() or "─" not in line for line in lines)
 
 
-def test_demo_refuses_a_folder_with_other_files(
-    lpact: Lpact, tiny_demo: Path, tmp_path: Path
-) -> None:
+def test_demo_refuses_a_folder_with_other_files(lpact: Lpact, tiny_demo: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file.txt").write_text("keep")
     result = lpact("demo", "--out", tmp_path / "mine")

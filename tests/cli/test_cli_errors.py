@@ -89,9 +89,7 @@ def test_short_memory_is_a_message(lpact: Lpact, monkeypatch: pytest.MonkeyPatch
     assert result.stderr.startswith("error: memory is short\n  found:    Unable to allocate")
 
 
-def test_a_simulated_study_has_a_largest_size(
-    lpact: Lpact, tiny_study: Path, tmp_path: Path
-) -> None:
+def test_a_simulated_study_has_a_largest_size(lpact: Lpact, tiny_study: Path, tmp_path: Path) -> None:
     path = tmp_path / "large.toml"
     path.write_text(tiny_study.read_text().replace("n_units = 8", "n_units = 1000000000"))
     result = lpact("plan", path)

@@ -72,9 +72,7 @@ def test_what_is_there_is_said_and_kept(lpact: Lpact, words: Path, tmp_path: Pat
     args = ("features", "--model", "lpact-tiny", "--words", words, "--out", out)
     assert lpact(*args).exit_code == 0
     files = [p for p in out.rglob("*") if p.is_file() and p.name != "checksums.json"]
-    before = {
-        p: p.stat().st_mtime_ns for p in files
-    }  # checksums of a new set are added to the others
+    before = {p: p.stat().st_mtime_ns for p in files}  # checksums of a new set are added to the others
     again = lpact(*args)
     assert again.exit_code == 0
     assert "1 feature set of 1 already extracted." in again.stdout
@@ -250,12 +248,8 @@ def test_transcripts(lpact: Lpact, tmp_path: Path) -> None:
 
     assert features(one, file, "a") == (0, "")
     assert features(two, folder, "b") == (0, "")
-    (by_file,) = api.extract_features(
-        "lpact-tiny", one, tmp_path / "a", transcripts={"part-0": TEXT}
-    )
-    (by_folder,) = api.extract_features(
-        "lpact-tiny", two, tmp_path / "b", transcripts={"part-0": TEXT, "part-1": TEXT}
-    )
+    (by_file,) = api.extract_features("lpact-tiny", one, tmp_path / "a", transcripts={"part-0": TEXT})
+    (by_folder,) = api.extract_features("lpact-tiny", two, tmp_path / "b", transcripts={"part-0": TEXT, "part-1": TEXT})
     assert len(sets(tmp_path / "a")) == len(sets(tmp_path / "b")) == 1
     n_words = len(TEXT.split())
     for part in (by_folder.hidden(1)[:n_words], by_folder.hidden(1)[n_words:]):
@@ -280,9 +274,7 @@ def test_transcripts(lpact: Lpact, tmp_path: Path) -> None:
     assert sets(tmp_path / "d") == {}
 
 
-def test_a_device_that_is_not_there(
-    lpact: Lpact, words: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_device_that_is_not_there(lpact: Lpact, words: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)

@@ -134,9 +134,7 @@ def test_options_of_any_analysis_are_written(monkeypatch: pytest.MonkeyPatch) ->
         starter: ClassVar[dict[str, Any]] = {"inner": {"depth": 3}}
 
     Other.Options = Options
-    monkeypatch.setitem(
-        ANALYSES._entries, "other", Entry("other", "this session", "", lambda: Other, Other)
-    )
+    monkeypatch.setitem(ANALYSES._entries, "other", Entry("other", "this session", "", lambda: Other, Other))
     text = starter_text(["other"])
     values = tomllib.loads(text)
     assert values["other"] == {"inner": {"depth": 3}}
@@ -164,9 +162,7 @@ def test_starter_can_be_planned_as_it_is(lpact: Lpact, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_analysis_may_bring_a_starter_study_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_analysis_may_bring_a_starter_study_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = starter_text(("deconstruct",))
     assert "simulated_passages" in text

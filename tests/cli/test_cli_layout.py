@@ -38,9 +38,7 @@ def printed(make: Callable[[], None], width: int | None = None) -> list[str]:
     """Lines that are printed on a terminal of this width, or into a file."""
     file = io.StringIO()
     terminal = width is not None
-    out = Console(
-        file=file, width=width, force_terminal=terminal, markup=False, highlight=False, emoji=False
-    )
+    out = Console(file=file, width=width, force_terminal=terminal, markup=False, highlight=False, emoji=False)
     with drawing_on(out):
         make()
     return re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue()).split("\n")[:-1]
@@ -60,9 +58,7 @@ def test_a_table_keeps_every_cell_whole_in_a_file(rows: list[tuple[str, str, str
     rows=st.lists(st.tuples(WORDS, WORDS, st.integers(0, 9999).map(str)), max_size=5),
     width=st.integers(30, 100),
 )
-def test_a_table_fits_a_terminal_and_keeps_every_cell(
-    rows: list[tuple[str, str, str]], width: int
-) -> None:
+def test_a_table_fits_a_terminal_and_keeps_every_cell(rows: list[tuple[str, str, str]], width: int) -> None:
     lines = printed(lambda: show_table(HEADERS, rows, right=("n",)), width)
     assert all(len(line) <= width for line in lines)
     text = "".join("".join(lines).split())
@@ -123,9 +119,7 @@ def test_colours_are_for_terminals_and_can_be_switched_off(lpact: Lpact, tiny_ru
     assert "\x1b" not in lpact(*args).stdout
 
 
-def test_lines_to_copy_call_lpact_where_it_is(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_lines_to_copy_call_lpact_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     script = tmp_path / "my env" / "lpact"
     script.parent.mkdir()
     script.write_text("#!/bin/sh\n")
@@ -160,9 +154,7 @@ def test_names_cannot_steer_a_terminal() -> None:
         ("--debug", "plan", HOSTILE),
     ],
 )
-def test_errors_cannot_steer_a_terminal(
-    lpact: Lpact, tiny_run: TinyRun, command: tuple[str, ...]
-) -> None:
+def test_errors_cannot_steer_a_terminal(lpact: Lpact, tiny_run: TinyRun, command: tuple[str, ...]) -> None:
     result = lpact(*(part.replace("{run}", str(tiny_run.folder)) for part in command))
     assert result.exit_code == 2
     assert "\\x1b]0;title\\x07" in result.stderr

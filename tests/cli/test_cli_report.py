@@ -13,9 +13,7 @@ from lpact.study import Run
 from tiny_study import Lpact, TinyRun
 
 
-def test_report_says_where_it_is_and_what_is_missing(
-    lpact: Lpact, tiny_run: TinyRun, tmp_path: Path
-) -> None:
+def test_report_says_where_it_is_and_what_is_missing(lpact: Lpact, tiny_run: TinyRun, tmp_path: Path) -> None:
     out = tmp_path / "report"
     result = lpact("report", tiny_run.folder, "--out", out, "--no-tables")
     assert result.exit_code == 0
@@ -29,9 +27,7 @@ def test_report_says_where_it_is_and_what_is_missing(
     assert not (out / "tables").exists()
 
 
-def test_a_folder_with_other_files_is_left_alone(
-    lpact: Lpact, tiny_run: TinyRun, tmp_path: Path
-) -> None:
+def test_a_folder_with_other_files_is_left_alone(lpact: Lpact, tiny_run: TinyRun, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     result = lpact("report", tiny_run.folder, "--out", tmp_path)
     assert result.exit_code == 2
@@ -70,9 +66,7 @@ def test_a_run_stays_good_when_its_report_cannot_be_written(
     assert api.open_run(copy).conclusion().outcomes
 
 
-def test_running_again_removes_what_a_killed_report_left(
-    lpact: Lpact, tiny_run: TinyRun, tmp_path: Path
-) -> None:
+def test_running_again_removes_what_a_killed_report_left(lpact: Lpact, tiny_run: TinyRun, tmp_path: Path) -> None:
     copy = tmp_path / "run"
     shutil.copytree(tiny_run.folder, copy)
     left = copy / ".report.partial"

@@ -63,9 +63,7 @@ def test_a_changed_table_is_refused(lpact: Lpact, tiny_run: TinyRun, tmp_path: P
 
     copy = tmp_path / "copy"
     shutil.copytree(tiny_run.folder, copy)
-    shutil.copy(
-        copy / "relational/profile_similarity_scores.parquet", copy / f"{DECISIONS}.parquet"
-    )
+    shutil.copy(copy / "relational/profile_similarity_scores.parquet", copy / f"{DECISIONS}.parquet")
     result = lpact("tables", copy, DECISIONS, "--csv")
     assert result.exit_code == 2
     assert "has changed since the run was published" in result.stderr
@@ -96,9 +94,7 @@ def test_explain_is_broken_at_spaces_in_a_terminal(lpact: Lpact, tiny_run: TinyR
     claim = "sim/drift/2/surprisal"
     result = lpact("explain", tiny_run.folder, claim, COLUMNS="80")
     assert max(len(line) for line in result.stdout.splitlines()) <= 80
-    assert (
-        result.stdout.split() == str(api.open_run(tiny_run.folder).claim(claim).explain()).split()
-    )
+    assert result.stdout.split() == str(api.open_run(tiny_run.folder).claim(claim).explain()).split()
 
 
 def test_explain_without_a_claim_lists_all(lpact: Lpact, tiny_run: TinyRun) -> None:
@@ -107,8 +103,7 @@ def test_explain_without_a_claim_lists_all(lpact: Lpact, tiny_run: TinyRun) -> N
     listed = [line.split()[:2] for line in result.stdout.splitlines()[1:5]]
     expected = api.open_run(tiny_run.folder).claims()
     assert listed == [
-        [f"sim/{row['model']}/2/{row['mechanism']}", row["label"]]
-        for row in expected.iter_rows(named=True)
+        [f"sim/{row['model']}/2/{row['mechanism']}", row["label"]] for row in expected.iter_rows(named=True)
     ]
 
 
@@ -129,9 +124,7 @@ def test_unknown_claim_gets_a_suggestion(lpact: Lpact, tiny_run: TinyRun) -> Non
     assert "did you mean 'sim/drift/2/surprisal'?" in result.stderr
 
 
-def test_decide_with_the_same_gates_changes_nothing(
-    lpact: Lpact, tiny_run: TinyRun, tmp_path: Path
-) -> None:
+def test_decide_with_the_same_gates_changes_nothing(lpact: Lpact, tiny_run: TinyRun, tmp_path: Path) -> None:
     out = tmp_path / "decided"
     result = lpact("decide", tiny_run.folder, "--out", out)
     assert result.exit_code == 0
@@ -142,9 +135,7 @@ def test_decide_with_the_same_gates_changes_nothing(
     assert (out / f"{DECISIONS}.parquet").is_file()
 
 
-def test_decide_with_other_gates_names_the_changes(
-    lpact: Lpact, tiny_run: TinyRun, tmp_path: Path
-) -> None:
+def test_decide_with_other_gates_names_the_changes(lpact: Lpact, tiny_run: TinyRun, tmp_path: Path) -> None:
     gates = tmp_path / "gates.toml"
     gates.write_text("[lpact.gates]\nmin_subject_runs = 4\n")
     out = tmp_path / "decided"
@@ -169,9 +160,7 @@ def test_decide_with_other_gates_names_the_changes(
     assert [p.name for p in tmp_path.iterdir() if "partial" in p.name] == []
 
 
-def test_decide_takes_the_gates_of_a_whole_study_file(
-    lpact: Lpact, tiny_run: TinyRun, tmp_path: Path
-) -> None:
+def test_decide_takes_the_gates_of_a_whole_study_file(lpact: Lpact, tiny_run: TinyRun, tmp_path: Path) -> None:
     study = tmp_path / "study.toml"
     study.write_text(f"{TINY}\n[lpact.gates]\nmin_subject_runs = 4\n")
     result = lpact("decide", tiny_run.folder, "--gates", study)
@@ -198,9 +187,7 @@ def test_gates_that_cannot_be_read_are_errors(
     assert told in result.stderr
 
 
-def test_decide_refuses_a_folder_that_is_not_empty(
-    lpact: Lpact, tiny_run: TinyRun, tmp_path: Path
-) -> None:
+def test_decide_refuses_a_folder_that_is_not_empty(lpact: Lpact, tiny_run: TinyRun, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     result = lpact("decide", tiny_run.folder, "--out", tmp_path)
     assert result.exit_code == 2

@@ -110,9 +110,7 @@ def test_complete_run_is_not_made_again(lpact: Lpact, tiny_run: TinyRun) -> None
     assert manifest.stat() == before
 
 
-def test_run_refuses_a_folder_with_something_else(
-    lpact: Lpact, tiny_study: Path, tmp_path: Path
-) -> None:
+def test_run_refuses_a_folder_with_something_else(lpact: Lpact, tiny_study: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     result = lpact("run", tiny_study, "--out", tmp_path)
     assert result.exit_code == 2
@@ -122,9 +120,7 @@ def test_run_refuses_a_folder_with_something_else(
 
 def test_workers_do_not_change_a_byte(lpact: Lpact, tiny_run: TinyRun, tmp_path: Path) -> None:
     out = tmp_path / "two"
-    result = lpact(
-        "run", tiny_run.study, "--out", out, "--workers", 2, "--no-progress", "--no-report"
-    )
+    result = lpact("run", tiny_run.study, "--out", out, "--workers", 2, "--no-progress", "--no-report")
     assert result.exit_code == 0
     assert (out / "manifest.json").read_bytes() == (tiny_run.folder / "manifest.json").read_bytes()
     assert not (out / "report" / "report.html").exists()

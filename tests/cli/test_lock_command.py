@@ -12,9 +12,7 @@ from tiny_study import Lpact, TinyRun
 
 
 @pytest.fixture(scope="module")
-def said(
-    lpact: Lpact, tiny_run: TinyRun, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, str]:
+def said(lpact: Lpact, tiny_run: TinyRun, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     root = tmp_path_factory.mktemp("lock") / "tiny"
     shutil.copytree(tiny_run.folder, root)
     result = lpact("lock", root)
@@ -36,9 +34,7 @@ def test_locking_again_says_so(lpact: Lpact, said: tuple[Path, str]) -> None:
     assert "Nothing differs." in result.stdout
 
 
-def test_locking_a_locked_run_that_has_changed_fails(
-    lpact: Lpact, said: tuple[Path, str], tmp_path: Path
-) -> None:
+def test_locking_a_locked_run_that_has_changed_fails(lpact: Lpact, said: tuple[Path, str], tmp_path: Path) -> None:
     root = tmp_path / "changed"
     shutil.copytree(said[0], root)
     root.chmod(0o755)
@@ -49,9 +45,7 @@ def test_locking_a_locked_run_that_has_changed_fails(
 
 
 @pytest.mark.parametrize("command", [("report",), ("decide", "--out", "new")])
-def test_other_commands_do_not_write_into_it(
-    command: tuple[str, ...], lpact: Lpact, said: tuple[Path, str]
-) -> None:
+def test_other_commands_do_not_write_into_it(command: tuple[str, ...], lpact: Lpact, said: tuple[Path, str]) -> None:
     root, _ = said
     more = [root / part if part == "new" else part for part in command[1:]]
     before = sorted(root.rglob("*"))

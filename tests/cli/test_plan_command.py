@@ -13,18 +13,12 @@ from lpact.run.progress import DECISION, FEATURES, TABLES
 from tiny_study import Lpact
 
 
-def test_plan_shows_every_stage_and_what_the_figures_rest_on(
-    lpact: Lpact, tiny_study: Path
-) -> None:
+def test_plan_shows_every_stage_and_what_the_figures_rest_on(lpact: Lpact, tiny_study: Path) -> None:
     result = lpact("plan", tiny_study, "--workers", "1")
     assert result.exit_code == 0
     _, _, costs = result.stdout.partition("Cost per stage")
     rows = [line.split("  ") for line in costs.splitlines()]
-    by_stage = {
-        cells[1].strip(): [c.strip() for c in cells[2:] if c.strip()]
-        for cells in rows
-        if len(cells) > 2
-    }
+    by_stage = {cells[1].strip(): [c.strip() for c in cells[2:] if c.strip()] for cells in rows if len(cells) > 2}
     assert by_stage[BRAINS][0] == "3"
     assert by_stage[LEVELS][0] == "6"
     assert {DECISION, TABLES} <= by_stage.keys()
@@ -37,9 +31,7 @@ def test_plan_shows_every_stage_and_what_the_figures_rest_on(
     assert "with 1 worker;" in costs
 
 
-def test_plan_says_no_where_memory_is_short(
-    lpact: Lpact, tiny_study: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plan_says_no_where_memory_is_short(lpact: Lpact, tiny_study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = Limits(memory=2**20, out=None, features=None)
     monkeypatch.setattr(plan, "machine_limits", lambda *_: small)
     result = lpact("plan", tiny_study)

@@ -30,9 +30,7 @@ def test_the_file_has_what_was_planned(registered: Path, tiny_run: TinyRun) -> N
         assert values[name] == manifest[name], name
 
 
-def test_the_default_name_is_beside_the_study(
-    lpact: Lpact, tiny_study: Path, tmp_path: Path
-) -> None:
+def test_the_default_name_is_beside_the_study(lpact: Lpact, tiny_study: Path, tmp_path: Path) -> None:
     study = tmp_path / "mine.toml"
     study.write_bytes(tiny_study.read_bytes())
     assert lpact("preregister", study).exit_code == 0
@@ -57,9 +55,7 @@ def test_a_run_is_held_against_it(lpact: Lpact, registered: Path, tiny_run: Tiny
     assert int(total) - int(followed) == 1
 
 
-def test_a_deviation_is_listed(
-    lpact: Lpact, registered: Path, tiny_run: TinyRun, tmp_path: Path
-) -> None:
+def test_a_deviation_is_listed(lpact: Lpact, registered: Path, tiny_run: TinyRun, tmp_path: Path) -> None:
     path = tmp_path / "edited.json"
     text = registered.read_text(encoding="utf-8")
     path.write_text(text.replace('"folds": 3', '"folds": 5'), encoding="utf-8")
@@ -108,9 +104,7 @@ def test_a_run_with_another_digest_is_refused_first(
     assert "leave --registered-digest out" in result.stderr
 
 
-def test_results_that_exist_are_refused_or_said(
-    lpact: Lpact, tiny_run: TinyRun, tmp_path: Path
-) -> None:
+def test_results_that_exist_are_refused_or_said(lpact: Lpact, tiny_run: TinyRun, tmp_path: Path) -> None:
     path = tmp_path / "late.json"
     late = ("preregister", tiny_run.study, "--out", path, "--run", tiny_run.folder)
     refused = lpact(*late)
@@ -134,17 +128,13 @@ def test_results_that_exist_are_refused_or_said(
         (("--model", "a=b"), "leave --model out"),
     ],
 )
-def test_checking_takes_no_other_option(
-    lpact: Lpact, tiny_study: Path, options: tuple[str, ...], told: str
-) -> None:
+def test_checking_takes_no_other_option(lpact: Lpact, tiny_study: Path, options: tuple[str, ...], told: str) -> None:
     result = lpact("preregister", tiny_study, "--check", "run", *options)
     assert result.exit_code == 2
     assert told in result.stderr
 
 
-def test_a_study_file_is_no_registration(
-    lpact: Lpact, tiny_study: Path, registered: Path, tmp_path: Path
-) -> None:
+def test_a_study_file_is_no_registration(lpact: Lpact, tiny_study: Path, registered: Path, tmp_path: Path) -> None:
     result = lpact("preregister", tiny_study, "--check", tmp_path)
     assert result.exit_code == 2
     assert "the file is not a registration" in result.stderr

@@ -249,9 +249,7 @@ def test_layer_label_permutation_takes_every_other_layer_once_where_draws_suffic
     n_draws = control.n_draws(inputs, 20)
     layers = [int(drawn("layer_label_permutation", inputs, draw=k)[0, 0]) for k in range(n_draws)]
     assert layers == [0, 5, 8]
-    np.testing.assert_array_equal(
-        drawn("layer_label_permutation", inputs)[0, 1:], marked(0, "full", 0)[0, 1:]
-    )
+    np.testing.assert_array_equal(drawn("layer_label_permutation", inputs)[0, 1:], marked(0, "full", 0)[0, 1:])
 
 
 def test_layer_label_permutation_needs_another_layer():

@@ -12,9 +12,7 @@ from lpact.extras import require
 from lpact.math.types import FloatArray, IntArray
 
 SHAPE = (6, 5, 4)
-AFFINE = np.array(
-    [[-3.0, 0.0, 0.0, 9.0], [0.0, 3.0, 0.0, -12.0], [0.0, 0.0, 3.5, -6.0], [0.0, 0.0, 0.0, 1.0]]
-)
+AFFINE = np.array([[-3.0, 0.0, 0.0, 9.0], [0.0, 3.0, 0.0, -12.0], [0.0, 0.0, 3.5, -6.0], [0.0, 0.0, 0.0, 1.0]])
 REGIONS = ("IFG_L", "STG_L", "STG_R")
 LABELS = (3, 7, 12)
 """Labels of the regions in the atlas; they are not consecutive."""
@@ -35,9 +33,7 @@ def atlas_volume() -> IntArray:
 def centres_mm() -> FloatArray:
     """Return the centre of every region, [n_regions, 3]."""
     volume = atlas_volume()
-    return np.stack(
-        [AFFINE[:3, :3] @ np.argwhere(volume == k).mean(axis=0) + AFFINE[:3, 3] for k in LABELS]
-    )
+    return np.stack([AFFINE[:3, :3] @ np.argwhere(volume == k).mean(axis=0) + AFFINE[:3, 3] for k in LABELS])
 
 
 def write_volume(path: Path, volume: IntArray | FloatArray, dtype: str = "int16") -> None:
@@ -75,9 +71,7 @@ def write_bold(path: Path, means: FloatArray, *, tr_s: float) -> None:
     image.to_filename(path)
 
 
-def word_times(
-    rng: np.random.Generator, n_words: int, first_s: float
-) -> tuple[FloatArray, FloatArray]:
+def word_times(rng: np.random.Generator, n_words: int, first_s: float) -> tuple[FloatArray, FloatArray]:
     """Return onsets and offsets of words that follow each other, in milliseconds' steps, with some pauses."""
     steps = np.round(rng.uniform(0.15, 0.6, n_words) + 0.9 * (rng.random(n_words) < 0.15), 3)
     onset_s = np.round(first_s + np.concatenate([[0.0], np.cumsum(steps)[:-1]]), 3)
@@ -90,9 +84,7 @@ def volume_of_words(onset_s: Sequence[float] | FloatArray, start_s: float, tr_s:
     return since_ms // round(tr_s * 1000)
 
 
-def region_means(
-    rng: np.random.Generator, volumes: IntArray, n_volumes: int
-) -> tuple[FloatArray, IntArray]:
+def region_means(rng: np.random.Generator, volumes: IntArray, n_volumes: int) -> tuple[FloatArray, IntArray]:
     """Return means [n_volumes, n_regions] and the volume of every word, −1 for one outside of the series.
 
     Region 0 holds ``k + 1`` at every volume ``k`` during which a word begins, and 0 elsewhere. The others hold

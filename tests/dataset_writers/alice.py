@@ -79,8 +79,7 @@ def _write_textgrid(path: Path, words: tuple[str, ...], onset_s: FloatArray) -> 
         f"        intervals: size = {len(intervals)}\n"
     )
     body = "".join(
-        f"        intervals [{i}]:\n            xmin = {a!r}\n            xmax = {b!r}\n"
-        f'            text = "{text}"\n'
+        f'        intervals [{i}]:\n            xmin = {a!r}\n            xmax = {b!r}\n            text = "{text}"\n'
         for i, (a, b, text) in enumerate(intervals, start=1)
     )
     path.write_text(head + body, encoding="utf-8")

@@ -96,10 +96,7 @@ def write_arrays(
     onset_s = np.round(1.0 + np.cumsum(rng.uniform(0.2, 0.6, n_words)), 4)
     _write_words(folder / "talk.csv", words, onset_s)
     units = tuple(f"E{i + 1}" for i in range(n_units))
-    lines = [
-        f"{unit}\t{REGIONS[i % 2]}\t{i}.5\t{-i}.0\t{'n/a' if i == 1 else i}"
-        for i, unit in enumerate(units)
-    ]
+    lines = [f"{unit}\t{REGIONS[i % 2]}\t{i}.5\t{-i}.0\t{'n/a' if i == 1 else i}" for i, unit in enumerate(units)]
     _text(folder / "units.tsv", "unit\tregion\tx_mm\ty_mm\tz_mm", lines)
     tables = [_HEAD]
     samples, values, drift, dropped = {}, {}, {}, {}
@@ -196,8 +193,7 @@ def _timing(
         _text(folder / name, "stimulus_s\tsample", lines)
         return clock | {"triggers": "{subject}_triggers.tsv", "max_trigger_gap_s": 2.0}
     lines = [
-        f"{word}\t{'n/a' if sample < 0 else sample + first}"
-        for word, sample in zip(words, made.samples, strict=True)
+        f"{word}\t{'n/a' if sample < 0 else sample + first}" for word, sample in zip(words, made.samples, strict=True)
     ]
     _text(folder / f"{recording_id.subject}_onsets.tsv", "word\tsample", lines)
     return clock | {"word_onsets": "{subject}_onsets.tsv"}
@@ -286,9 +282,7 @@ def _nwb(*, timestamps: bool) -> Any:
     def write(folder: Path, values: FloatArray, rate_hz: float, start_s: float) -> dict[str, Any]:
         pynwb = require("pynwb", extra="nwb")
         file = pynwb.NWBFile("a talk", "arrays", datetime(2026, 1, 1, tzinfo=UTC))
-        group = file.create_electrode_group(
-            "grid", "a grid", "temporal", file.create_device("array")
-        )
+        group = file.create_electrode_group("grid", "a grid", "temporal", file.create_device("array"))
         file.add_electrode_column("label", "name of the electrode")
         # The table holds one electrode more than the series, which takes them in another order.
         n_units = values.shape[1]

@@ -156,18 +156,14 @@ def write_pereira2018(
         "roi": [place[2] for place in places],
         **_axes(places_mm),
     }
-    path = write_assembly(
-        folder / "assy_Pereira2018_language.nc", values, presentation, neuroid, format=format
-    )
+    path = write_assembly(folder / "assy_Pereira2018_language.nc", values, presentation, neuroid, format=format)
     return AssemblyTruth(
         path,
         {run: tuple(s.text for s in sentences if s.run == run) for run in runs},
         {run: tuple(f"passage {s.passage}" for s in sentences if s.run == run) for run in runs},
         truth,
         {
-            subject: tuple(
-                (p[3].removeprefix(f"{subject}_"), p[2]) for p in places if p[0] == subject
-            )
+            subject: tuple((p[3].removeprefix(f"{subject}_"), p[2]) for p in places if p[0] == subject)
             for subject in subjects
         },
         rows,
@@ -225,9 +221,7 @@ def write_fedorenko2016(
         {"sentences": tuple(f"sentence_{i // 8:02d}" for i in range(len(words)))},
         truth,
         {
-            subject: tuple(
-                (f"electrode_{i}", "unknown") for i, s in enumerate(subjects) if s == subject
-            )
+            subject: tuple((f"electrode_{i}", "unknown") for i, s in enumerate(subjects) if s == subject)
             for subject in dict.fromkeys(subjects)
         },
         {"sentences": tuple(int(i) for i in np.argsort(order))},
@@ -280,9 +274,7 @@ def write_blank2014(
         "subject_id": [place[1] for place in places],
         "neuroid_id": [f"{subject}.{roi}" for roi, subject in places],
     }
-    path = write_assembly(
-        folder / "assy_Blank2014_fROI.nc", values[in_file], presentation, neuroid, format=format
-    )
+    path = write_assembly(folder / "assy_Blank2014_fROI.nc", values[in_file], presentation, neuroid, format=format)
     return AssemblyTruth(
         path,
         {"stories": tuple(part[3] for part in parts)},
@@ -310,9 +302,7 @@ def _passages(rng: np.random.Generator, n_passages: tuple[int, int]) -> list[_Se
             ("243sentences", [4 - i % 2 for i in range(n_passages[1])]),
         )
         for number, (text, index) in enumerate(
-            (_sentence(rng), passage)
-            for passage, length in enumerate(lengths)
-            for _ in range(length)
+            (_sentence(rng), passage) for passage, length in enumerate(lengths) for _ in range(length)
         )
     ]
 

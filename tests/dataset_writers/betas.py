@@ -45,9 +45,7 @@ class BetasTruth:
 def _drawn(rng: np.random.Generator, n_units: int) -> dict[str, FloatArray]:
     """Betas of every item, exact in single precision."""
     return {
-        item: np.round(rng.standard_normal((n, n_units)) * 1024) / 1024
-        for items, n in SETS.values()
-        for item in items
+        item: np.round(rng.standard_normal((n, n_units)) * 1024) / 1024 for items, n in SETS.values() for item in items
     }
 
 
@@ -65,10 +63,7 @@ def _trials(rng: np.random.Generator) -> tuple[list[str], list[str]]:
 
 def _table(path: Path, items: list[str]) -> None:
     """Write trials as events, with an oddball without a stimulus in the middle."""
-    rows = [
-        f"{4 * i}.0\t3.0\t{'test' if item in TEST else 'train'}\t{item}"
-        for i, item in enumerate(items)
-    ]
+    rows = [f"{4 * i}.0\t3.0\t{'test' if item in TEST else 'train'}\t{item}" for i, item in enumerate(items)]
     rows.insert(len(rows) // 2, f"{4 * len(items)}.0\t3.0\toddball\tn/a")
     _write(path, ["onset\tduration\ttrial_type\tstim_file", *rows])
 
@@ -129,8 +124,7 @@ def write_bold_moments(folder: Path, *, seed: int = 0) -> BetasTruth:
     rng = np.random.default_rng(seed)
     sides = ("L_", "R_")
     named = tuple(
-        f"{sides[i % 2]}{name}_ROI" if name not in ("", "n/a") else ""
-        for i, name in enumerate(VERTEX_REGIONS)
+        f"{sides[i % 2]}{name}_ROI" if name not in ("", "n/a") else "" for i, name in enumerate(VERTEX_REGIONS)
     )
     write_dlabel(folder / "glasser.dlabel.nii", named)
     values = {}

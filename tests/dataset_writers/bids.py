@@ -161,9 +161,7 @@ def _raw(
 def _write_raw(folder: Path, subject: str, run: str, datatype: Datatype, raw: Any) -> Path:
     """Write with MNE-BIDS, but for its electrode table, which has no positions; return the recording's path."""
     mne_bids = require("mne_bids", extra="meeg")
-    path = mne_bids.BIDSPath(
-        subject=subject, task=TASK, run=run, root=folder, datatype=datatype, suffix=datatype
-    )
+    path = mne_bids.BIDSPath(subject=subject, task=TASK, run=run, root=folder, datatype=datatype, suffix=datatype)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         written = mne_bids.write_raw_bids(
@@ -193,10 +191,7 @@ def leave_gap(path: Path, record: int, seconds: int) -> None:
     n_channels, n_header = int(content[252:256]), int(content[184:192])
     labels = [content[256 + 16 * i : 272 + 16 * i].strip() for i in range(n_channels)]
     first = 256 + n_channels * 216
-    sizes = [
-        (3 if bdf else 2) * int(content[first + 8 * i : first + 8 * i + 8])
-        for i in range(n_channels)
-    ]
+    sizes = [(3 if bdf else 2) * int(content[first + 8 * i : first + 8 * i + 8]) for i in range(n_channels)]
     kind = b"BDF" if bdf else b"EDF"
     times = labels.index(kind + b" Annotations")
     body = bytearray(content[:192] + (kind + b"+D").ljust(44) + content[236:])
@@ -221,9 +216,7 @@ def write_dimensions(path: Path, dimension: str, channels: Sequence[int] | None 
     path.write_bytes(bytes(content))
 
 
-def _write_events(
-    path: Path, clock: _Clock, words: Sequence[str], onset_s: FloatArray, *, drop: bool
-) -> None:
+def _write_events(path: Path, clock: _Clock, words: Sequence[str], onset_s: FloatArray, *, drop: bool) -> None:
     rows: list[tuple[object, ...]] = [
         (0.1, 0.2, BAD_LABEL, "n/a", "n/a", "n/a"),
         (clock.start, 0.0, START, "n/a", "n/a", 0),
@@ -266,10 +259,7 @@ def _write_electrodes(folder: Path, subject: str, names: Sequence[str], places: 
 
 
 def _write_words(folder: Path, run: str, words: Sequence[str], onset_s: FloatArray) -> None:
-    rows = [
-        f"{w}\t{t}\t{t + 0.1:.3f}\t{i // 8}\t{len(w)}"
-        for i, (w, t) in enumerate(zip(words, onset_s, strict=True))
-    ]
+    rows = [f"{w}\t{t}\t{t + 0.1:.3f}\t{i // 8}\t{len(w)}" for i, (w, t) in enumerate(zip(words, onset_s, strict=True))]
     _write(
         folder / "stimuli" / f"run-{run}_words.tsv",
         ["word\tonset\toffset\tsentence\tWord Length", *rows],

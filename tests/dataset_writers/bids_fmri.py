@@ -46,9 +46,7 @@ class BidsFmriTruth:
     n_mask_voxels: int
 
 
-def write_bids_fmri(
-    folder: Path, *, seed: int = 0, n_words: int = 50, tr_s: float = 1.1
-) -> BidsFmriTruth:
+def write_bids_fmri(folder: Path, *, seed: int = 0, n_words: int = 50, tr_s: float = 1.1) -> BidsFmriTruth:
     """Write two subjects with two sessions each; the stimulus starts at another time in every run.
 
     ``stimuli/listen_words.tsv`` holds the words on the stimulus' clock, and every run's events hold them too, on the

@@ -158,9 +158,7 @@ def write_brain_treebank(
     rng = np.random.default_rng(seed)
     folder.mkdir(parents=True, exist_ok=True)
     films = {
-        movie: _write_film(
-            folder, movie, rng, n_words, film_s, overlap=overlap and movie == "the-sea"
-        )
+        movie: _write_film(folder, movie, rng, n_words, film_s, overlap=overlap and movie == "the-sea")
         for movie in ("the-sea", "the-hill")
     }
     trials = {}
@@ -228,9 +226,7 @@ def _write_film(
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         writer.writerow(["", *COLUMNS])
-        writer.writerows(
-            [row, *(values[name] for name in COLUMNS)] for row, values in enumerate(rows)
-        )
+        writer.writerows([row, *(values[name] for name in COLUMNS)] for row, values in enumerate(rows))
     return _film_truth(rows, numbers)
 
 
@@ -268,10 +264,7 @@ def _write_trial(folder: Path, plan: _Plan, film: FilmTruth, film_s: int) -> Tri
     triggers = np.array(times, dtype=np.float64)
     samples = _position(plan, triggers)
     rows = [("beginning", int(samples[0]), triggers[0])]
-    rows += [
-        ("trigger", int(sample), time)
-        for time, sample in zip(triggers.tolist(), samples.tolist(), strict=True)
-    ]
+    rows += [("trigger", int(sample), time) for time, sample in zip(triggers.tolist(), samples.tolist(), strict=True)]
     anchors = triggers
     if np.isfinite(plan.pause_s):
         stopped = _START + int(plan.shown)
@@ -284,9 +277,7 @@ def _write_trial(folder: Path, plan: _Plan, film: FilmTruth, film_s: int) -> Tri
     path.parent.mkdir(exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
-        writer.writerow(
-            ["type", "index", "movie_time", "start_time", "end_time", "trig_type", "diff"]
-        )
+        writer.writerow(["type", "index", "movie_time", "start_time", "end_time", "trig_type", "diff"])
         for kind, sample, time in rows:
             wall = 1.5e9 + sample / RATE_HZ
             writer.writerow([kind, sample, repr(float(time)), f"{wall:.6f}", "", "", ""])
@@ -307,9 +298,7 @@ def _write_trial(folder: Path, plan: _Plan, film: FilmTruth, film_s: int) -> Tri
     )
 
 
-def _write_signal(
-    path: Path, truth: TrialTruth, rng: np.random.Generator, dtype: str, storage: dict[str, Any]
-) -> None:
+def _write_signal(path: Path, truth: TrialTruth, rng: np.random.Generator, dtype: str, storage: dict[str, Any]) -> None:
     h5py = require("h5py", extra="hdf5")
     with h5py.File(path, "w") as file:
         group = file.create_group("data")
@@ -337,9 +326,7 @@ def _write_electrodes(folder: Path, subject: str, rng: np.random.Generator) -> N
     path.write_text(json.dumps(list(LABELS)))
     table = folder / "localization" / f"sub_{subject}" / "depth-wm.csv"
     table.parent.mkdir(parents=True, exist_ok=True)
-    rows: list[Sequence[object]] = [
-        ["Electrode", "L", "I", "P", "DesikanKilliany", "Destrieux", "DKT"]
-    ]
+    rows: list[Sequence[object]] = [["Electrode", "L", "I", "P", "DesikanKilliany", "Destrieux", "DKT"]]
     for label in LABELS:
         if label.startswith(("DC", "TRIG", UNPLACED)):
             continue
@@ -351,9 +338,7 @@ def _write_electrodes(folder: Path, subject: str, rng: np.random.Generator) -> N
 
 def _write_shared(folder: Path, rng: np.random.Generator) -> None:
     # Subject 1's list holds a label with its mark, and one that is no electrode.
-    (folder / "corrupted_elec.json").write_text(
-        json.dumps({"sub_1": ["RF2b1*", "DC10"], "sub_2": ["RF2b1"]})
-    )
+    (folder / "corrupted_elec.json").write_text(json.dumps({"sub_1": ["RF2b1*", "DC10"], "sub_2": ["RF2b1"]}))
     rows: list[Sequence[object]] = [["Subject", "Electrode", "X", "Y", "Z", "Region"]]
     for subject in ("sub_1", "sub_2"):
         for label in LABELS[1:4]:

@@ -123,9 +123,7 @@ def write_meg_masc(
                     drop_sound=not first,
                 )
                 codes = _signal(samples, n_sensors, sampling_rate_hz, random)
-                truth.places_m[:] = write_con(
-                    Path(f"{stem}_meg.con"), codes, sampling_rate_hz=sampling_rate_hz
-                )
+                truth.places_m[:] = write_con(Path(f"{stem}_meg.con"), codes, sampling_rate_hz=sampling_rate_hz)
                 _write_sidecars(str(stem), n_sensors, sampling_rate_hz)
     return truth
 
@@ -139,9 +137,7 @@ class _Timed:
     speed: float
 
 
-def _spoken(
-    story: str, n_sounds: int, n_words: int, random: np.random.Generator
-) -> tuple[SpokenWord, ...]:
+def _spoken(story: str, n_sounds: int, n_words: int, random: np.random.Generator) -> tuple[SpokenWord, ...]:
     words = []
     for number in range(n_sounds):
         at_s = 0.1
@@ -178,9 +174,7 @@ def _timed(words: Sequence[SpokenWord], drift_ppm: float, random: np.random.Gene
     return _Timed(times_s, sounds_s, speed)
 
 
-def _choose(
-    words: Sequence[SpokenWord], n_dropped: int, random: np.random.Generator
-) -> npt.NDArray[np.bool_]:
+def _choose(words: Sequence[SpokenWord], n_dropped: int, random: np.random.Generator) -> npt.NDArray[np.bool_]:
     dropped = np.zeros(len(words), dtype=np.bool_)
     candidates = [i for i, word in enumerate(words) if word.condition == "sentence"]
     dropped[random.choice(candidates, n_dropped, replace=False)] = True
@@ -272,9 +266,7 @@ def _write_sidecars(stem: str, n_sensors: int, sampling_rate_hz: float) -> None:
     rows += ["TRIGGER 001\tMISC\tV\tgood", "MISC 001\tMISC\tV\tgood"]
     text = "\n".join(["name\ttype\tunits\tstatus", *rows]) + "\n"
     Path(f"{stem}_channels.tsv").write_text(text, encoding="utf-8-sig", newline="\n")
-    markers = np.array(
-        [[0.09, 0, 0], [0, 0.07, 0], [0, -0.07, 0], [0.08, 0.03, 0.02], [0.08, -0.03, 0.02]]
-    )
+    markers = np.array([[0.09, 0, 0], [0, 0.07, 0], [0, -0.07, 0], [0.08, 0.03, 0.02], [0.08, -0.03, 0.02]])
     subject_session = stem.rpartition("_task-")[0]
     write_mrk(Path(f"{stem}_markers.mrk"), markers)
     points = "\n".join(f"{1000 * x:.2f} {1000 * y:.2f} {1000 * z:.2f}" for x, y, z in markers)
@@ -284,12 +276,8 @@ def _write_sidecars(stem: str, n_sensors: int, sampling_rate_hz: float) -> None:
 def _write_root(folder: Path, subjects: Sequence[str], tasks: Sequence[int]) -> None:
     header = "participant_id\tage\tsex\thand\ttask_order\tn_sessions"
     lines = [f"sub-{subject}\t25\tfemale\tright\t{list(tasks)}\t2" for subject in subjects]
-    (folder / "participants.tsv").write_text(
-        "\n".join([header, *lines]) + "\n", encoding="utf-8", newline="\n"
-    )
-    (folder / "participants.json").write_text(
-        '{\n    "age": {"Units": "years"}\n    "sex": {}\n}\n', encoding="utf-8"
-    )
+    (folder / "participants.tsv").write_text("\n".join([header, *lines]) + "\n", encoding="utf-8", newline="\n")
+    (folder / "participants.json").write_text('{\n    "age": {"Units": "years"}\n    "sex": {}\n}\n', encoding="utf-8")
     about = {"Name": " ", "BIDSVersion": "1.6.0", "DatasetType": "raw"}
     (folder / "dataset_description.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
 

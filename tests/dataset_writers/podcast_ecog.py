@@ -75,9 +75,7 @@ def write_podcast_ecog(
     places = rng.uniform(-60.0, 60.0, size=(len(NEURAL) - 1, 3)).round(3)
     places[NEURAL.index(UNPLACED)] = np.nan
     for subject in subjects:
-        _write_subject(
-            folder, subject, _signal(rng, samples, n_samples), places, raw=raw, bad=(BAD,)
-        )
+        _write_subject(folder, subject, _signal(rng, samples, n_samples), places, raw=raw, bad=(BAD,))
     stimuli = folder / "stimuli"
     stimuli.mkdir(parents=True, exist_ok=True)
     if transcript:
@@ -88,14 +86,10 @@ def write_podcast_ecog(
     _write_syntactic(stimuli / "syntactic", words, start_s, end_s)
     whisper = _write_whisper(stimuli / "whisper-medium", rng, words, start_s, end_s)
     _write_audio(stimuli / "podcast.wav", n_samples / RATE_HZ)
-    return PodcastTruth(
-        words, start_s, end_s, order, samples, subjects, *tokens, *whisper, places, n_samples
-    )
+    return PodcastTruth(words, start_s, end_s, order, samples, subjects, *tokens, *whisper, places, n_samples)
 
 
-def _words(
-    rng: np.random.Generator, n_words: int
-) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
+def _words(rng: np.random.Generator, n_words: int) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
     """Words with times in whole milliseconds; two of them begin before their predecessors."""
     words = [str(word) for word in rng.choice(_VOCABULARY, size=n_words)]
     words[0] = "Act"
@@ -180,9 +174,7 @@ def _write_raw(
     )
 
 
-def _rows(
-    words: Sequence[str], start: FloatArray, end: FloatArray
-) -> list[tuple[str, float, float]]:
+def _rows(words: Sequence[str], start: FloatArray, end: FloatArray) -> list[tuple[str, float, float]]:
     quoted = [f'"{word}"' if "," in word else word for word in words]
     return list(zip(quoted, start.tolist(), end.tolist(), strict=True))
 
@@ -244,18 +236,14 @@ def _write_spectral(folder: Path, words: Sequence[str], start: FloatArray, end: 
     _write(folder / "transcript.tsv", ["index\tword_idx\tword\tstart\tend", *rows])
 
 
-def _write_syntactic(
-    folder: Path, words: Sequence[str], start: FloatArray, end: FloatArray
-) -> None:
+def _write_syntactic(folder: Path, words: Sequence[str], start: FloatArray, end: FloatArray) -> None:
     """Punctuation is a token of its own."""
     lines = ["\tword_idx\tword\tstart\tend\ttoken\tpos\tdep\tstop"]
     for i, word in enumerate(words):
         bare = word.rstrip(".,")
         tokens = [(bare, "NN", "nsubj"), *((c, c, "punct") for c in word[len(bare) :])]
         for token, pos, dep in tokens:
-            lines.append(
-                f"{len(lines) - 1}\t{i}\t{word}\t{start[i]}\t{end[i]}\t{token}\t{pos}\t{dep}\tFalse"
-            )
+            lines.append(f"{len(lines) - 1}\t{i}\t{word}\t{start[i]}\t{end[i]}\t{token}\t{pos}\t{dep}\tFalse")
     _write(folder / "transcript.tsv", lines)
 
 

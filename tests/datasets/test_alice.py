@@ -193,17 +193,11 @@ def test_real_responses_agree_between_subjects(real):
         values = np.asarray(recording.signal.values)
         drift = np.linspace(-1, 1, len(values))
         motion = [c for c in recording.confounds.columns if c.startswith("motion")]
-        nuisance = np.column_stack(
-            [np.ones_like(drift), drift, recording.confounds.select(motion).to_numpy()]
-        )
+        nuisance = np.column_stack([np.ones_like(drift), drift, recording.confounds.select(motion).to_numpy()])
         left = values - nuisance @ np.linalg.lstsq(nuisance, values, rcond=None)[0]
         cleaned.append(left / left.std(axis=0))
     data = np.array(cleaned)
-    correlations = [
-        np.corrcoef(own[:, r], (data.sum(axis=0) - own)[:, r])[0, 1]
-        for own in data
-        for r in range(6)
-    ]
+    correlations = [np.corrcoef(own[:, r], (data.sum(axis=0) - own)[:, r])[0, 1] for own in data for r in range(6)]
     by_region = np.reshape(correlations, (len(data), 6)).mean(axis=0)
     assert REGIONS[int(by_region.argmin())] == "LIFG"
     assert REGIONS[int(by_region.argmax())] == "LPTL"

@@ -116,9 +116,7 @@ class TestEveryFormat:
         found = dataset.recording(subject(kind))
         assert isinstance(found.signal, TimeSeries)
         # NPZ and MATLAB 5 can only be read as a whole.
-        assert isinstance(found.signal.values, StreamedSeries) == (
-            streamed and kind not in ("npz", "mat5")
-        )
+        assert isinstance(found.signal.values, StreamedSeries) == (streamed and kind not in ("npz", "mat5"))
         samples = truth.samples[found.id]
         planted = np.where(samples >= 0, np.arange(samples.size) + 1.0, 0.0)
         assert (samples == -1).sum() == 5
@@ -151,9 +149,7 @@ class TestEveryFormat:
         assert found.where.startswith("dataset 'mine', ")
         assert str(folder) not in found.where
 
-    def test_without_the_triggers_the_words_would_be_missed(
-        self, written: tuple[Path, ArraysTruth]
-    ) -> None:
+    def test_without_the_triggers_the_words_would_be_missed(self, written: tuple[Path, ArraysTruth]) -> None:
         folder, truth = written
         dataset = opened(folder)
         found = dataset.recording(subject("npy_fortran"))
@@ -259,15 +255,11 @@ class TestEveryFormat:
             "for unit in range(0, 16, 4): series.read(range(unit, unit + 4))\n"
             "print(peak() - before)\n"
         )
-        done = subprocess.run(
-            [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
-        )
+        done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
         # Ahead 32 MiB, four units 32 MiB, a piece 32 MiB; mapping the file would take 256 MiB.
         assert int(done.stdout) < 160
 
-    def test_source_files_are_all_that_the_table_names(
-        self, written: tuple[Path, ArraysTruth]
-    ) -> None:
+    def test_source_files_are_all_that_the_table_names(self, written: tuple[Path, ArraysTruth]) -> None:
         folder, _ = written
         named = {source.path for source in opened(folder).source_files()}
         there = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
@@ -304,9 +296,7 @@ class TestWords:
         named = {source.path for source in dataset.source_files()}
         assert {"texts/north.txt", "talk.wav"} <= named
         (folder / "texts" / "nort.txt").write_text("?", encoding="utf-8")
-        with pytest.raises(
-            StimulusError, match=r"there is no story 'nort'(.|\n)*did you mean 'north'"
-        ):
+        with pytest.raises(StimulusError, match=r"there is no story 'nort'(.|\n)*did you mean 'north'"):
             opened(folder).stimulus("talk")
         edit('["n_letters"]', '["upos"]')
         with pytest.raises(StimulusError, match="'upos' is not a column of numbers"):
@@ -316,9 +306,7 @@ class TestWords:
         ("rule", "n_sentences"),
         [('sentences = "punctuation"', 2), ('sentences = "pauses"\npause_s = 0.4', None)],
     )
-    def test_sentences_by_rule_are_noted(
-        self, folder: Path, edit: Edit, rule: str, n_sentences: int | None
-    ) -> None:
+    def test_sentences_by_rule_are_noted(self, folder: Path, edit: Edit, rule: str, n_sentences: int | None) -> None:
         edit(', sentence_id = "sentence"', "")
         with pytest.raises(StimulusError, match="no column 'sentence_id'") as caught:
             opened(folder).stimulus("talk")
@@ -356,9 +344,7 @@ class TestWords:
             ('"talk.csv"', '"../talk.csv"', "leads out of the dataset's folder"),
         ],
     )
-    def test_a_wrong_column_or_file_is_named(
-        self, folder: Path, edit: Edit, old: str, new: str, message: str
-    ) -> None:
+    def test_a_wrong_column_or_file_is_named(self, folder: Path, edit: Edit, old: str, new: str, message: str) -> None:
         (folder.parent / "talk.csv").write_text("outside")
         edit(old, new)
         with pytest.raises(StimulusError) as caught:
@@ -367,9 +353,7 @@ class TestWords:
 
     def test_two_columns_of_one_name_are_refused(self, folder: Path, edit: Edit) -> None:
         path = folder / "talk.csv"
-        path.write_text(
-            path.read_text(encoding="utf-8").replace("n_letters", "word"), encoding="utf-8"
-        )
+        path.write_text(path.read_text(encoding="utf-8").replace("n_letters", "word"), encoding="utf-8")
         with pytest.raises(StimulusError, match="two columns would be 'word'"):
             opened(folder).stimulus("talk")
 
@@ -444,14 +428,10 @@ class TestAxesAndUnits:
         text = table.read_text(encoding="utf-8")
         table.write_text(text.replace('axes = "time,unit"', ""), encoding="utf-8")
         assert failure(folder, "x").what == "'axes' of a recording is not given"
-        table.write_text(
-            text.replace('units = "units.tsv"', "sampling_rate_hz = 9.0"), encoding="utf-8"
-        )
+        table.write_text(text.replace('units = "units.tsv"', "sampling_rate_hz = 9.0"), encoding="utf-8")
         assert failure(folder, "x").what == "'units' of a recording is not given"
 
-    def test_regions_coordinates_and_bad_units(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_regions_coordinates_and_bad_units(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / "units.tsv").write_text(
             "unit\tregion\tx_mm\ty_mm\tz_mm\tstatus\nE1\tSTG\t1\t2\t3\tgood\nE2\tn/a\tn/a\tn/a\tn/a\tgood\n"
             "E3\tIFG\t1\t1\t1\tbad\nE4\tIFG\t4\t5\t6\tgood\n"
@@ -462,9 +442,7 @@ class TestAxesAndUnits:
             assert found.units.ids == ("E1", "E2", "E4")
             assert found.units.regions == ("STG", "unknown", "IFG")
             assert found.units.coordinates_mm is not None
-            np.testing.assert_array_equal(
-                found.units.coordinates_mm, [[1, 2, 3], [np.nan] * 3, [4, 5, 6]]
-            )
+            np.testing.assert_array_equal(found.units.coordinates_mm, [[1, 2, 3], [np.nan] * 3, [4, 5, 6]])
             assert found.units.coordinate_frame == "MNI152NLin2009cAsym"
             assert found.signal.values.shape[1] == 3
             (note,) = [f for f in found.findings if f.reason is Reason.CHANNEL_MARKED_BAD]
@@ -552,9 +530,7 @@ class TestTimes:
             ("n/a\t1000", "a cell of column 'stimulus_s'", "line 5"),
         ],
     )
-    def test_broken_triggers_are_named(
-        self, folder: Path, line: str, message: str, place: str
-    ) -> None:
+    def test_broken_triggers_are_named(self, folder: Path, line: str, message: str, place: str) -> None:
         path = folder / "npyfortran_triggers.tsv"
         path.write_text(f"stimulus_s\tsample\n3.0\t0\n4.0\t512\n5.0\t1024\n{line}\n")
         error = failure(folder, "npy_fortran")
@@ -625,9 +601,7 @@ class TestTimes:
         assert "outside" in failure(folder, "npy_fortran").what
 
     @pytest.mark.parametrize("n_outside", [20, 21, 40])
-    def test_word_onsets_that_are_mostly_outside_are_told(
-        self, folder: Path, edit: Edit, n_outside: int
-    ) -> None:
+    def test_word_onsets_that_are_mostly_outside_are_told(self, folder: Path, edit: Edit, n_outside: int) -> None:
         (folder / "o.tsv").write_text(
             "\n".join(
                 [
@@ -643,15 +617,11 @@ class TestTimes:
         if n_outside == 40:
             error = failure(folder, "npy")
             assert error.what == "no word of the stimulus is in the recording"
-            assert "may be milliseconds" in str(error.remedy) or "another start" in str(
-                error.remedy
-            )
+            assert "may be milliseconds" in str(error.remedy) or "another start" in str(error.remedy)
             assert error.where == str(folder / "o.tsv")
             return
         found = [
-            finding
-            for finding in recording(folder, "npy").findings
-            if finding.reason is Reason.WORDS_OUTSIDE_RECORDING
+            finding for finding in recording(folder, "npy").findings if finding.reason is Reason.WORDS_OUTSIDE_RECORDING
         ]
         assert len(found) == (n_outside > 20)
         if found:
@@ -668,9 +638,7 @@ class TestTimes:
 
     def test_infinite_times_and_places_are_refused(self, folder: Path, edit: Edit) -> None:
         onsets = folder / "npz_onsets.tsv"
-        onsets.write_text(
-            re.sub(r"word20\t\d+", "word20\t1e999", onsets.read_text("utf-8")), "utf-8"
-        )
+        onsets.write_text(re.sub(r"word20\t\d+", "word20\t1e999", onsets.read_text("utf-8")), "utf-8")
         triggers = folder / "npyfortran_triggers.tsv"
         triggers.write_text(re.sub(r"\t\d+\n$", "\t1e999\n", triggers.read_text()))
         for kind, path in (("npz", onsets), ("npy_fortran", triggers)):
@@ -690,9 +658,7 @@ class TestTimes:
             ("sample", "samples", "one of the columns 'sample' and 'onset_s'"),
         ],
     )
-    def test_word_onsets_that_do_not_fit_are_named(
-        self, folder: Path, old: str, new: str, message: str
-    ) -> None:
+    def test_word_onsets_that_do_not_fit_are_named(self, folder: Path, old: str, new: str, message: str) -> None:
         path = folder / "npz_onsets.tsv"
         text = path.read_text(encoding="utf-8")
         assert re.search(old, text)
@@ -749,9 +715,7 @@ class TestBrokenFiles:
         ],
     )
     @pytest.mark.parametrize("part", [0.02, 0.7])
-    def test_a_truncated_file_is_named(
-        self, folder: Path, kind: str, name: str, message: str, part: float
-    ) -> None:
+    def test_a_truncated_file_is_named(self, folder: Path, kind: str, name: str, message: str, part: float) -> None:
         path = folder / name
         content = path.read_bytes()
         path.write_bytes(content[: int(part * len(content))])
@@ -760,9 +724,7 @@ class TestBrokenFiles:
         assert str(path) in str(error.where)
         assert "again" in str(error.remedy)
 
-    def test_a_torn_chunk_is_named_when_it_is_read(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_torn_chunk_is_named_when_it_is_read(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(stored, "STREAM_BYTES", 0)
         with h5py.File(folder / "units.h5", "r") as file:
             chunk = file["ecog/data"].id.get_chunk_info(2)
@@ -789,9 +751,7 @@ class TestBrokenFiles:
         path = folder / "torn.zarr"
         values = np.random.default_rng(0).standard_normal((600, 4))
         compressor = getattr(numcodecs, codec)()
-        zarr.create_array(
-            str(path), data=values, chunks=(300, 4), compressors=compressor, zarr_format=2
-        )
+        zarr.create_array(str(path), data=values, chunks=(300, 4), compressors=compressor, zarr_format=2)
         table_only(folder, "sampling_rate_hz = 30.0", file="torn.zarr")
         assert isinstance(recording(folder, "x").signal, TimeSeries)
         chunk = path / "1.0"
@@ -801,16 +761,12 @@ class TestBrokenFiles:
         assert error.where == str(path)
 
     @pytest.mark.parametrize("zarr_format", [2, 3])
-    def test_a_short_blosc_chunk_is_found_by_its_header(
-        self, folder: Path, zarr_format: int
-    ) -> None:
+    def test_a_short_blosc_chunk_is_found_by_its_header(self, folder: Path, zarr_format: int) -> None:
         """Its decoder does not look where a chunk ends, and sometimes finds the rest in old memory."""
         path = folder / "torn.zarr"
         values = np.random.default_rng(0).standard_normal((600, 4))
         codec = numcodecs.Blosc() if zarr_format == 2 else zarr.codecs.BloscCodec()
-        zarr.create_array(
-            str(path), data=values, chunks=(300, 4), compressors=codec, zarr_format=zarr_format
-        )
+        zarr.create_array(str(path), data=values, chunks=(300, 4), compressors=codec, zarr_format=zarr_format)
         table_only(folder, "sampling_rate_hz = 30.0", file="torn.zarr")
         assert isinstance(recording(folder, "x").signal, TimeSeries)
         chunk = path / ("1.0" if zarr_format == 2 else "c/1/0")
@@ -834,9 +790,7 @@ class TestBrokenFiles:
         group.create_array("x", shape=(20, 4), chunks=(20, 4), dtype="f8")
         group.create_array("huge", shape=(10**13,), chunks=(10**6,), dtype="f8")
         header = io.BytesIO()
-        np.lib.format.write_array_header_1_0(
-            header, {"descr": "<f8", "fortran_order": False, "shape": (10**13,)}
-        )
+        np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**13,)})
         np.savez(folder / "x.npz", x=np.zeros((20, 4)))
         with zipfile.ZipFile(folder / "x.npz", "a") as archive:
             archive.writestr("huge.npy", header.getvalue())
@@ -855,9 +809,7 @@ class TestBrokenFiles:
             error = failure(table_only(folder, extra, file=name), "x")
             assert found in str(error.got), key
             assert name in str(error.where)
-        error = failure(
-            table_only(folder, 'key = "loop"\nsampling_rate_hz = 9.0', file="x.h5"), "x"
-        )
+        error = failure(table_only(folder, 'key = "loop"\nsampling_rate_hz = 9.0', file="x.h5"), "x")
         assert "a link in a loop" in str(error.got)
 
     def test_an_array_beyond_all_memory_is_named(self, folder: Path) -> None:
@@ -873,9 +825,7 @@ class TestBrokenFiles:
         table_only(folder, 'key = "e"\nlags_ms = [0]', file="x.h5", axes="lag,word,unit")
         assert failure(folder, "x").what == "an array does not fit into memory"
 
-    def test_a_file_that_shrinks_while_it_is_read_is_named(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_file_that_shrinks_while_it_is_read_is_named(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(stored, "STREAM_BYTES", 0)
         signal = recording(folder, "npy").signal
         assert isinstance(signal, TimeSeries)
@@ -885,9 +835,7 @@ class TestBrokenFiles:
             signal.read([0])
 
     @pytest.mark.parametrize("there", [False, True])
-    def test_paths_out_of_the_folder_tell_nothing(
-        self, folder: Path, edit: Edit, there: bool
-    ) -> None:
+    def test_paths_out_of_the_folder_tell_nothing(self, folder: Path, edit: Edit, there: bool) -> None:
         (folder.parent / "neighbour.tsv").write_text("x")
         if there:
             (folder.parent / "t.tsv").write_text("x")
@@ -920,9 +868,7 @@ class TestBrokenFiles:
         edit(old, new)
         assert near in str(failure(folder, kind).remedy)
 
-    def test_which_array_must_be_said_where_there_are_several(
-        self, folder: Path, edit: Edit
-    ) -> None:
+    def test_which_array_must_be_said_where_there_are_several(self, folder: Path, edit: Edit) -> None:
         edit('key = "/ecog/data"\n', "")
         error = failure(folder, "hdf5")
         assert "'ecog/data', 'ecog/quality'" in str(error.got)
@@ -985,14 +931,10 @@ class TestBrokenFiles:
         assert note.reason is Reason.MISSING_SAMPLES
         assert note.found.startswith(("1 of 4 chunks", "1 of 16 chunks"))
 
-    def test_zarr_arrays_without_a_group_and_with_shards(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_zarr_arrays_without_a_group_and_with_shards(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         values = np.random.default_rng(0).standard_normal((4, 600))
         zarr.save_array(str(folder / "alone.zarr"), values, zarr_format=2)
-        zarr.create_array(
-            str(folder / "shards.zarr"), data=values, chunks=(1, 100), shards=(1, 600)
-        )
+        zarr.create_array(str(folder / "shards.zarr"), data=values, chunks=(1, 100), shards=(1, 600))
         monkeypatch.setattr(stored, "STREAM_BYTES", 0)
         for name in ("alone.zarr", "shards.zarr"):
             table_only(folder, "sampling_rate_hz = 9.0", file=name, axes="unit,time")
@@ -1036,9 +978,7 @@ class TestBrokenFiles:
             table_only(folder, f'sampling_rate_hz = 9.0\nkey = "{key}"', file="virtual.h5")
             assert "values in other files" in str(failure(folder, "x").got)
 
-    def test_a_format_that_is_read_whole_has_a_limit(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_format_that_is_read_whole_has_a_limit(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(array_files, "WHOLE_BYTES", 1000)
         for kind, better in (("npz", ".npy"), ("mat5", "7.3")):
             error = failure(folder, kind)
@@ -1128,14 +1068,10 @@ class TestNwb:
         path = str(folder / "rate.nwb")
         with pynwb.NWBHDF5IO(path, "a") as io:
             file = io.read()
-            file.add_acquisition(
-                pynwb.TimeSeries(name="audio", data=np.zeros((100, 4)), unit="a.u.", rate=9.0)
-            )
+            file.add_acquisition(pynwb.TimeSeries(name="audio", data=np.zeros((100, 4)), unit="a.u.", rate=9.0))
             region = file.create_electrode_table_region([0], "one")
             file.add_acquisition(
-                pynwb.ecephys.ElectricalSeries(
-                    name="other", data=np.zeros((100, 1)), electrodes=region, rate=9.0
-                )
+                pynwb.ecephys.ElectricalSeries(name="other", data=np.zeros((100, 1)), electrodes=region, rate=9.0)
             )
             io.write(file)
         error = failure(folder, "nwb")
@@ -1161,9 +1097,7 @@ class TestNwb:
         assert str(folder / "rate.nwb") == error.where
 
 
-def test_a_missing_package_is_named(
-    written: tuple[Path, ArraysTruth], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_named(written: tuple[Path, ArraysTruth], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zarr", None)
     with pytest.raises(ConfigError, match=r"lpact\[zarr\]"):
         recording(written[0], "zarr2")

@@ -35,19 +35,13 @@ def opened(name: str, folder: Path, **options: object) -> Dataset:
 
 
 @pytest.fixture(scope="module", params=["NETCDF4", "NETCDF3_64BIT"])
-def written(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Mapping[str, AssemblyTruth]:
+def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, AssemblyTruth]:
     folder = tmp_path_factory.mktemp("assemblies")
-    return {
-        name: writer(folder / name, format=request.param) for name, (writer, _) in WRITERS.items()
-    }
+    return {name: writer(folder / name, format=request.param) for name, (writer, _) in WRITERS.items()}
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_every_event_has_the_response_of_its_presentation(
-    name: str, written: Mapping[str, AssemblyTruth]
-) -> None:
+def test_every_event_has_the_response_of_its_presentation(name: str, written: Mapping[str, AssemblyTruth]) -> None:
     truth = written[name]
     dataset = opened(name, truth.path.parent)
     events = GridConfig(events=WRITERS[name][1], lags_ms=(0.0,), window_ms=1.0)
@@ -86,9 +80,7 @@ def test_rows_that_were_moved_are_noted(name: str, written: Mapping[str, Assembl
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_source_files_and_places_name_the_file(
-    name: str, written: Mapping[str, AssemblyTruth]
-) -> None:
+def test_source_files_and_places_name_the_file(name: str, written: Mapping[str, AssemblyTruth]) -> None:
     dataset = opened(name, written[name].path.parent)
     assert [f.path for f in dataset.source_files()] == [written[name].path.name]
     recording = dataset.recording(dataset.recording_ids()[0])
@@ -102,9 +94,7 @@ def test_a_subject_that_took_no_part_is_left_out_and_said(tmp_path: Path) -> Non
     dataset = opened("pereira2018", tmp_path)
     ((subject, run),) = truth.absent
     assert (subject, run) not in {(i.subject, i.run) for i in dataset.recording_ids()}
-    (finding,) = [
-        f for f in dataset.stimulus(run).findings if f.reason is Reason.RECORDING_NOT_READ
-    ]
+    (finding,) = [f for f in dataset.stimulus(run).findings if f.reason is Reason.RECORDING_NOT_READ]
     assert finding.field == f"subject {subject}"
     assert finding.severity == "excluded"
 
@@ -194,9 +184,7 @@ def test_text_that_is_nowhere_is_named(tmp_path: Path) -> None:
         ({"sentence": ["A."]}, "the column 'stimulus_id' is missing"),
     ],
 )
-def test_a_table_that_does_not_fit_is_named(
-    columns: Mapping[str, list[str]], said: str, tmp_path: Path
-) -> None:
+def test_a_table_that_does_not_fit_is_named(columns: Mapping[str, list[str]], said: str, tmp_path: Path) -> None:
     write_pereira2018(tmp_path, text_in="table")
     write_stimuli(tmp_path / "stimulus_Pereira2018.csv", columns)
     _expect(StimulusError, tmp_path, said, "stimulus_Pereira2018.csv")
@@ -222,9 +210,7 @@ def test_regions_of_the_averaged_file_lose_their_subject(tmp_path: Path) -> None
 
 def test_axes_may_be_the_other_way_round(tmp_path: Path) -> None:
     presentation, neuroid, values = _pereira_parts()
-    write_assembly(
-        tmp_path / "a.nc", values.T, presentation, neuroid, dims=("neuroid", "presentation")
-    )
+    write_assembly(tmp_path / "a.nc", values.T, presentation, neuroid, dims=("neuroid", "presentation"))
     dataset = opened("pereira2018", tmp_path)
     signal = dataset.recording(dataset.recording_ids()[1]).signal
     assert isinstance(signal, Epochs)
@@ -242,12 +228,8 @@ def test_words_of_fedorenko_are_lowered_only_when_told(tmp_path: Path) -> None:
     assert set(shown["word_num"]) == set(range(8))
 
 
-@pytest.mark.parametrize(
-    ("position", "said"), [([0, 1, 1], "word 1 after word 1"), ([0, 1, 3], "word 3 after word 1")]
-)
-def test_words_that_are_misnumbered_are_named(
-    position: list[int], said: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("position", "said"), [([0, 1, 1], "word 1 after word 1"), ([0, 1, 3], "word 3 after word 1")])
+def test_words_that_are_misnumbered_are_named(position: list[int], said: str, tmp_path: Path) -> None:
     presentation = {"word": ["A", "B", "C"], "word_num": position, "sentence_id": [0, 0, 0]}
     neuroid = {"electrode": [0, 1], "subject_UID": [1, 1]}
     write_assembly(tmp_path / "a.nc", np.ones((3, 2)), presentation, neuroid)
@@ -296,9 +278,7 @@ def test_ids_and_coordinates_that_disagree_are_said_and_chosen(tmp_path: Path) -
     (first, *_) = right.recording_ids()
     wanted = truth.values[first.subject, "stories"]
     assert np.array_equal(right.recording(first).signal.values, wanted)
-    finding = next(
-        f for f in right.stimulus("stories").findings if f.reason is Reason.SOURCE_VALUES_CORRECTED
-    )
+    finding = next(f for f in right.stimulus("stories").findings if f.reason is Reason.SOURCE_VALUES_CORRECTED)
     assert f"{len(wanted)} presentations" in finding.found
     assert "option 'trust'" in finding.remedy
     other = opened("blank2014", tmp_path, trust="coordinates")
@@ -313,9 +293,7 @@ def test_regions_of_blank_can_be_paired_over_subjects(tmp_path: Path) -> None:
     assert units == {("01_LH_PostTemp", "02_LH_AntTemp", "03_LH_IFG")}
 
 
-@pytest.mark.parametrize(
-    ("fraction", "format"), [(0.5, "NETCDF4"), (0.9, "NETCDF4"), (0.3, "NETCDF3_64BIT")]
-)
+@pytest.mark.parametrize(("fraction", "format"), [(0.5, "NETCDF4"), (0.9, "NETCDF4"), (0.3, "NETCDF3_64BIT")])
 def test_a_truncated_file_is_named(fraction: float, format: Any, tmp_path: Path) -> None:
     path = write_pereira2018(tmp_path, format=format).path
     path.write_bytes(path.read_bytes()[: int(path.stat().st_size * fraction)])
@@ -398,9 +376,7 @@ def test_a_neuroid_that_is_listed_twice_is_named(tmp_path: Path) -> None:
         ((3, 4, 2), ("presentation", "neuroid", "time"), "'time' of size 2"),
     ],
 )
-def test_wrong_dimensions_are_named(
-    shape: tuple[int, ...], dims: tuple[str, ...], said: str, tmp_path: Path
-) -> None:
+def test_wrong_dimensions_are_named(shape: tuple[int, ...], dims: tuple[str, ...], said: str, tmp_path: Path) -> None:
     presentation, neuroid, _ = _pereira_parts()
     write_assembly(tmp_path / "a.nc", np.ones(shape), presentation, neuroid, dims=dims)
     _expect(RecordingError, tmp_path, said, "a.nc")

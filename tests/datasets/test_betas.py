@@ -221,9 +221,7 @@ def test_an_atlas_may_differ_between_subjects(folder: Path) -> None:
     own[own == 3] = 0
     nibabel.Nifti1Image(own, image.affine).to_filename(folder / "rois-02.nii.gz")
     dataset = opened("volumes", folder, atlas="rois-{subject}.nii.gz")
-    regions = {
-        key.subject: set(dataset.recording(key).units.regions) for key in dataset.recording_ids()
-    }
+    regions = {key.subject: set(dataset.recording(key).units.regions) for key in dataset.recording_ids()}
     assert regions == {"01": {"IFG_L", "STG_L", "STG_R"}, "02": {"STG_L", "STG_R"}}
     listed = {file.path for file in dataset.source_files()}
     assert {"rois-01.nii.gz", "rois-02.nii.gz", "atlas.tsv"} <= listed
@@ -239,9 +237,7 @@ def test_features_of_models_are_offered_by_set(folder: Path) -> None:
     offered = dataset.stimulus("train").features
     np.testing.assert_array_equal(offered[FeatureKey("vjepa", 3, "full")].load(), values)
     assert dataset.stimulus("test").features == {}
-    assert "stimuli/train/features/vjepa/full/layer-3.npy" in {
-        file.path for file in dataset.source_files()
-    }
+    assert "stimuli/train/features/vjepa/full/layer-3.npy" in {file.path for file in dataset.source_files()}
 
 
 @with_bold_moments
@@ -392,9 +388,7 @@ def test_tables_that_do_not_fit_are_named(folder: Path) -> None:
     assert "13 rows with a stimulus" in str(caught.value)
     assert table.name in str(caught.value)
     first = text.splitlines()[1]
-    table.write_text(
-        text.replace(first, first.replace("\ttest\t", "\tx\t").replace("\ttrain\t", "\tx\t"))
-    )
+    table.write_text(text.replace(first, first.replace("\ttest\t", "\tx\t").replace("\ttrain\t", "\tx\t")))
     with pytest.raises(RecordingError, match=r"the stimulus 'vid\d+' in the sets '\w+' and '\w+'"):
         opened("arrays", folder)
     table.write_text(text.replace("\ttrain\t", "\tn/a\t"))

@@ -97,16 +97,12 @@ def edit(path: Path, change: Callable[[str], str]) -> None:
 
 def recording_file(folder: Path, subject: str = "01") -> Path:
     return next(
-        path
-        for path in sorted((folder / f"sub-{subject}").rglob("*eg.*"))
-        if path.suffix in (".fif", ".edf", ".vhdr")
+        path for path in sorted((folder / f"sub-{subject}").rglob("*eg.*")) if path.suffix in (".fif", ".edf", ".vhdr")
     )
 
 
 @pytest.mark.parametrize("datatype", DATATYPES)
-def test_words_in_events_meet_their_samples(
-    folders: dict[str, tuple[Path, BidsTruth]], datatype: Datatype
-) -> None:
+def test_words_in_events_meet_their_samples(folders: dict[str, tuple[Path, BidsTruth]], datatype: Datatype) -> None:
     """Clocks drift apart, and each recording lost another word's event."""
     folder, truth = folders[datatype]
     dataset = opened(folder, sentence_column="sentence")
@@ -125,9 +121,7 @@ def test_words_in_events_meet_their_samples(
         np.testing.assert_array_equal(np.rint(onsets[heard] * truth.rate_hz), samples[heard])
         np.testing.assert_allclose(planted(recording, stimulus, truth), heard + 1, atol=0.01)
         note = next(f for f in recording.findings if f.reason == Reason.TRIGGERS_DROPPED)
-        assert note.found.startswith(
-            f"1 of 40 words have no event here; the first is word {lost[0]}"
-        )
+        assert note.found.startswith(f"1 of 40 words have no event here; the first is word {lost[0]}")
 
 
 @pytest.mark.parametrize("datatype", DATATYPES)
@@ -165,9 +159,7 @@ def test_a_words_file_and_a_start_event(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("datatype", "unit"), [("meg", "T"), ("eeg", "µV"), ("ieeg", "µV")])
-def test_channels_and_marks(
-    folders: dict[str, tuple[Path, BidsTruth]], datatype: Datatype, unit: str
-) -> None:
+def test_channels_and_marks(folders: dict[str, tuple[Path, BidsTruth]], datatype: Datatype, unit: str) -> None:
     folder, truth = folders[datatype]
     recording = first(folder)
     assert recording.units.ids == truth.good
@@ -247,9 +239,7 @@ def test_annotations_of_a_file_whose_first_sample_is_not_0(
     assert (jump.start_s, jump.stop_s) == (pytest.approx(2.0), pytest.approx(2.5))
 
 
-def test_units_of_several_kinds_keep_their_scales(
-    folders: dict[str, tuple[Path, BidsTruth]], tmp_path: Path
-) -> None:
+def test_units_of_several_kinds_keep_their_scales(folders: dict[str, tuple[Path, BidsTruth]], tmp_path: Path) -> None:
     """A magnetometer, an EEG channel and a gradiometer are in T, µV and T/m, in whatever order they are read."""
     mne = pytest.importorskip("mne")
     target = tmp_path / "copy"
@@ -261,9 +251,7 @@ def test_units_of_several_kinds_keep_their_scales(
     mne.io.RawArray(values, info, verbose="error").save(path, overwrite=True, verbose="error")
     rows = [("MEGMAG", "T"), ("EEG", "V"), ("MEGGRADPLANAR", "T/m"), ("MEGMAG", "T")]
     lines = [f"{n}\t{k}\t{u}\tgood" for n, (k, u) in zip(raw.ch_names, rows, strict=False)]
-    sidecar(path, "channels.tsv").write_text(
-        "\n".join(["name\ttype\tunits\tstatus", *lines]) + "\n", encoding="utf-8"
-    )
+    sidecar(path, "channels.tsv").write_text("\n".join(["name\ttype\tunits\tstatus", *lines]) + "\n", encoding="utf-8")
     sidecar(path, "meg.json").unlink()
     recording = first(target, channel_types=["mag", "eeg", "grad"])
     signal = series(recording)
@@ -283,9 +271,7 @@ def unit_notes(recording: Recording) -> list[str]:
 
 
 @pytest.mark.parametrize("unit", ["", "UV", "Boolean"])
-def test_a_unit_that_only_the_table_states(
-    eeg: Path, folders: dict[str, tuple[Path, BidsTruth]], unit: str
-) -> None:
+def test_a_unit_that_only_the_table_states(eeg: Path, folders: dict[str, tuple[Path, BidsTruth]], unit: str) -> None:
     """MNE takes every dimension but µV and mV for volts; ``UV`` is µV all the same."""
     truth = folders["eeg"][1]
     path = recording_file(eeg)
@@ -317,13 +303,9 @@ def test_units_that_disagree(eeg: Path, folders: dict[str, tuple[Path, BidsTruth
     table = sidecar(path, "channels.tsv")
     edit(table, lambda text: text.replace("\tµV\t", "\tV\t"))
     recording = first(eeg)
-    assert unit_notes(recording) == [
-        "3 channel(s); the first is EEG1: µV in the file, V in channels.tsv"
-    ]
+    assert unit_notes(recording) == ["3 channel(s); the first is EEG1: µV in the file, V in channels.tsv"]
     samples = truth.all_samples["01", "01"]
-    np.testing.assert_allclose(
-        series(recording).read([0])[samples, 0], np.arange(1, samples.size + 1), atol=0.01
-    )
+    np.testing.assert_allclose(series(recording).read([0])[samples, 0], np.arange(1, samples.size + 1), atol=0.01)
     edit(table, lambda text: text.replace("\tV\t", "\tmV\t"))
     with pytest.raises(RecordingError, match="the same unit in the recording") as caught:
         first(eeg)
@@ -595,9 +577,7 @@ def test_events_that_are_not_there(eeg: Path) -> None:
 
 
 def test_a_channel_without_a_row(eeg: Path) -> None:
-    edit(
-        sidecar(recording_file(eeg), "channels.tsv"), lambda text: text.replace("EEG2\t", "EEG9\t")
-    )
+    edit(sidecar(recording_file(eeg), "channels.tsv"), lambda text: text.replace("EEG2\t", "EEG9\t"))
     with pytest.raises(RecordingError, match="a row for each of the") as caught:
         first(eeg)
     assert "no row for EEG2" in str(caught.value)
@@ -614,9 +594,7 @@ def test_no_usable_channel(eeg: Path) -> None:
 
 
 @pytest.mark.parametrize("datatype", ["meg", "eeg"])
-def test_a_truncated_recording(
-    folders: dict[str, tuple[Path, BidsTruth]], tmp_path: Path, datatype: Datatype
-) -> None:
+def test_a_truncated_recording(folders: dict[str, tuple[Path, BidsTruth]], tmp_path: Path, datatype: Datatype) -> None:
     target = tmp_path / "copy"
     shutil.copytree(folders[datatype][0], target)
     path = recording_file(target)
@@ -691,9 +669,7 @@ def test_samples_that_disagree_with_onsets(eeg: Path) -> None:
     assert "remove the column 'sample'" in message
 
 
-def test_samples_numbered_as_in_the_file(
-    folders: dict[str, tuple[Path, BidsTruth]], tmp_path: Path
-) -> None:
+def test_samples_numbered_as_in_the_file(folders: dict[str, tuple[Path, BidsTruth]], tmp_path: Path) -> None:
     target = tmp_path / "copy"
     shutil.copytree(folders["meg"][0], target)
     number_samples(sidecar(recording_file(target), "events.tsv"), 500.0, FIRST_SAMPLE)
@@ -716,9 +692,7 @@ def test_numbers_beyond_all_bounds(eeg: Path) -> None:
 
 def heard_from(path: Path, words: list[str], onset_s: list[float]) -> Heard:
     rows = [f"{t}\t0.1\tword\t{w}" for t, w in zip(onset_s, words, strict=True)]
-    path.write_text(
-        "\n".join(["onset\tduration\ttrial_type\tword", *rows]) + "\n", encoding="utf-8"
-    )
+    path.write_text("\n".join(["onset\tduration\ttrial_type\tword", *rows]) + "\n", encoding="utf-8")
     table = TextTable(path, RecordingError)
     onsets = np.array(table.numbers("onset"))
     events = Events(path, table, onsets, np.full(onsets.size, 0.1))

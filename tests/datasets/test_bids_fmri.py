@@ -110,17 +110,13 @@ def test_means_equal_those_of_nilearn(written: Written, tmp_path: Path) -> None:
     np.testing.assert_allclose(read, expected, rtol=1e-6)
 
 
-def test_voxels_of_a_mask_equal_those_of_nilearn(
-    written: Written, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_voxels_of_a_mask_equal_those_of_nilearn(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nifti, "CHUNK_BYTES", 7 * 8 * int(np.prod(SHAPE)))
     dataset = opened(written.folder, atlas="", atlas_labels="", mask="mask.nii.gz")
     recording = dataset.recording(KEY)
     assert len(recording.units.ids) == written.truth.n_mask_voxels
     assert set(recording.units.regions) == {"unknown"}
-    expected = NiftiMasker(written.folder / "mask.nii.gz", standardize=None).fit_transform(
-        written.folder / BOLD
-    )
+    expected = NiftiMasker(written.folder / "mask.nii.gz", standardize=None).fit_transform(written.folder / BOLD)
     read = recording.signal.read(range(written.truth.n_mask_voxels))
     assert sorted(read.T.tolist()) == sorted(expected.T.tolist())
     assert recording.units.coordinates_mm is not None
@@ -191,9 +187,7 @@ def test_words_can_be_events_of_each_run(written: Written) -> None:
             config = GridConfig(events="trs", lags_ms=(0.0,))
             grid = build_grid(dataset.recording(key), stimulus, config)
             volumes = written.truth.volumes[str(key)]
-            np.testing.assert_array_equal(
-                grid.responses[0, :, 0], np.unique(volumes[volumes >= 0]) + 1.0
-            )
+            np.testing.assert_array_equal(grid.responses[0, :, 0], np.unique(volumes[volumes >= 0]) + 1.0)
     assert len({key.stimulus for key in dataset.recording_ids()}) == 4
 
 
@@ -271,9 +265,7 @@ def test_confounds_come_with_the_recording(written: Written) -> None:
         assert np.isnan(confounds["trans_x_derivative1"][0])
 
 
-def test_sources_hold_every_file_and_an_atlas_from_elsewhere(
-    written: Written, tmp_path: Path
-) -> None:
+def test_sources_hold_every_file_and_an_atlas_from_elsewhere(written: Written, tmp_path: Path) -> None:
     atlas = tmp_path / "other.nii.gz"
     shutil.copy(written.folder / "atlas.nii.gz", atlas)
     dataset = opened(written.folder, atlas=str(atlas), atlas_labels="")
@@ -314,9 +306,7 @@ def test_an_atlas_on_another_grid_is_refused_or_resampled(copy: Path) -> None:
         copy_header=True,
     )
     labels = np.asarray(there.dataobj)
-    expected = np.stack(
-        [np.asarray(bold.dataobj)[labels == label].mean(axis=0) for label in (3, 7, 12)], axis=1
-    )
+    expected = np.stack([np.asarray(bold.dataobj)[labels == label].mean(axis=0) for label in (3, 7, 12)], axis=1)
     np.testing.assert_allclose(recording.signal.read(range(3)), expected, rtol=1e-5, atol=1e-4)
 
 
@@ -600,9 +590,7 @@ def test_a_torn_atlas_that_is_resampled_is_named(copy: Path) -> None:
         ({"derivatives": "derivatives/fmriprp"}, ("derivatives/: fmriprep",)),
     ],
 )
-def test_what_is_there_instead_is_listed(
-    written: Written, options: dict[str, str], told: tuple[str, ...]
-) -> None:
+def test_what_is_there_instead_is_listed(written: Written, options: dict[str, str], told: tuple[str, ...]) -> None:
     with pytest.raises(InputError, match="no volumes to read") as caught:
         opened(written.folder, **options)
     for text in (*told, "/sub-*/"):

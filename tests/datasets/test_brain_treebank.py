@@ -71,9 +71,7 @@ def intact(planted: TrialTruth, onsets: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("clock", ["linear", "nearest", "next"])
-def test_words_find_their_impulses_through_the_grid(
-    written: tuple[Path, BrainTreebankTruth], clock: str
-) -> None:
+def test_words_find_their_impulses_through_the_grid(written: tuple[Path, BrainTreebankTruth], clock: str) -> None:
     folder, truth = written
     dataset = opened(folder, clock=clock)
     config = GridConfig(lags_ms=(-SAMPLE_MS, 0.0, SAMPLE_MS), window_ms=SAMPLE_MS)
@@ -323,9 +321,7 @@ def test_overlapping_speakers_are_sorted_and_noted(tmp_path: Path) -> None:
     assert any("interrupt" in finding.found for finding in stimulus.findings)
 
 
-def test_media_are_a_boundary_of_the_release(
-    written: tuple[Path, BrainTreebankTruth], broken: Path
-) -> None:
+def test_media_are_a_boundary_of_the_release(written: tuple[Path, BrainTreebankTruth], broken: Path) -> None:
     stimulus = opened(written[0]).stimulus("the-sea")
     assert stimulus.media == {}
     assert {kind: absent.reason for kind, absent in stimulus.media_absent.items()} == {
@@ -369,9 +365,7 @@ def test_trials_can_be_chosen(written: tuple[Path, BrainTreebankTruth]) -> None:
     assert opened(folder, trials=["sub_1_trial000"]).recording_ids() == [FIRST]
     sessions = opened(folder, trials_are="sessions").recording_ids()
     assert [(i.session, i.run) for i in sessions] == [("000", "1"), ("001", "1"), ("000", "1")]
-    with pytest.raises(
-        InputError, match=r"option 'subjects'[\s\S]*found: +'3'[\s\S]*use one of: 1, 2"
-    ):
+    with pytest.raises(InputError, match=r"option 'subjects'[\s\S]*found: +'3'[\s\S]*use one of: 1, 2"):
         opened(folder, subjects=["3"])
     with pytest.raises(InputError, match="did you mean 'sub_1_trial001'"):
         opened(folder, trials=["sub_1_trial010"])
@@ -449,9 +443,7 @@ def test_a_stretch_without_values_costs_its_electrode(broken: Path) -> None:
     with h5py.File(broken / FIRST_H5, "r+") as file:
         file["data"]["electrode_2"][1000:1100] = np.nan
     dataset = opened(broken)
-    grid = read_grid(
-        dataset.recording(FIRST), dataset.stimulus("the-sea"), GridConfig(lags_ms=(0.0,))
-    )
+    grid = read_grid(dataset.recording(FIRST), dataset.stimulus("the-sea"), GridConfig(lags_ms=(0.0,)))
     assert [(f.field, f.reason) for f in grid.findings] == [("LT1a2", Reason.NON_FINITE_NEURAL)]
     assert "100 of" in grid.findings[0].found
     assert "sample 1000" in grid.findings[0].found
@@ -741,9 +733,7 @@ def no_sentence(folder: Path) -> None:
         (no_sentence, f"{FEATURES}, line 1, column 'sentence'", "sent"),
     ],
 )
-def test_a_broken_film_is_named(
-    broken: Path, breaks: Callable[[Path], None], place: str, found: str
-) -> None:
+def test_a_broken_film_is_named(broken: Path, breaks: Callable[[Path], None], place: str, found: str) -> None:
     breaks(broken)
     with pytest.raises(StimulusError) as caught:
         opened(broken).stimulus("the-sea")

@@ -91,9 +91,7 @@ def test_regions_of_the_data_are_matched() -> None:
         (matrix()[0], r"shape \(4,\) and 4 region names"),
     ],
 )
-def test_weights_that_are_no_connectivity_are_refused(
-    tmp_path: Path, weights: FloatArray, found: str
-) -> None:
+def test_weights_that_are_no_connectivity_are_refused(tmp_path: Path, weights: FloatArray, found: str) -> None:
     with pytest.raises(InputError, match=found):
         read_connectivity(write_npy(tmp_path / "m.npy", weights))
 

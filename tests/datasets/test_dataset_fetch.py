@@ -133,9 +133,7 @@ def test_progress_counts_files(server: FileServer, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("faults", [[100_000], [503, 429]], ids=["cut", "busy"])
-def test_a_failed_download_is_repeated(
-    server: FileServer, tmp_path: Path, faults: list[int]
-) -> None:
+def test_a_failed_download_is_repeated(server: FileServer, tmp_path: Path, faults: list[int]) -> None:
     server.faults = list(faults)
     assert fetch_file(server.file(), tmp_path)
     assert (tmp_path / "data/a.bin").read_bytes() == CONTENT
@@ -143,9 +141,7 @@ def test_a_failed_download_is_repeated(
 
 
 @pytest.mark.parametrize("fault", [404, 100_000])
-def test_a_download_that_keeps_failing_leaves_nothing(
-    server: FileServer, tmp_path: Path, fault: int
-) -> None:
+def test_a_download_that_keeps_failing_leaves_nothing(server: FileServer, tmp_path: Path, fault: int) -> None:
     server.faults = [fault] * 9
     file = server.file(sha256="", n_bytes=None)
     with pytest.raises(FetchError, match="could not be downloaded") as caught:
@@ -176,9 +172,7 @@ def test_another_file_is_not_overwritten(server: FileServer, tmp_path: Path) -> 
     assert server.requests == []
 
 
-@pytest.mark.parametrize(
-    "path", ["../out.bin", "/etc/out.bin", "a/../../out.bin", "", "..\\out.bin", "out/b.bin"]
-)
+@pytest.mark.parametrize("path", ["../out.bin", "/etc/out.bin", "a/../../out.bin", "", "..\\out.bin", "out/b.bin"])
 def test_no_file_is_written_outside(server: FileServer, tmp_path: Path, path: str) -> None:
     root = tmp_path / "root"
     root.mkdir()
@@ -364,9 +358,7 @@ def test_a_shown_command_works_in_a_shell_anywhere(
         ("datalad", "install DataLad"),
     ],
 )
-def test_a_tool_that_is_not_installed_is_named(
-    tools: Path, tmp_path: Path, method: str, install_it: str
-) -> None:
+def test_a_tool_that_is_not_installed_is_named(tools: Path, tmp_path: Path, method: str, install_it: str) -> None:
     plan = plan_fetch("mine", tmp_path / "to", download=archive_of(method))
     assert plan.commands
     assert plan.lacking.startswith(install_it)

@@ -39,9 +39,7 @@ FILES = (
         ("nothing/*", set()),
     ],
 )
-def test_patterns_name_the_same_files_on_disk_and_in_words(
-    tmp_path: Path, pattern: str, wanted: set[int]
-) -> None:
+def test_patterns_name_the_same_files_on_disk_and_in_words(tmp_path: Path, pattern: str, wanted: set[int]) -> None:
     for name in FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"12345")

@@ -50,9 +50,7 @@ EPOCHS = Recording(ID, Epochs(np.arange(24.0).reshape(2, 4, 3), (0.0, 100.0)), U
 def with_cell(column: str, row: int, value: object) -> Stimulus:
     values = WORDS[column].to_list()
     values[row] = value
-    return replace(
-        STIMULUS, words=WORDS.with_columns(pl.Series(column, values, WORDS.schema[column]))
-    )
+    return replace(STIMULUS, words=WORDS.with_columns(pl.Series(column, values, WORDS.schema[column])))
 
 
 def test_well_formed_stimulus_passes() -> None:
@@ -106,9 +104,7 @@ def test_malformed_words_are_placed(column: str, row: int, value: object, found:
     assert error.remedy
 
 
-@pytest.mark.parametrize(
-    "values", [np.arange(4.0), np.zeros((5, 1)), np.array([0, 1, np.nan, 2, 3])]
-)
+@pytest.mark.parametrize("values", [np.arange(4.0), np.zeros((5, 1)), np.array([0, 1, np.nan, 2, 3])])
 def test_malformed_mechanism(values: np.ndarray) -> None:
     with pytest.raises(StimulusError, match="surprisal"):
         check_stimulus(replace(STIMULUS, mechanisms={"surprisal": values}))
@@ -130,26 +126,20 @@ def test_malformed_envelope(envelope: Envelope) -> None:
 
 def test_overlap_is_one_note_with_count_and_example() -> None:
     assert overlap_findings(STIMULUS) == []
-    (finding,) = overlap_findings(
-        replace(STIMULUS, words=WORDS.with_columns(pl.col("offset_s") + 0.11))
-    )
+    (finding,) = overlap_findings(replace(STIMULUS, words=WORDS.with_columns(pl.col("offset_s") + 0.11)))
     assert (finding.reason, finding.severity) == (Reason.WORDS_OVERLAP, "note")
     assert finding.found.startswith("3 overlapping word(s); first: row 2, 'cat' starts at 0.5 s")
 
 
 @pytest.mark.parametrize(("extra_s", "n_findings"), [(0.9e-6, 0), (1.2e-6, 1)])
 def test_rounding_is_no_overlap(extra_s: float, n_findings: int) -> None:
-    words = WORDS.with_columns(
-        pl.col("onset_s").shift(-1).fill_null(9.0).alias("offset_s") + extra_s
-    )
+    words = WORDS.with_columns(pl.col("onset_s").shift(-1).fill_null(9.0).alias("offset_s") + extra_s)
     assert len(overlap_findings(replace(STIMULUS, words=words))) == n_findings
 
 
 @settings(deadline=None)
 @given(sizes=st.lists(st.integers(1, 4), min_size=1, max_size=6), swap=st.data())
-def test_any_order_of_contiguous_ids_passes_and_a_return_raises(
-    sizes: list[int], swap: st.DataObject
-) -> None:
+def test_any_order_of_contiguous_ids_passes_and_a_return_raises(sizes: list[int], swap: st.DataObject) -> None:
     ids = swap.draw(st.permutations(range(len(sizes))))
     sentence = np.repeat(ids, sizes)
     n = len(sentence)
@@ -165,9 +155,7 @@ def test_any_order_of_contiguous_ids_passes_and_a_return_raises(
     )
     check_stimulus(Stimulus("s", words, "w"))
     if len(sizes) > 1:
-        again = pl.concat(
-            [words, words[:1].with_columns(onset_s=pl.lit(n + 1.0), offset_s=pl.lit(n + 2.0))]
-        )
+        again = pl.concat([words, words[:1].with_columns(onset_s=pl.lit(n + 1.0), offset_s=pl.lit(n + 2.0))])
         with pytest.raises(StimulusError, match=f"row {n + 1}"):
             check_stimulus(Stimulus("s", again, "w"))
 

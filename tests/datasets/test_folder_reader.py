@@ -48,13 +48,9 @@ def root(tmp_path: Path) -> Path:
     np.save(root / FULL / "layer-10.npy", np.ones((3, 2)))
     np.save(root / TALK / "features/m/untrained/layer-0_draw-1.npy", np.zeros((3, 2)))
     (root / ONE / "recording.toml").write_text(SERIES)
-    (root / ONE / "units.tsv").write_text(
-        "unit\tregion\tx_mm\ty_mm\tz_mm\na\tSTG\t1\t2\t3\nb\tIFG\t4\t5\t6\n"
-    )
+    (root / ONE / "units.tsv").write_text("unit\tregion\tx_mm\ty_mm\tz_mm\na\tSTG\t1\t2\t3\nb\tIFG\t4\t5\t6\n")
     np.save(root / ONE / "neural.npy", np.arange(40, dtype=np.int16).reshape(20, 2))
-    (root / TWO / "recording.toml").write_text(
-        RECORDING.replace("01", "02") + "lags_ms = [0, 100.5]\n"
-    )
+    (root / TWO / "recording.toml").write_text(RECORDING.replace("01", "02") + "lags_ms = [0, 100.5]\n")
     (root / TWO / "units.tsv").write_text("region\tunit\r\nSTG\ta\r\n")
     np.save(root / TWO / "neural.npy", np.arange(6.0).reshape(2, 3, 1))
     return root

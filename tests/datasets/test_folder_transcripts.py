@@ -45,9 +45,7 @@ def test_transcripts_are_read_and_are_sources(root: Path) -> None:
 def test_transcripts_are_written_back(root: Path, tmp_path: Path) -> None:
     first = opened(root)
     write_folder(first, tmp_path / "copy")
-    assert opened(tmp_path / "copy").stimulus(STIMULUS).transcripts == (
-        first.stimulus(STIMULUS).transcripts
-    )
+    assert opened(tmp_path / "copy").stimulus(STIMULUS).transcripts == (first.stimulus(STIMULUS).transcripts)
 
 
 def test_a_file_that_is_no_transcript_is_named(root: Path) -> None:

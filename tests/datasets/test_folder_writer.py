@@ -121,18 +121,14 @@ def test_writing_what_was_read_gives_the_same_files(tmp_path: Path) -> None:
 
 @settings(deadline=None)
 @given(
-    word=st.text(
-        st.characters(exclude_characters="\t\n\r\0", exclude_categories=["Cs"]), min_size=1
-    ),
+    word=st.text(st.characters(exclude_characters="\t\n\r\0", exclude_categories=["Cs"]), min_size=1),
     onset_s=st.floats(0, 1e9),
     source=st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip),
 )
 def test_any_text_and_number_survives(
     tmp_path_factory: pytest.TempPathFactory, word: str, onset_s: float, source: str
 ) -> None:
-    words = WORDS[:1].with_columns(
-        word=pl.lit(word), onset_s=pl.lit(onset_s), offset_s=pl.lit(onset_s)
-    )
+    words = WORDS[:1].with_columns(word=pl.lit(word), onset_s=pl.lit(onset_s), offset_s=pl.lit(onset_s))
     dataset = in_memory(words=words)
     dataset.info = DatasetInfo(source, "1", "x")
     target = tmp_path_factory.mktemp("any") / "copy"
@@ -147,9 +143,7 @@ def test_media_are_copied(tmp_path: Path) -> None:
     sound.write_bytes(b"RIFF")
     write_folder(in_memory(media={"audio": str(sound)}), tmp_path / "copy")
     assert (tmp_path / "copy/stimuli/talk/audio.wav").read_bytes() == b"RIFF"
-    assert open_folder(tmp_path / "copy").stimulus("talk").media == {
-        "audio": "stimuli/talk/audio.wav"
-    }
+    assert open_folder(tmp_path / "copy").stimulus("talk").media == {"audio": "stimuli/talk/audio.wav"}
 
 
 @pytest.mark.parametrize("start_s", [0.0, 1.5])
@@ -196,9 +190,7 @@ def test_nothing_is_overwritten(tmp_path: Path, taken: str) -> None:
         ({"media": {"audio": "/nowhere.wav"}}, "cannot be copied"),
     ],
 )
-def test_what_cannot_be_written_leaves_nothing_behind(
-    tmp_path: Path, changes: dict[str, Any], said: str
-) -> None:
+def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         write_folder(in_memory(**changes), tmp_path / "copy")
     assert list(tmp_path.iterdir()) == []

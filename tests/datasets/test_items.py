@@ -32,9 +32,7 @@ from lpact.inputs.responses import read_responses
 from lpact.responses import Responses
 
 N_ITEMS = 6
-PICTURES = pl.DataFrame(
-    {"item": ["7", "3", "cat", "dog", "cup", "car"], "size": [1, 2, 3, 4, 5, 6]}
-)
+PICTURES = pl.DataFrame({"item": ["7", "3", "cat", "dog", "cup", "car"], "size": [1, 2, 3, 4, 5, 6]})
 
 
 def pictures() -> Stimulus:
@@ -57,9 +55,7 @@ def test_placeholders_are_well_formed_and_named() -> None:
     assert not stimulus.has_text
     assert stimulus.lacks("onset_s", "word") == "its items have no columns 'onset_s', 'word'"
     words, unknown = items_table(
-        pl.DataFrame(
-            {"word": list("abc"), "onset_s": [0.5, 1.0, 2.0], "sentence_id": ["x", "x", "y"]}
-        ),
+        pl.DataFrame({"word": list("abc"), "onset_s": [0.5, 1.0, 2.0], "sentence_id": ["x", "x", "y"]}),
         "story",
     )
     assert unknown == {"offset_s", "story_id"}

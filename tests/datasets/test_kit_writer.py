@@ -14,9 +14,7 @@ mne = pytest.importorskip("mne")
 
 def test_mne_reads_values_rate_and_channels(tmp_path: Path) -> None:
     codes = np.random.default_rng(0).integers(-(2**15), 2**15, (50, 5)).astype(np.int16)
-    places = write_con(
-        tmp_path / "a.con", codes, sampling_rate_hz=500.0, n_reference=2, n_trigger=3, n_other=1
-    )
+    places = write_con(tmp_path / "a.con", codes, sampling_rate_hz=500.0, n_reference=2, n_trigger=3, n_other=1)
 
     raw = mne.io.read_raw_kit(tmp_path / "a.con", stim=None, verbose="error")
 

@@ -85,9 +85,7 @@ def test_every_subject_session_and_story_is_a_recording(dataset: Dataset) -> Non
     ]
 
 
-def test_word_times_are_exact_to_the_sample(
-    dataset: Dataset, written: tuple[Path, MegMascTruth]
-) -> None:
+def test_word_times_are_exact_to_the_sample(dataset: Dataset, written: tuple[Path, MegMascTruth]) -> None:
     _, truth = written
     one_sample = GridConfig(lags_ms=(0.0,), reference_lag_ms=0.0, window_ms=1.0)
     for recording_id in dataset.recording_ids():
@@ -107,9 +105,7 @@ def test_word_times_are_exact_to_the_sample(
         assert abs(truth.drift_ppm[str(recording_id)]) > 1.0
 
 
-def test_the_signal_is_in_tesla_and_read_by_unit(
-    dataset: Dataset, written: tuple[Path, MegMascTruth]
-) -> None:
+def test_the_signal_is_in_tesla_and_read_by_unit(dataset: Dataset, written: tuple[Path, MegMascTruth]) -> None:
     _, truth = written
     recording = dataset.recording(FIRST)
     assert recording.signal.physical_unit == "T"
@@ -121,9 +117,7 @@ def test_the_signal_is_in_tesla_and_read_by_unit(
     np.testing.assert_allclose(series, expected, rtol=1e-9)
 
 
-def test_units_are_sensors_with_places(
-    dataset: Dataset, written: tuple[Path, MegMascTruth]
-) -> None:
+def test_units_are_sensors_with_places(dataset: Dataset, written: tuple[Path, MegMascTruth]) -> None:
     places = written[1].places_m
     units = dataset.recording(FIRST).units
     assert units.ids == ("MEG 001", "MEG 002", "MEG 003", "MEG 004")
@@ -133,9 +127,7 @@ def test_units_are_sensors_with_places(
     np.testing.assert_allclose(units.coordinates_mm, in_mm)  # type: ignore[arg-type]
 
 
-def test_recordings_of_a_story_share_their_words(
-    dataset: Dataset, written: tuple[Path, MegMascTruth]
-) -> None:
+def test_recordings_of_a_story_share_their_words(dataset: Dataset, written: tuple[Path, MegMascTruth]) -> None:
     _, truth = written
     words = dataset.stimulus("the_black_willow").words
     spoken = [truth.words["the_black_willow"][i] for i in truth.rows("the_black_willow")]
@@ -248,9 +240,7 @@ def test_word_times_of_a_resampled_recording(tmp_path: Path) -> None:
 
 def test_events_of_the_original_in_a_resampled_copy_are_refused(tmp_path: Path) -> None:
     for rate_hz in (1000.0, 500.0):
-        write_meg_masc(
-            tmp_path / f"{rate_hz:g}", n_subjects=1, tasks=(0,), sampling_rate_hz=rate_hz
-        )
+        write_meg_masc(tmp_path / f"{rate_hz:g}", n_subjects=1, tasks=(0,), sampling_rate_hz=rate_hz)
     path = tmp_path / "500" / f"{MEG}_events.tsv"
     shutil.copyfile(tmp_path / "1000" / f"{MEG}_events.tsv", path)
     dataset = open_folder(tmp_path / "500")
@@ -264,9 +254,7 @@ def test_events_of_the_original_in_a_resampled_copy_are_refused(tmp_path: Path) 
     # Without the samples, the times in seconds are used.
     rewrite(path, [line.rpartition("\t")[0] for line in lines_of(path)])
     original = open_folder(tmp_path / "1000").recording(FIRST).word_onsets_s
-    np.testing.assert_array_equal(
-        open_folder(tmp_path / "500").recording(FIRST).word_onsets_s, original
-    )  # type: ignore[arg-type]
+    np.testing.assert_array_equal(open_folder(tmp_path / "500").recording(FIRST).word_onsets_s, original)  # type: ignore[arg-type]
 
 
 def test_a_sound_that_does_not_fit_its_words_is_noted(copy: Path) -> None:
@@ -304,9 +292,7 @@ def test_a_word_that_is_written_twice_counts_once(copy: Path) -> None:
     rewrite(path, [*lines[: row + 1], lines[row], *lines[row + 1 :]])
     dataset = open_folder(copy)
     assert dataset.stimulus("lw1").words.height == height
-    told = next(
-        f for f in dataset.recording(FIRST).findings if f.reason is Reason.SOURCE_ROWS_LEFT_OUT
-    )
+    told = next(f for f in dataset.recording(FIRST).findings if f.reason is Reason.SOURCE_ROWS_LEFT_OUT)
     assert told.severity == "excluded"
     assert f"line {row + 2}" in told.found
 
@@ -315,9 +301,7 @@ def test_cells_that_a_csv_writer_has_quoted_are_read(copy: Path) -> None:
     path = copy / f"{MEG}_events.tsv"
     lines = lines_of(path)
     before = open_folder(copy).stimulus("lw1").words
-    quoted = [
-        edit_cell(line, 2, '"' + line.split("\t")[2].replace('"', '""') + '"') for line in lines[1:]
-    ]
+    quoted = [edit_cell(line, 2, '"' + line.split("\t")[2].replace('"', '""') + '"') for line in lines[1:]]
     rewrite(path, [lines[0], *quoted])
     assert open_folder(copy).stimulus("lw1").words.equals(before)
 
@@ -360,9 +344,7 @@ def test_broken_events_of_one_recording_do_not_hide_the_story(copy: Path) -> Non
     lines[-1] = edit_cell(lines[-1], 2, "{'kind': ")
     rewrite(path, lines)
     dataset = open_folder(copy)
-    note = next(
-        f for f in dataset.stimulus("lw1").findings if f.reason is Reason.RECORDING_NOT_READ
-    )
+    note = next(f for f in dataset.stimulus("lw1").findings if f.reason is Reason.RECORDING_NOT_READ)
     assert note.field == "sub-01_ses-1_run-0"
     assert dataset.recording(FIRST).word_onsets_s is not None
     with pytest.raises(RecordingError, match="Python literal"):
@@ -511,9 +493,7 @@ def test_provenance_follows_the_description(copy: Path) -> None:
 
 
 @pytest.mark.parametrize("name", BAD_RECORDINGS)
-def test_a_bad_recording_is_named(
-    copy: Path, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_bad_recording_is_named(copy: Path, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     spoil, told = BAD_RECORDINGS[name]
     spoil(copy)
     monkeypatch.chdir(tmp_path)
@@ -601,9 +581,7 @@ def test_a_recording_is_not_read_to_be_opened(dataset: Dataset, monkeypatch: Any
         recording.signal.read([0])  # type: ignore[union-attr]
 
 
-def test_words_that_start_within_a_millisecond_are_the_same_and_two_at_one_place_are_noted() -> (
-    None
-):
+def test_words_that_start_within_a_millisecond_are_the_same_and_two_at_one_place_are_noted() -> None:
     def recording(name: str, *words: tuple[str, int, float]) -> RecordingEvents:
         made = [
             WordEvent(

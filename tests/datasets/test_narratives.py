@@ -43,9 +43,7 @@ def copy(written: Written, tmp_path: Path) -> Path:
 
 
 def opened(folder: Path, **options: Any) -> Dataset:
-    return DATASETS.build("narratives", {**ATLAS, **options}).open(
-        name="stories", path=folder, seed=0
-    )
+    return DATASETS.build("narratives", {**ATLAS, **options}).open(name="stories", path=folder, seed=0)
 
 
 def find(dataset: Dataset, subject: str, run: str) -> RecordingId:
@@ -94,9 +92,7 @@ def test_a_volume_can_count_at_its_middle(written: Written) -> None:
     assert signal.start_s == 0.75
     onset_s = dataset.stimulus("pieman").words["onset_s"].to_numpy()
     nearest = np.rint((onset_s - signal.start_s) / 1.5).astype(int)
-    np.testing.assert_array_equal(
-        signal.read([0])[nearest, 0], written.truth.volumes[str(key)] + 1.0
-    )
+    np.testing.assert_array_equal(signal.read([0])[nearest, 0], written.truth.volumes[str(key)] + 1.0)
 
 
 def test_words_and_sentences_are_as_written(written: Written) -> None:
@@ -224,9 +220,7 @@ def write_events(folder: Path, *rows: str) -> Dataset:
         (("0.0 2 silence n/a", "3.0 9 music n/a", "12.0 30 story n/a"), 3.0),
     ],
 )
-def test_the_audio_starts_with_the_first_event_that_plays_it(
-    copy: Path, rows: tuple[str, ...], onset_s: float
-) -> None:
+def test_the_audio_starts_with_the_first_event_that_plays_it(copy: Path, rows: tuple[str, ...], onset_s: float) -> None:
     dataset = write_events(copy, *rows)
     assert dataset.recording(find(dataset, "001", "tunnel")).signal.start_s == -onset_s
 

@@ -33,9 +33,7 @@ def stimulus(truth: NaturalStoriesTruth) -> Stimulus:
     return opened(truth.folder).stimulus(STIMULUS)
 
 
-def test_words_and_reading_times_are_those_written(
-    truth: NaturalStoriesTruth, stimulus: Stimulus
-) -> None:
+def test_words_and_reading_times_are_those_written(truth: NaturalStoriesTruth, stimulus: Stimulus) -> None:
     words = stimulus.words
     assert tuple(words["word"]) == truth.words
     assert tuple(words["story_id"]) == truth.stories
@@ -144,9 +142,7 @@ def _replace(old: str, new: str, count: int = 1) -> Callable[[str], str]:
         (UD, _replace("\n2\t", "\n5\t"), "token 2 first"),
     ],
 )
-def test_broken_files_are_named(
-    relative: str, change: Callable[[str], str], said: str, tmp_path: Path
-) -> None:
+def test_broken_files_are_named(relative: str, change: Callable[[str], str], said: str, tmp_path: Path) -> None:
     write_natural_stories(tmp_path)
     path = tmp_path / relative
     before = path.read_text(encoding="utf-8")
@@ -168,9 +164,7 @@ def test_the_real_tables_are_read() -> None:
     stimulus = dataset.stimulus(STIMULUS)
     words = stimulus.words
     assert words.height == 10256
-    assert words["story_id"].unique(maintain_order=True).to_list() == [
-        str(story) for story in range(1, 11)
-    ]
+    assert words["story_id"].unique(maintain_order=True).to_list() == [str(story) for story in range(1, 11)]
     opening = "If you were to journey to the North of England,"
     assert " ".join(words["word"][:10]) == opening
     assert words["mean_rt_ms"].is_between(200.0, 1500.0).all()

@@ -44,9 +44,7 @@ def copy(written: Written, tmp_path: Path) -> Path:
 
 
 def opened(folder: Path, **options: Any) -> Dataset:
-    return DATASETS.build("petit_prince", {**ATLAS, **options}).open(
-        name="lpp", path=folder, seed=0
-    )
+    return DATASETS.build("petit_prince", {**ATLAS, **options}).open(name="lpp", path=folder, seed=0)
 
 
 def replace_text(path: Path, old: str, new: str) -> None:
@@ -64,9 +62,7 @@ def test_sorted_runs_are_sections(written: Written) -> None:
         assert f"_run-{written.truth.run_of[str(key)]}_" in recording.where
         assert recording.signal.sampling_rate_hz == 0.5
         assert recording.signal.start_s == 0.0
-        np.testing.assert_allclose(
-            recording.signal.read(range(3)), written.truth.means[str(key)], atol=1e-12
-        )
+        np.testing.assert_allclose(recording.signal.read(range(3)), written.truth.means[str(key)], atol=1e-12)
     assert recording.units.ids == written.truth.regions
     assert recording.units.coordinate_frame == "MNIColin27"
     np.testing.assert_allclose(recording.units.coordinates_mm, written.truth.centres_mm)

@@ -166,9 +166,7 @@ def test_whisper_leaves_out_the_words_that_it_lacks(written: Written) -> None:
     assert stimulus.words["word_idx"].to_list() == kept
     offer = stimulus.features
     loaded = offer[FeatureKey("whisper-medium", 0, "full")].load()
-    np.testing.assert_allclose(
-        loaded, truth.vectors[[list(truth.vector_word).index(i) for i in kept]]
-    )
+    np.testing.assert_allclose(loaded, truth.vectors[[list(truth.vector_word).index(i) for i in kept]])
     assert len(offer[FeatureKey("gpt2-xl", 24, "full")].load()) == len(kept)
     assert len(stimulus.mechanisms["surprisal"]) == len(kept)
     left_out = next(f for f in stimulus.findings if f.reason == Reason.SOURCE_ROWS_LEFT_OUT)
@@ -272,9 +270,7 @@ def test_truncated_files(copy: Path) -> None:
 
 def test_features_that_do_not_fit_their_table(copy: Path) -> None:
     path = copy / "stimuli/gpt2-xl/transcript.tsv"
-    path.write_text(
-        re.sub(r"\n[^\n]*\n$", "\n", path.read_text(encoding="utf-8")), encoding="utf-8"
-    )
+    path.write_text(re.sub(r"\n[^\n]*\n$", "\n", path.read_text(encoding="utf-8")), encoding="utf-8")
     offer = opened(copy).stimulus("podcast").features
     with pytest.raises(FeatureError, match=r"rows, as in .*transcript\.tsv"):
         offer[FeatureKey("gpt2-xl", 24, "full")].load()
@@ -300,12 +296,8 @@ def test_a_second_part_outside_the_folder(copy: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["link", "virtual"])
-@pytest.mark.parametrize(
-    ("model", "name"), [("gpt2-xl", "layer-24"), ("whisper-medium", "vectors")]
-)
-def test_features_in_another_file(
-    copy: Path, tmp_path: Path, kind: str, model: str, name: str
-) -> None:
+@pytest.mark.parametrize(("model", "name"), [("gpt2-xl", "layer-24"), ("whisper-medium", "vectors")])
+def test_features_in_another_file(copy: Path, tmp_path: Path, kind: str, model: str, name: str) -> None:
     h5py = pytest.importorskip("h5py")
     path = copy / "stimuli" / model / "features.hdf5"
     with h5py.File(path, "a") as file, h5py.File(tmp_path / "other.hdf5", "w") as other:

@@ -98,9 +98,7 @@ def test_options_name_other_columns(tmp_path: Path) -> None:
 def test_repetitions_need_sessions(tmp_path: Path) -> None:
     rows = [{**row, "session": i} for i in (1, 2) for row in _rows()]
     _write(tmp_path, rows)
-    _expect(
-        RecordingError, tmp_path, "a response is listed twice", "lines 2 and 6", "session_column"
-    )
+    _expect(RecordingError, tmp_path, "a response is listed twice", "lines 2 and 6", "session_column")
     dataset = opened(tmp_path, session_column="session")
     assert [(i.subject, i.session) for i in dataset.recording_ids()] == [("1", "1"), ("1", "2")]
 

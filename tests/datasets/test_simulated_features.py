@@ -91,9 +91,7 @@ def test_without_context_only_lexical_and_drift_are_left(model: str, context: st
     check_knowledge(load(model, context=context), model, kept)
 
 
-@pytest.mark.parametrize(
-    ("model", "latent"), [("integrated", "context"), ("predictive", "private")]
-)
+@pytest.mark.parametrize(("model", "latent"), [("integrated", "context"), ("predictive", "private")])
 @pytest.mark.parametrize("layer", [1, 3])
 def test_other_layers_keep_a_faint_trace(model: str, latent: str, layer: int) -> None:
     """A trace of 0.15 is an R² of 0.02: seen in the mean over many stimuli only."""
@@ -114,9 +112,7 @@ def test_layer_zero_and_static_are_functions_of_the_word_type() -> None:
             assert len(np.unique(features[words == word], axis=0)) == 1
         assert recovered(features, LATENTS.lexical) > 0.9
     for context in ("full", "static", *FRESH):
-        np.testing.assert_array_equal(
-            load("integrated", 0, context), load("integrated", 2, "static")
-        )
+        np.testing.assert_array_equal(load("integrated", 0, context), load("integrated", 2, "static"))
 
 
 @pytest.mark.parametrize("model", ["lexical", "drift"])
@@ -131,9 +127,7 @@ def test_untrained_features_come_from_form_and_position_only() -> None:
     words = STIMULUS.words.with_columns(
         position=pl.int_range(pl.len()).over("sentence_id"),
     )
-    same_form_and_place = (
-        words.select(pl.format("{} {}", "word", "position")).to_series().to_numpy()
-    )
+    same_form_and_place = words.select(pl.format("{} {}", "word", "position")).to_series().to_numpy()
     one = load("integrated", 2, "untrained", 0)
     for label in np.unique(same_form_and_place):
         rows = one[same_form_and_place == label]

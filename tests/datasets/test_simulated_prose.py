@@ -29,9 +29,7 @@ from lpact.features.mechanisms import MechanismInputs
 from lpact.features.parsing import parse_from_columns
 from story_grammar import lexicon
 
-UPOS = {"ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "NOUN", "NUM"} | {
-    *("PART", "PRON", "PROPN", "SCONJ", "VERB")
-}
+UPOS = {"ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "NOUN", "NUM"} | {*("PART", "PRON", "PROPN", "SCONJ", "VERB")}
 DEPREL = {"root", "nsubj", "obj", "obl", "nmod", "nmod:poss", "det", "amod", "advmod", "case"} | {
     *("cc", "conj", "mark", "advcl", "acl", "acl:relcl", "ccomp", "xcomp", "cop", "aux", "expl"),
     "nummod",
@@ -96,16 +94,12 @@ def test_subjects_and_verbs_agree(text) -> None:
         verb_row = first[row] + text.head[row] - 1
         verb = word_type(text.word[verb_row])
         helped = any(
-            text.deprel[r] == "aux" and first[r] + text.head[r] - 1 == verb_row
-            for r in range(first[row], verb_row)
+            text.deprel[r] == "aux" and first[r] + text.head[r] - 1 == verb_row for r in range(first[row], verb_row)
         )
         subject = word_type(text.word[row])
         if helped or subject == "who" or verb not in {*verbs, *verbs.values()}:
             continue
-        joined = any(
-            text.deprel[r] == "conj" and first[r] + text.head[r] - 1 == row
-            for r in range(row, verb_row)
-        )
+        joined = any(text.deprel[r] == "conj" and first[r] + text.head[r] - 1 == row for r in range(row, verb_row))
         plural = joined or subject == "they"
         assert (verb in verbs.values()) == plural, " ".join(text.word[row : verb_row + 1])
         n_checked += 1

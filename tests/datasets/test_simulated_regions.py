@@ -93,9 +93,7 @@ def test_models_know_what_their_names_say() -> None:
 
     brain = spread("one_more_brain", 0)
     assert brain[0] > 5
-    assert brain[1] == pytest.approx(
-        3 / 4, abs=0.03
-    )  # signal-to-noise ratio 3, as in the first region
+    assert brain[1] == pytest.approx(3 / 4, abs=0.03)  # signal-to-noise ratio 3, as in the first region
     assert spread("one_more_brain", 3)[1] == pytest.approx(0.15 / 1.15, abs=0.04)
     assert spread("all_latents", 3)[0] < 1.5
     assert spread("all_latents", 3)[1] == pytest.approx(3 / 4, abs=0.03)

@@ -58,10 +58,7 @@ def test_same_options_and_seed_give_the_same_arrays_in_any_order() -> None:
 
 
 def test_same_arrays_in_another_process() -> None:
-    code = (
-        "from test_simulated_study import *; "
-        "print(sorted(digests(study(**SMALL), backwards=True).items()))"
-    )
+    code = "from test_simulated_study import *; print(sorted(digests(study(**SMALL), backwards=True).items()))"
     src = Path(__file__).parents[2] / "src"
     other = subprocess.run(
         [sys.executable, "-c", code],
@@ -84,9 +81,7 @@ def test_another_seed_or_name_changes_everything(change: dict[str, Any]) -> None
 def test_a_recording_does_not_depend_on_how_many_there_are() -> None:
     few, many = study(**SMALL, n_subjects=1), study(**SMALL, n_subjects=4, n_sessions=2)
     first = few.recording_ids()[0]
-    np.testing.assert_array_equal(
-        few.recording(first).signal.values, many.recording(first).signal.values
-    )
+    np.testing.assert_array_equal(few.recording(first).signal.values, many.recording(first).signal.values)
 
 
 @pytest.mark.parametrize("modality", MODALITIES)

@@ -137,8 +137,7 @@ def test_epochs_hold_the_response_in_the_middle_lag(truth: str) -> None:
     assert isinstance(signal, Epochs)
     expected = true_gains(dataset, recording_id, truth)
     sizes = [
-        (slopes(drives(dataset)[truth], layer) * expected).sum() / (2.0 * expected**2).sum()
-        for layer in signal.values
+        (slopes(drives(dataset)[truth], layer) * expected).sum() / (2.0 * expected**2).sum() for layer in signal.values
     ]
     assert sizes[1] == pytest.approx(1.0, abs=0.1)
     assert abs(sizes[0]) < 0.2
@@ -237,8 +236,6 @@ def test_a_predictive_brain_keeps_a_pattern_that_its_model_does_not_share() -> N
     response = window_means(dataset, recording_id, 0.1)
     brain = np.corrcoef(response.T)
     model = np.abs(np.corrcoef(drives(dataset)["predictive"].T, response.T)[0, 1:])
-    similarity = [
-        np.corrcoef(np.delete(brain[i], i), np.delete(model, i))[0, 1] for i in range(len(model))
-    ]
+    similarity = [np.corrcoef(np.delete(brain[i], i), np.delete(model, i))[0, 1] for i in range(len(model))]
     assert np.mean(similarity) < -0.2
     assert np.mean(np.array(similarity) > 0) < 0.4

@@ -40,9 +40,7 @@ def write(path: Path, text: str) -> Path:
 class TestNumbers:
     @pytest.mark.parametrize("cell", NOT_FINITE)
     @pytest.mark.parametrize("suffix", ["tsv", "csv"])
-    def test_what_is_not_a_finite_number_is_refused(
-        self, tmp_path: Path, cell: str, suffix: str
-    ) -> None:
+    def test_what_is_not_a_finite_number_is_refused(self, tmp_path: Path, cell: str, suffix: str) -> None:
         path = write(tmp_path / f"t.{suffix}", f"x\n1\n{cell}\n")
         table = TextTable(path, RecordingError)
         for column in (table.numbers, table.numbers_or_nan, table.integers):
@@ -89,9 +87,7 @@ class TestCsv:
         ],
         ids=["first cell", "last cell", "more than the parser holds", "text after a quote"],
     )
-    def test_quotes_that_are_not_closed_are_named(
-        self, tmp_path: Path, text: str, line: int
-    ) -> None:
+    def test_quotes_that_are_not_closed_are_named(self, tmp_path: Path, text: str, line: int) -> None:
         path = write(tmp_path / "t.csv", text)
         with pytest.raises(StimulusError) as caught:
             TextTable(path, StimulusError)
@@ -138,9 +134,7 @@ class TestSourceFolder:
         return SourceFolder(root, name="d", expected="a folder")
 
     @pytest.mark.parametrize("there", ["neighbour.tsv", "nothing.tsv"])
-    @pytest.mark.parametrize(
-        "form", ["../{}", "sub/../../{}", "{absolute}", "away/{}", "away/no/{}"]
-    )
+    @pytest.mark.parametrize("form", ["../{}", "sub/../../{}", "{absolute}", "away/{}", "away/no/{}"])
     def test_paths_out_of_the_folder_are_refused_there_or_not(
         self, folder: SourceFolder, form: str, there: str
     ) -> None:

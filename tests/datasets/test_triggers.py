@@ -15,9 +15,7 @@ RATE_HZ = 2048.0
 TWO_HOURS_S = 7200.0
 
 
-def drifting(
-    ppm: float, *, every_s: float = 1.0, length_s: float = TWO_HOURS_S
-) -> tuple[np.ndarray, np.ndarray]:
+def drifting(ppm: float, *, every_s: float = 1.0, length_s: float = TWO_HOURS_S) -> tuple[np.ndarray, np.ndarray]:
     """Triggers every second; the recording's clock starts 12.5 s earlier, drifts, and counts whole samples."""
     stimulus = np.arange(0.0, length_s, every_s)
     samples = np.rint((12.5 + stimulus * (1 + ppm * 1e-6)) * RATE_HZ)
@@ -166,9 +164,7 @@ def test_clocks_that_agree_leave_no_note() -> None:
 def test_far_from_every_trigger_is_not_in_the_recording() -> None:
     clock = TriggerClock([0.0, 1.0, 9.0], [0.0, 1.0, 9.0], max_gap_s=2.0)
     mapped = clock.to_recording([-2.5, -2.0, 3.0, 3.5, 5.0, 8.0, 11.5, np.nan])
-    np.testing.assert_array_equal(
-        np.isnan(mapped), [True, False, False, True, True, False, True, True]
-    )
+    np.testing.assert_array_equal(np.isnan(mapped), [True, False, False, True, True, False, True, True])
 
 
 @pytest.mark.parametrize("rule", ["linear", "nearest", "next"])
@@ -187,9 +183,7 @@ def test_one_trigger_is_an_offset(rule: Rule) -> None:
         ([0.0, 1.0, 2.0], [0.0, 1.0, np.inf], "finite recording times", "c"),
     ],
 )
-def test_a_broken_trigger_is_named(
-    stimulus: list[float], recording: list[float], what: str, place: str
-) -> None:
+def test_a_broken_trigger_is_named(stimulus: list[float], recording: list[float], what: str, place: str) -> None:
     with pytest.raises(RecordingError, match=what) as caught:
         TriggerClock(stimulus, recording, where="t.csv", labels=["a", "b", "c"])
     assert caught.value.where == f"t.csv, {place}"
@@ -217,12 +211,8 @@ def test_a_wrong_sampling_rate_shows_in_the_triggers() -> None:
     offset=st.floats(-100.0, 100.0),
     where=st.floats(-0.2, 1.2),
 )
-def test_linear_inverts_any_line(
-    steps: list[float], ppm: float, offset: float, where: float
-) -> None:
+def test_linear_inverts_any_line(steps: list[float], ppm: float, offset: float, where: float) -> None:
     stimulus = np.cumsum([0.0, *steps])
     clock = TriggerClock(stimulus, offset + stimulus * (1 + ppm * 1e-6))
     time = where * stimulus[-1]
-    assert clock.to_recording([time])[0] == pytest.approx(
-        offset + time * (1 + ppm * 1e-6), abs=1e-9
-    )
+    assert clock.to_recording([time])[0] == pytest.approx(offset + time * (1 + ppm * 1e-6), abs=1e-9)

@@ -86,18 +86,14 @@ def test_every_view_loads_and_fits_any_width(page: Page, explorer: Explorer, vie
 def test_a_planted_wide_page_would_be_found(page: Page, explorer: Explorer) -> None:
     page.set_viewport_size({"width": 360, "height": 740})
     page.goto(explorer.url)
-    page.evaluate(
-        "document.querySelector('h1').insertAdjacentHTML('afterend', '<pre>' + 'x'.repeat(500) + '</pre>')"
-    )
+    page.evaluate("document.querySelector('h1').insertAdjacentHTML('afterend', '<pre>' + 'x'.repeat(500) + '</pre>')")
     page.evaluate(
         "document.querySelector('pre').className = 'plain'; document.querySelector('pre').style.overflow = 'visible'"
     )
     assert page.evaluate("document.documentElement.scrollWidth") > 360
 
 
-def test_changed_claims_are_cards_on_a_phone(
-    page: Page, explorer: Explorer, tmp_path: Path
-) -> None:
+def test_changed_claims_are_cards_on_a_phone(page: Page, explorer: Explorer, tmp_path: Path) -> None:
     def lower(frame: pl.DataFrame) -> pl.DataFrame:
         if not {"raw_score", "label"} <= set(frame.columns):
             return frame
@@ -122,9 +118,9 @@ def test_a_claim_opens_by_click(page: Page, explorer: Explorer) -> None:
     page.goto(f"{explorer.url}/decisions?run_slug=tiny&model=integrated")
     page.get_by_role("link", name="sim, integrated, 2, surprisal").click()
     expect(page.locator("h1")).to_contain_text("surprisal")
-    row = explorer.decisions.filter(
-        dataset="sim", model="integrated", mechanism="surprisal", gate_profile="paper"
-    ).row(0, named=True)
+    row = explorer.decisions.filter(dataset="sim", model="integrated", mechanism="surprisal", gate_profile="paper").row(
+        0, named=True
+    )
     expect(page.get_by_text(row["reason"])).to_be_visible()
     marks = [text.split()[-1] for text in page.locator(".x-chain li").all_inner_texts()]
     gates = (
@@ -205,13 +201,8 @@ def test_sorting_by_a_click_on_a_head(page: Page, explorer: Explorer) -> None:
     page.goto(f"{explorer.url}/decisions?run_slug=tiny")
     for way in ("ascending", "descending"):
         page.get_by_role("columnheader", name="raw score").get_by_role("link").click()
-        expect(page.get_by_role("columnheader", name="raw score")).to_have_attribute(
-            "aria-sort", way
-        )
-    scores = [
-        float(text.replace("−", "-"))
-        for text in page.locator('td[data-label="raw score"]').all_inner_texts()
-    ]
+        expect(page.get_by_role("columnheader", name="raw score")).to_have_attribute("aria-sort", way)
+    scores = [float(text.replace("−", "-")) for text in page.locator('td[data-label="raw score"]').all_inner_texts()]
     assert scores == sorted(scores, reverse=True)
     assert len(set(scores)) > 1
 
@@ -279,32 +270,22 @@ CONTRASTS = """() => {
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("view", ["overview", "matrix", "calibrated claim", "compare", "table"])
-def test_text_stands_out_in_both_themes(
-    page: Page, explorer: Explorer, view: str, theme: str
-) -> None:
+def test_text_stands_out_in_both_themes(page: Page, explorer: Explorer, view: str, theme: str) -> None:
     page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
     page.goto(explorer.url + VIEWS[view])
     texts = page.evaluate(CONTRASTS)
     assert len(texts) > 30
-    weak = [
-        (text, contrast(ink, ground)) for ink, ground, text in texts if contrast(ink, ground) < 4.5
-    ]
+    weak = [(text, contrast(ink, ground)) for ink, ground, text in texts if contrast(ink, ground) < 4.5]
     assert weak == []
     assert contrast("rgb(150, 150, 150)", "rgb(255, 255, 255)") < 4.5
 
 
 def test_planted_scripts_stay_text(page: Page, explorer: Explorer) -> None:
-    names = {
-        name: page_name
-        for name, page_name in PLANTED.items()
-        if name in ("sim", "integrated", "surprisal")
-    }
+    names = {name: page_name for name, page_name in PLANTED.items() if name in ("sim", "integrated", "surprisal")}
     page.goto(f"{explorer.url}/decisions?run_slug=planted")
     for planted in names.values():
         expect(page.get_by_text(planted, exact=True).first).to_be_attached()
-    first = page.locator("tbody tr", has_text=names["integrated"]).filter(
-        has_text=names["surprisal"]
-    )
+    first = page.locator("tbody tr", has_text=names["integrated"]).filter(has_text=names["surprisal"])
     first.get_by_role("link").click()
     expect(page.locator("h1")).to_contain_text(names["surprisal"])
     for address in ("/", "/runs/planted", "/compare?a=tiny&b=planted", "/decisions?profile=both"):
@@ -315,14 +296,10 @@ def test_planted_scripts_stay_text(page: Page, explorer: Explorer) -> None:
     page.wait_for_url("**q=%3Cscript%3E**")
     assert page.evaluate("window.planted") is None
     assert page.evaluate("document.scripts.length") == 1
-    assert (
-        page.evaluate("document.querySelectorAll('main img, main iframe, main script').length") == 0
-    )
+    assert page.evaluate("document.querySelectorAll('main img, main iframe, main script').length") == 0
 
 
-def test_a_planted_script_that_ran_would_be_seen(
-    page: Page, explorer: Explorer, problems: list[str]
-) -> None:
+def test_a_planted_script_that_ran_would_be_seen(page: Page, explorer: Explorer, problems: list[str]) -> None:
     page.goto(explorer.url)
     page.evaluate(
         """document.querySelector('main').insertAdjacentHTML('beforeend', '<img src=x onerror="window.planted=9">')"""

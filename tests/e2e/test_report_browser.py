@@ -50,9 +50,7 @@ def shown_claims(page: Page) -> int:
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
-def test_the_page_opens_from_disk_at_any_width(
-    page: Page, address: str, scheme: Scheme, width: int
-) -> None:
+def test_the_page_opens_from_disk_at_any_width(page: Page, address: str, scheme: Scheme, width: int) -> None:
     """And the other scheme is followed when the viewer changes it."""
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 800})
@@ -72,15 +70,11 @@ def assert_readable(page: Page, scheme: Scheme, width: int) -> None:
     )
     bright = [sum(map(int, own[4:-1].split(", "))) for own in (ink, paper)]
     assert (bright[0] > bright[1]) == (scheme == "dark")
-    drawn = page.evaluate(
-        "getComputedStyle(document.querySelector('#figure-framework svg text')).fill"
-    )
+    drawn = page.evaluate("getComputedStyle(document.querySelector('#figure-framework svg text')).fill")
     assert (sum(map(int, drawn[4:-1].split(", "))) > 382) == (scheme == "dark")
 
 
-def test_filters_reach_figures_and_claims_and_the_address(
-    page: Page, address: str, small_run: Run
-) -> None:
+def test_filters_reach_figures_and_claims_and_the_address(page: Page, address: str, small_run: Run) -> None:
     page.goto(address)
     claims = small_run.claims()
     assert shown_claims(page) == claims.height
@@ -89,12 +83,8 @@ def test_filters_reach_figures_and_claims_and_the_address(
     assert shown_claims(page) == of_model
     assert 0 < of_model < claims.height
     expect(page.locator("#shown")).to_have_text(f"{of_model} of {claims.height} claims")
-    faded = page.locator("#figure-layer_scores .m.off").evaluate_all(
-        "own => own.map(mark => mark.dataset.model)"
-    )
-    kept = page.locator("#figure-layer_scores .m:not(.off)").evaluate_all(
-        "own => own.map(mark => mark.dataset.model)"
-    )
+    faded = page.locator("#figure-layer_scores .m.off").evaluate_all("own => own.map(mark => mark.dataset.model)")
+    kept = page.locator("#figure-layer_scores .m:not(.off)").evaluate_all("own => own.map(mark => mark.dataset.model)")
     assert set(faded) == {"integrated"}
     assert "drift" in kept
     assert "integrated" not in kept
@@ -108,13 +98,9 @@ def test_filters_reach_figures_and_claims_and_the_address(
     expect(page.locator(SHOWN)).to_have_count(claims.height)
 
 
-def test_a_claim_opens_to_its_evidence_by_mouse_and_keyboard(
-    page: Page, address: str, small_run: Run
-) -> None:
+def test_a_claim_opens_to_its_evidence_by_mouse_and_keyboard(page: Page, address: str, small_run: Run) -> None:
     page.goto(address)
-    row = (
-        small_run.claims().filter(dataset="planted", model="integrated", layer=2).row(0, named=True)
-    )
+    row = small_run.claims().filter(dataset="planted", model="integrated", layer=2).row(0, named=True)
     key = f"planted/integrated/2/{row['mechanism']}"
     opener = page.locator(f"tr[data-claim='{key}'] .open-claim")
     evidence = small_run.table("lpact_gate_evidence").filter(
@@ -135,9 +121,7 @@ def test_a_claim_opens_to_its_evidence_by_mouse_and_keyboard(
 
 
 @pytest.mark.parametrize("media", ["screen", "print"])
-def test_names_of_claims_are_whole_and_cover_nothing(
-    visit: Page, media: Literal["screen", "print"]
-) -> None:
+def test_names_of_claims_are_whole_and_cover_nothing(visit: Page, media: Literal["screen", "print"]) -> None:
     visit.emulate_media(media=media)
     wrong = visit.locator(".claim-table tbody tr[data-claim]").evaluate_all(
         """rows => rows.filter(row => {
@@ -171,9 +155,7 @@ def test_hovering_shows_the_rows_behind_a_mark(visit: Page) -> None:
 
 def test_pictures_say_what_the_tables_say(visit: Page, small_run: Run) -> None:
     scores = dict(
-        small_run.claims()
-        .select(pl.concat_str("dataset", "model", "layer", separator="/"), "raw_score")
-        .iter_rows()
+        small_run.claims().select(pl.concat_str("dataset", "model", "layer", separator="/"), "raw_score").iter_rows()
     )
     found = visit.locator("#figure-layer_scores .m[data-value]").evaluate_all(
         "own => own.map(m => [[m.dataset.dataset, m.dataset.model, m.dataset.layer].join('/'), m.dataset.value])"
@@ -186,18 +168,14 @@ def test_pictures_say_what_the_tables_say(visit: Page, small_run: Run) -> None:
     for profile in ("paper", "calibrated"):
         table = small_run.claims(profile=profile)
         for at, column in enumerate(LPact.claims.gates.values(), start=1):
-            n = visit.locator(
-                f".claim-table tbody td.gate[data-profile={profile}] .pass"
-            ).evaluate_all(
+            n = visit.locator(f".claim-table tbody td.gate[data-profile={profile}] .pass").evaluate_all(
                 f"own => own.filter(s => [...s.closest('tr').querySelectorAll("
                 f"'td.gate[data-profile={profile}]')].indexOf(s.parentElement) === {at - 1}).length"
             )
             assert n == table[column].sum(), (profile, column)
 
 
-def test_shown_claims_can_be_downloaded(
-    page: Page, address: str, small_run: Run, tmp_path: Path
-) -> None:
+def test_shown_claims_can_be_downloaded(page: Page, address: str, small_run: Run, tmp_path: Path) -> None:
     page.goto(address)
     page.select_option("[name=dataset]", "empty")
     page.select_option("[name=profile]", "calibrated")
@@ -206,14 +184,9 @@ def test_shown_claims_can_be_downloaded(
     path = tmp_path / "claims.csv"
     download.value.save_as(path)
     rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
-    table = (
-        small_run.claims(profile="calibrated")
-        .filter(dataset="empty")
-        .sort("model", "layer", "mechanism")
-    )
+    table = small_run.claims(profile="calibrated").filter(dataset="empty").sort("model", "layer", "mechanism")
     assert [row["claim"] for row in rows] == [
-        f"empty / {r['model']} / {r['layer']} / {r['mechanism']}"
-        for r in table.iter_rows(named=True)
+        f"empty / {r['model']} / {r['layer']} / {r['mechanism']}" for r in table.iter_rows(named=True)
     ]
     assert [row["calibrated_label"] for row in rows] == table["label"].to_list()
     assert "paper_label" not in rows[0]

@@ -25,15 +25,11 @@ def recording(n: int = 90, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 6)) * [1.0, 100.0, 0.01, 3.0, 1.0, 10.0] + 5.0
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
-    signal = np.column_stack(
-        [Z[:, [0, 2, 5]].sum(axis=1), Z[:, [1, 4, 3]].sum(axis=1), np.zeros(n)]
-    )
+    signal = np.column_stack([Z[:, [0, 2, 5]].sum(axis=1), Z[:, [1, 4, 3]].sum(axis=1), np.zeros(n)])
     return X, signal + rng.standard_normal((n, 3))
 
 
-def fit_by_hand(
-    X: np.ndarray, y: np.ndarray, gamma: np.ndarray, alpha: float
-) -> tuple[np.ndarray, float]:
+def fit_by_hand(X: np.ndarray, y: np.ndarray, gamma: np.ndarray, alpha: float) -> tuple[np.ndarray, float]:
     """Weights and intercept in raw units: columns standardised and multiplied by √γ, then scikit-learn's ridge."""
     factor = np.zeros(X.shape[1])
     for weight, columns in zip(gamma, COLUMNS.values(), strict=True):
@@ -44,9 +40,7 @@ def fit_by_hand(
     return weights, float(ridge.intercept_ - mean @ weights)
 
 
-def search_by_hand(
-    X: np.ndarray, y: np.ndarray, candidates: np.ndarray
-) -> tuple[np.ndarray, float, float]:
+def search_by_hand(X: np.ndarray, y: np.ndarray, candidates: np.ndarray) -> tuple[np.ndarray, float, float]:
     """The weights and penalty with the best mean R² over five blocks, and that score; ties to the first."""
     best: tuple[np.ndarray, float, float] = (candidates[0], ALPHAS[0], -np.inf)
     for gamma in candidates:

@@ -40,9 +40,7 @@ def y(X: np.ndarray) -> np.ndarray:
 
 
 @named
-def test_a_pipeline_is_its_steps_one_after_the_other(
-    model: Any, X: np.ndarray, y: np.ndarray
-) -> None:
+def test_a_pipeline_is_its_steps_one_after_the_other(model: Any, X: np.ndarray, y: np.ndarray) -> None:
     step = PowerTransformer()
     piped = make_pipeline(step, clone(model)).fit(X, y)
     by_hand = clone(model).fit(step.fit_transform(X), y)
@@ -52,9 +50,7 @@ def test_a_pipeline_is_its_steps_one_after_the_other(
 
 
 @named
-def test_cross_validation_fits_every_training_set_anew(
-    model: Any, X: np.ndarray, y: np.ndarray
-) -> None:
+def test_cross_validation_fits_every_training_set_anew(model: Any, X: np.ndarray, y: np.ndarray) -> None:
     scores = cross_val_score(model, X, y, cv=KFold(3))
     for score, (train, test) in zip(scores, KFold(3).split(X), strict=True):
         assert score == clone(model).fit(X[train], y[train]).score(X[test], y[test])
@@ -66,15 +62,11 @@ def test_a_search_finds_the_better_setting(model: Any, X: np.ndarray, y: np.ndar
     grid = {"alphas": [(1e6,), (1.0,)], "metric": ["r2", "pearson"]}
     found = GridSearchCV(model, grid, cv=KFold(3)).fit(X, y)
     assert found.best_params_["alphas"] == (1.0,)
-    np.testing.assert_array_equal(
-        found.predict(X), clone(model).set_params(**found.best_params_).fit(X, y).predict(X)
-    )
+    np.testing.assert_array_equal(found.predict(X), clone(model).set_params(**found.best_params_).fit(X, y).predict(X))
 
 
 @named
-def test_a_clone_has_the_settings_and_nothing_that_was_learnt(
-    model: Any, X: np.ndarray, y: np.ndarray
-) -> None:
+def test_a_clone_has_the_settings_and_nothing_that_was_learnt(model: Any, X: np.ndarray, y: np.ndarray) -> None:
     blocks = contiguous(60, 3, gap=2)
     fitted = clone(model).set_params(cv=blocks).fit(X, y)
     copy = clone(fitted)
@@ -109,9 +101,7 @@ def test_what_was_learnt_survives_a_pickle(model: Any, X: np.ndarray, y: np.ndar
 
 @named
 @pytest.mark.parametrize("library", [pd, pl])
-def test_names_of_features_are_kept_and_checked(
-    model: Any, library: Any, X: np.ndarray, y: np.ndarray
-) -> None:
+def test_names_of_features_are_kept_and_checked(model: Any, library: Any, X: np.ndarray, y: np.ndarray) -> None:
     names = ["rate", "pitch", "surprisal", "length"]
     frame = library.DataFrame(dict(zip(names, X.T, strict=True)))
     responses = library.DataFrame({"left": y[:, 0], "right": y[:, 1]})
@@ -135,18 +125,12 @@ def test_a_series_is_one_response(model: Any, X: np.ndarray, y: np.ndarray) -> N
 
 
 @named
-def test_segments_and_unpenalised_columns_are_routed(
-    model: Any, X: np.ndarray, y: np.ndarray
-) -> None:
+def test_segments_and_unpenalised_columns_are_routed(model: Any, X: np.ndarray, y: np.ndarray) -> None:
     stories = np.repeat([0, 1, 2, 3, 4, 5], 10)
     drift = np.linspace(-1.0, 1.0, 60)[:, None]
     y = y + 20.0 * drift
     with sklearn.config_context(enable_metadata_routing=True):
-        asking = (
-            clone(model)
-            .set_fit_request(groups=True, unpenalised=True)
-            .set_score_request(unpenalised=True)
-        )
+        asking = clone(model).set_fit_request(groups=True, unpenalised=True).set_score_request(unpenalised=True)
         found = cross_validate(
             asking,
             X,
@@ -155,12 +139,8 @@ def test_segments_and_unpenalised_columns_are_routed(
             params={"groups": stories, "unpenalised": drift},
             return_estimator=True,
         )
-    for score, fitted, (train, test) in zip(
-        found["test_score"], found["estimator"], KFold(3).split(X), strict=True
-    ):
-        by_hand = clone(model).fit(
-            X[train], y[train], groups=stories[train], unpenalised=drift[train]
-        )
+    for score, fitted, (train, test) in zip(found["test_score"], found["estimator"], KFold(3).split(X), strict=True):
+        by_hand = clone(model).fit(X[train], y[train], groups=stories[train], unpenalised=drift[train])
         np.testing.assert_array_equal(fitted.coef_, by_hand.coef_)
         assert score == by_hand.score(X[test], y[test], unpenalised=drift[test])
     # Away from the training rows, only a trend that is not shrunk carries on.
@@ -181,9 +161,7 @@ sys.meta_path.insert(0, Missing())
 def without(name: str, code: str) -> str:
     """What ``code`` writes in an interpreter that cannot import a package."""
     program = BLOCKED.format(name=name, code=code)
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return done.stdout
 
 

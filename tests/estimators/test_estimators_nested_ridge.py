@@ -23,9 +23,7 @@ ALPHAS = (0.1, 3.0, 100.0, 3000.0)
 Split = tuple[np.ndarray, np.ndarray]
 
 
-def recording(
-    n: int = 83, p: int = 7, t: int = 4, noise: float = 2.0, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
+def recording(n: int = 83, p: int = 7, t: int = 4, noise: float = 2.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Autocorrelated features of unlike scales, and responses that some of them make."""
     rng = np.random.default_rng(seed)
     X = np.cumsum(rng.standard_normal((n, p)), axis=0) * 10.0 ** rng.integers(-2, 3, p) + 3.0
@@ -48,9 +46,7 @@ def block_splits(folds: BlockedFolds, outer: int | None = None) -> Iterator[Spli
         if block == outer:
             continue
         train = folds.train_rows(block) if outer is None else folds.train_rows(block, outer)
-        held = (
-            folds.rows(block) if outer is None else folds.validation_rows(block=block, outer=outer)
-        )
+        held = folds.rows(block) if outer is None else folds.validation_rows(block=block, outer=outer)
         yield train, np.arange(held.start, held.stop)
 
 

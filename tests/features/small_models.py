@@ -57,9 +57,7 @@ def byte_level_tokenizer(
         show_progress=False,
     )
     tokenizer.train_from_iterator([TEXT], trainer)
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token=bos, eos_token=eos
-    )
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token=bos, eos_token=eos)
 
 
 def masked_byte_level_tokenizer() -> transformers.PreTrainedTokenizerFast:
@@ -89,9 +87,7 @@ def metaspace_tokenizer() -> transformers.PreTrainedTokenizerFast:
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.decoder = decoders.Metaspace()
     bytes_ = [f"<0x{i:02X}>" for i in range(256)]
-    trainer = trainers.BpeTrainer(
-        vocab_size=500, special_tokens=["<unk>", "<s>", "</s>", *bytes_], show_progress=False
-    )
+    trainer = trainers.BpeTrainer(vocab_size=500, special_tokens=["<unk>", "<s>", "</s>", *bytes_], show_progress=False)
     tokenizer.train_from_iterator([TEXT], trainer)
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>"
@@ -115,9 +111,7 @@ def wordpiece_tokenizer() -> transformers.PreTrainedTokenizerFast:
     )
 
 
-def build_network(
-    family: str, tokenizer: transformers.PreTrainedTokenizerFast, seed: int = 7
-) -> torch.nn.Module:
+def build_network(family: str, tokenizer: transformers.PreTrainedTokenizerFast, seed: int = 7) -> torch.nn.Module:
     """A model of the family with random weights, large enough that its outputs differ between words."""
     special = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
     common = {"vocab_size": len(tokenizer), "initializer_range": 0.2} | SMALL
@@ -145,11 +139,7 @@ def build_network(
         }
         more = {"num_key_value_heads": 2} | ({"head_dim": 8} if family == "qwen3" else {})
         config = kinds[family](**common, **more, **special)
-    auto = (
-        transformers.AutoModelForMaskedLM
-        if family in ENCODERS
-        else transformers.AutoModelForCausalLM
-    )
+    auto = transformers.AutoModelForMaskedLM if family in ENCODERS else transformers.AutoModelForCausalLM
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return auto.from_config(config).eval()
@@ -217,9 +207,7 @@ class PlainReader:
     def __init__(self, folder: Path, family: str, *, framed: bool = True) -> None:
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
         self.masked = family in ENCODERS
-        kind = (
-            transformers.AutoModelForMaskedLM if self.masked else transformers.AutoModelForCausalLM
-        )
+        kind = transformers.AutoModelForMaskedLM if self.masked else transformers.AutoModelForCausalLM
         self.network = kind.from_pretrained(str(folder), dtype=torch.float32).eval()
         start = {"llama": "<s>", "bert": "[CLS]", "roberta": "<s>"}.get(family, "<|endoftext|>")
         end = {"bert": ["[SEP]"], "roberta": ["</s>"]}.get(family, [])
@@ -250,11 +238,7 @@ class PlainReader:
         ]
         places = []
         for own in chars:
-            mine = [
-                t
-                for t, (a, b) in enumerate(coded["offset_mapping"])
-                if not blank[t] and own & set(range(a, b))
-            ]
+            mine = [t for t, (a, b) in enumerate(coded["offset_mapping"]) if not blank[t] and own & set(range(a, b))]
             lead = mine[0]
             while lead > 0 and blank[lead - 1]:
                 lead -= 1

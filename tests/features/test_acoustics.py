@@ -109,9 +109,7 @@ def test_24_bits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "bits", "dtype"), [(1, 16, "<i2"), (3, 32, "<f4")])
-def test_extensible_headers_and_other_chunks(
-    tmp_path: Path, kind: int, bits: int, dtype: str
-) -> None:
+def test_extensible_headers_and_other_chunks(tmp_path: Path, kind: int, bits: int, dtype: str) -> None:
     samples = np.array([[1, -2], [3, 4], [-5, 6]], dtype)
     extension = struct.pack("<HHI", 22, bits, 3) + struct.pack("<H", kind) + GUID_TAIL
     path = tmp_path / "sound.wav"
@@ -133,9 +131,7 @@ def test_64_bit_headers(tmp_path: Path) -> None:
     ds64 = struct.pack("<QQQI", 84, samples.nbytes, samples.size, 0)
     data = b"data" + struct.pack("<I", 0xFFFFFFFF) + samples.tobytes()
     path = tmp_path / "sound.wav"
-    path.write_bytes(
-        riff(chunk(b"ds64", ds64), chunk(b"fmt ", header(1, 1, 16)), data, tag=b"RF64")
-    )
+    path.write_bytes(riff(chunk(b"ds64", ds64), chunk(b"fmt ", header(1, 1, 16)), data, tag=b"RF64"))
     np.testing.assert_array_equal(read_in_pieces(path)[:, 0], np.arange(6) / 32768)
 
 
@@ -208,9 +204,7 @@ def test_every_word_gets_the_loudness_at_its_time(tmp_path: Path, start_s: float
     path = tmp_path / "audio.WAV"
     wavfile.write(path, RATE_HZ, loudness_steps(amplitudes).astype(np.float32))
     onsets = [start_s + 2.0 * i + 0.8 for i in range(4)]
-    stimulus = make_stimulus(
-        path, onsets=onsets, offsets=[t + 0.4 for t in onsets], audio_start_s=start_s
-    )
+    stimulus = make_stimulus(path, onsets=onsets, offsets=[t + 0.4 for t in onsets], audio_start_s=start_s)
     config = NuisanceConfig(include=("acoustic_envelope",))
     values, columns, missing = build_nuisance(stimulus, config)
     assert (columns, missing) == (("acoustic_envelope",), {})
@@ -239,13 +233,9 @@ def test_settings_of_the_study_are_used(tmp_path: Path) -> None:
     assert (made.sampling_rate_hz, made.start_s) == (200.0, 0.0)
     # White noise has a little power where kernel and Fourier transform differ, below 8 Hz.
     np.testing.assert_allclose(made.values[60:-60], expected[60:-60], rtol=0.02)
-    config = NuisanceConfig(
-        include=("acoustic_envelope",), envelope_rate_hz=200.0, envelope_lowpass_hz=40.0
-    )
+    config = NuisanceConfig(include=("acoustic_envelope",), envelope_rate_hz=200.0, envelope_lowpass_hz=40.0)
     stimulus = make_stimulus(path, onsets=[1.0, 2.0], offsets=[1.0, 2.0])
-    np.testing.assert_array_equal(
-        build_nuisance(stimulus, config)[0][:, 0], made.values[[200, 400]]
-    )
+    np.testing.assert_array_equal(build_nuisance(stimulus, config)[0][:, 0], made.values[[200, 400]])
 
 
 def test_a_file_is_read_once_until_it_changes(tmp_path: Path) -> None:

@@ -46,9 +46,7 @@ def source(kind: type[Any], path: Path, tmp_path: Path, **options: Any) -> Any:
 VECTORS = "the 1 0.5\ndog 2 -1e-1\nbarks 3 0\nNew York 4 1\nunused 9 9\n"
 
 
-def test_vectors_are_found_as_written_in_lower_case_or_without_punctuation(
-    stimulus: Stimulus, tmp_path: Path
-) -> None:
+def test_vectors_are_found_as_written_in_lower_case_or_without_punctuation(stimulus: Stimulus, tmp_path: Path) -> None:
     path = tmp_path / "vectors.txt"
     for text in (VECTORS, f"5 2\n{VECTORS}"):  # word2vec begins with its size
         path.write_text(text, encoding="utf-8")
@@ -60,9 +58,7 @@ def test_vectors_are_found_as_written_in_lower_case_or_without_punctuation(
         path = tmp_path / "word2vec.vec"
 
 
-def test_a_word_without_a_vector_is_an_error_or_counted_zeros(
-    stimulus: Stimulus, tmp_path: Path
-) -> None:
+def test_a_word_without_a_vector_is_an_error_or_counted_zeros(stimulus: Stimulus, tmp_path: Path) -> None:
     path = tmp_path / "vectors.txt"
     path.write_text(VECTORS.replace("dog", "cat"), encoding="utf-8")
     with pytest.raises(FeatureError, match="1 words of 5 have no vector") as caught:
@@ -94,9 +90,7 @@ def test_a_missing_file_says_where_to_name_it(stimulus: Stimulus, tmp_path: Path
 
 @pytest.mark.parametrize("ending", ["npy", "csv", "tsv", "parquet"])
 @pytest.mark.parametrize("n_rows", [5, 2])
-def test_a_matrix_has_rows_of_words_or_sentences(
-    stimulus: Stimulus, tmp_path: Path, ending: str, n_rows: int
-) -> None:
+def test_a_matrix_has_rows_of_words_or_sentences(stimulus: Stimulus, tmp_path: Path, ending: str, n_rows: int) -> None:
     values = np.arange(2.0 * n_rows).reshape(n_rows, 2)
     folder = tmp_path / "matrices"
     folder.mkdir()

@@ -47,9 +47,7 @@ def change(found, expected):
     return np.abs(found.hidden(layer) - expected.hidden(layer)).max(axis=1)
 
 
-@pytest.mark.parametrize(
-    ("family", "window"), [("gpt2", None), *((family, 24) for family in CAUSAL)]
-)
+@pytest.mark.parametrize(("family", "window"), [("gpt2", None), *((family, 24) for family in CAUSAL)])
 def test_no_word_knows_what_follows_it(family, window, folder_of, tmp_path):
     n_past, words = 27, WORDS[:34]
     options = {
@@ -153,9 +151,7 @@ def test_context_words_make_the_full_context_as_short(folder_of, tmp_path):
 
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
 @pytest.mark.parametrize("options", [{"word_context_tokens": 17}, {"window_tokens": 17}])
-def test_what_is_too_long_for_a_word_loses_its_farthest_words(
-    family, options, folder_of, reader_of, tmp_path
-):
+def test_what_is_too_long_for_a_word_loses_its_farthest_words(family, options, folder_of, reader_of, tmp_path):
     """Words are taken while the story's own tokens fit; what is longer when rearranged loses the farthest ones."""
     words, reader = WORDS[:30], reader_of(family)
     (found,) = extract(folder_of(family), words, tmp_path, contexts=["reversed"], **options)
@@ -179,9 +175,7 @@ def test_what_is_too_long_for_a_word_loses_its_farthest_words(
 
 def test_more_words_than_a_model_can_read_are_not_silently_fewer(folder_of, tmp_path):
     with pytest.raises(ConfigError, match="29 words before each word") as caught:
-        extract(
-            folder_of("gpt2"), WORDS[:30], tmp_path, contexts=["fixed-29"], word_context_tokens=17
-        )
+        extract(folder_of("gpt2"), WORDS[:30], tmp_path, contexts=["fixed-29"], word_context_tokens=17)
     assert "row " in str(caught.value)
 
 
@@ -204,9 +198,7 @@ def test_shuffled_words_are_read_in_each_draw_s_order(family, folder_of, reader_
         assert_last(features, read_last(reader, texts))
     assert orders[0][6:] != orders[1][6:]
     assert change(found[0], found[1])[6:].max() > CHANGED
-    again = extract(
-        folder_of(family), words, tmp_path / "again", contexts=["shuffled"], shuffled_draws=2
-    )
+    again = extract(folder_of(family), words, tmp_path / "again", contexts=["shuffled"], shuffled_draws=2)
     for first, second in zip(found, again, strict=True):
         for layer in range(4):
             assert (first.hidden(layer) == second.hidden(layer)).all()

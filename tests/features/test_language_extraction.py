@@ -84,9 +84,7 @@ def test_a_window_that_holds_the_story_is_one_pass(family, folder_of, reader_of,
     expected = reader_of(family).read(SHORT)
     n_tokens = len(reader_of(family).tokens(SHORT)[0])
     for window, stride in ((n_tokens + 1, 20), (n_tokens + 20, n_tokens)):
-        (found,) = extract(
-            folder_of(family), SHORT, tmp_path, window_tokens=window, stride_tokens=stride
-        )
+        (found,) = extract(folder_of(family), SHORT, tmp_path, window_tokens=window, stride_tokens=stride)
         assert_same(found, expected)
 
 
@@ -232,15 +230,10 @@ def test_sentences_are_pooled_from_their_words(pooling, folder_of, reader_of, tm
     pooled = grid.pool(rows)
     parts = [pool(rows[a : b + 1], pooling) for a, b in zip(starts, ends, strict=True)]
     np.testing.assert_allclose(pooled, parts, rtol=1e-12)
-    if (
-        pooling == "sum"
-    ):  # summed over words and over sentences: the sum over all tokens of a sentence
+    if pooling == "sum":  # summed over words and over sentences: the sum over all tokens of a sentence
         ids, places = reader_of("gpt2").tokens(SHORT)
         states = reader_of("gpt2").look([*reader_of("gpt2").start, *ids])[0][2][1:]
-        token_sums = [
-            states[places[a][0] : places[b][1] + 1].sum(axis=0)
-            for a, b in zip(starts, ends, strict=True)
-        ]
+        token_sums = [states[places[a][0] : places[b][1] + 1].sum(axis=0) for a, b in zip(starts, ends, strict=True)]
         assert_near(pooled, np.array(token_sums))
 
 
@@ -267,9 +260,7 @@ def test_odd_words(family, folder_of, reader_of, tmp_path):
 
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
 @pytest.mark.parametrize("joiner", ["  ", "   ", "\n"])
-def test_blanks_between_words_count_into_the_word_after(
-    family, joiner, folder_of, reader_of, tmp_path
-):
+def test_blanks_between_words_count_into_the_word_after(family, joiner, folder_of, reader_of, tmp_path):
     words = SHORT[:12]
     reader = reader_of(family)
     (found,) = extract(folder_of(family), words, tmp_path, joiner=joiner)
@@ -289,12 +280,8 @@ def test_a_word_that_no_token_covers_is_named(folder_of, tmp_path):
 
 
 @pytest.mark.parametrize("family", ["gpt2", "qwen2"])
-def test_a_model_without_a_start_token_expects_nothing_of_the_first_word(
-    family, tmp_path_factory, tmp_path
-):
-    folder = write_model(
-        tmp_path_factory.mktemp("bare"), family, tokenizer=byte_level_tokenizer(None, None)
-    )
+def test_a_model_without_a_start_token_expects_nothing_of_the_first_word(family, tmp_path_factory, tmp_path):
+    folder = write_model(tmp_path_factory.mktemp("bare"), family, tokenizer=byte_level_tokenizer(None, None))
     stories = {"a": SHORT, "one token": ["a"], "b": WORDS[40:50]}
     reader = PlainReader(folder, family, framed=False)
     found, reset = extract(folder, stories, tmp_path, contexts=["full", "sentence_reset"])

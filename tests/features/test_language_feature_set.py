@@ -63,9 +63,7 @@ def assert_right(found: FeatureSet, dtype: str = "float32") -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-@pytest.mark.parametrize(
-    "stops", [(50,), (1, 2, 50), (8, 16, 50), (7, 9, 25, 50), (16, 40, 48, 49, 50)]
-)
+@pytest.mark.parametrize("stops", [(50,), (1, 2, 50), (8, 16, 50), (7, 9, 25, 50), (16, 40, 48, 49, 50)])
 def test_what_is_written_is_read(tmp_path: Path, stops: tuple[int, ...], dtype: str) -> None:
     found = write(tmp_path / "set", stops=stops, dtype=dtype)
     assert found.complete
@@ -154,11 +152,7 @@ def test_zarr_opens_the_group_by_itself(tmp_path: Path) -> None:
 
 
 def data_files(path: Path) -> list[Path]:
-    return [
-        p
-        for p in sorted(path.rglob("*"))
-        if p.is_file() and p.parent.name != path.name and "c" in p.parts
-    ]
+    return [p for p in sorted(path.rglob("*")) if p.is_file() and p.parent.name != path.name and "c" in p.parts]
 
 
 def damage(found: FeatureSet) -> FeatureError | None:
@@ -224,9 +218,7 @@ RECORDS = {
     "empty": lambda text: "",
     "a list": lambda text: "[]",
     "another format": lambda text: json.dumps(json.loads(text) | {"format": 99}),
-    "without its key": lambda text: json.dumps(
-        {k: v for k, v in json.loads(text).items() if k != "key"}
-    ),
+    "without its key": lambda text: json.dumps({k: v for k, v in json.loads(text).items() if k != "key"}),
     "without a number": lambda text: json.dumps(json.loads(text) | {"n_words": None}),
 }
 
@@ -271,9 +263,7 @@ def test_one_process_writes_a_set(tmp_path: Path) -> None:
     assert holder.stdout is not None
     try:
         assert holder.stdout.readline() == "writing\n"
-        with pytest.raises(
-            RunError, match="another process is extracting these features"
-        ) as caught:
+        with pytest.raises(RunError, match="another process is extracting these features") as caught:
             writer(path)
         assert caught.value.got == f"a lock held by process {holder.pid}"
         assert "wait for it" in str(caught.value.remedy)
@@ -345,9 +335,7 @@ def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
     ]
     done = subprocess.run(args, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    (short_peak, short), (long_peak, long) = (
-        map(int, line.split()) for line in done.stdout.splitlines()
-    )
+    (short_peak, short), (long_peak, long) = (map(int, line.split()) for line in done.stdout.splitlines())
     shutil.rmtree(tmp_path / "out")
     assert long > 200_000  # KiB
     assert long > 2.5 * short
@@ -391,9 +379,7 @@ def test_a_set_has_a_digest_once_it_is_complete(tmp_path: Path) -> None:
     root = whole.path / "features.zarr"
     files = sorted(p for n in ("hidden", "surprisal", "entropy") for p in (root / n).rglob("*"))
     pairs = [
-        [p.relative_to(whole.path).as_posix(), hashlib.sha256(p.read_bytes()).hexdigest()]
-        for p in files
-        if p.is_file()
+        [p.relative_to(whole.path).as_posix(), hashlib.sha256(p.read_bytes()).hexdigest()] for p in files if p.is_file()
     ]
     assert len(pairs) == 7 * N_LAYERS + 2 + 3  # chunks, headers
     assert recorded(whole) == hashlib.sha256(json.dumps(sorted(pairs)).encode()).hexdigest()

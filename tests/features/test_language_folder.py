@@ -270,9 +270,7 @@ def test_weights_of_another_shape(model: Path) -> None:
 
 
 @pytest.mark.parametrize("family", ["bert", "llama"])
-def test_without_its_head_a_model_has_features_and_no_surprisal(
-    tmp_path: Path, family: str
-) -> None:
+def test_without_its_head_a_model_has_features_and_no_surprisal(tmp_path: Path, family: str) -> None:
     whole = write_model(tmp_path / "whole", family)
     bare = Path(shutil.copytree(whole, tmp_path / "bare"))
     with torch.random.fork_rng():
@@ -348,9 +346,7 @@ def test_checksums_notice_a_file_changed_in_place(model: Path, tmp_path: Path) -
     assert Checksums(tmp_path / "memo").of([path])[path] != first
 
 
-def test_checksums_are_not_computed_twice(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checksums_are_not_computed_twice(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = model / "model.safetensors"
     first = Checksums(tmp_path).of([path])
     monkeypatch.setattr("hashlib.file_digest", None)

@@ -49,11 +49,7 @@ def gguf_name(name: str) -> str:
 def interleaved(weight: np.ndarray, n_heads: int) -> np.ndarray:
     """Rows of queries and keys as the format has them: the two halves of a head's rotation in turn."""
     rows, columns = weight.shape
-    return (
-        weight.reshape(n_heads, 2, rows // n_heads // 2, columns)
-        .swapaxes(1, 2)
-        .reshape(rows, columns)
-    )
+    return weight.reshape(n_heads, 2, rows // n_heads // 2, columns).swapaxes(1, 2).reshape(rows, columns)
 
 
 def write_gguf(model: Path, target: Path, dtype: type = np.float32) -> Path:
@@ -81,9 +77,7 @@ def write_gguf(model: Path, target: Path, dtype: type = np.float32) -> Path:
     writer.add_tokenizer_model("llama")
     writer.add_token_list(tokens)
     writer.add_token_scores([-float(rank.get(token, len(rank))) for token in tokens])
-    writer.add_token_types(
-        [kinds.get(t, byte if t.startswith("<0x") else gguf.TokenType.NORMAL) for t in tokens]
-    )
+    writer.add_token_types([kinds.get(t, byte if t.startswith("<0x") else gguf.TokenType.NORMAL) for t in tokens])
     writer.add_bos_token_id(tokens.index("<s>"))
     writer.add_eos_token_id(tokens.index("</s>"))
     writer.add_unk_token_id(tokens.index("<unk>"))
@@ -111,9 +105,7 @@ def packed(llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_gguf(llama, tmp_path_factory.mktemp("packed") / "small.gguf")
 
 
-def test_a_gguf_file_gives_the_numbers_of_its_weights(
-    llama: Path, packed: Path, tmp_path: Path
-) -> None:
+def test_a_gguf_file_gives_the_numbers_of_its_weights(llama: Path, packed: Path, tmp_path: Path) -> None:
     contexts = ("full", "reversed", "static")
     plain = extract_features(llama, WORDS, tmp_path, contexts=contexts)
     found = extract_features(packed, WORDS, tmp_path, contexts=contexts)
@@ -129,9 +121,7 @@ def test_a_gguf_file_gives_the_numbers_of_its_weights(
 
 def test_a_folder_with_one_gguf_file_is_that_file(packed: Path, tmp_path: Path) -> None:
     assert find_model(str(packed.parent)).gguf == "small.gguf"
-    by_folder, by_file = (
-        plan_features(p, WORDS, tmp_path, name="m").sets[0].path for p in (packed.parent, packed)
-    )
+    by_folder, by_file = (plan_features(p, WORDS, tmp_path, name="m").sets[0].path for p in (packed.parent, packed))
     assert by_folder == by_file
 
 
@@ -149,9 +139,7 @@ def test_half_precision_weights_are_widened(llama: Path, tmp_path: Path) -> None
 
 
 def test_the_untrained_model_has_other_weights(packed: Path, tmp_path: Path) -> None:
-    full, *drawn = extract_features(
-        packed, WORDS, tmp_path, contexts=("full", "untrained"), untrained_seeds=2
-    )
+    full, *drawn = extract_features(packed, WORDS, tmp_path, contexts=("full", "untrained"), untrained_seeds=2)
     assert not np.allclose(full.hidden(3), drawn[0].hidden(3))
     assert not np.allclose(drawn[0].hidden(3), drawn[1].hidden(3))
 

@@ -53,9 +53,7 @@ def test_an_encoder_is_not_read_as_if_it_were_causal(bert: Path, tmp_path: Path)
 def test_a_model_that_looks_ahead_a_little_is_found_out(bert: Path, tmp_path: Path) -> None:
     """Small weights, as in a fresh model: what leaks is a thousandth of a state, and leaks all the same."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(bert)
-    config = transformers.XLMConfig(
-        vocab_size=len(tokenizer), emb_dim=32, n_layers=2, n_heads=4, pad_index=0
-    )
+    config = transformers.XLMConfig(vocab_size=len(tokenizer), emb_dim=32, n_layers=2, n_heads=4, pad_index=0)
     torch.manual_seed(0)
     network = transformers.XLMWithLMHeadModel(config)
     transformers.utils.logging.disable_progress_bar()
@@ -74,9 +72,7 @@ def test_a_context_is_spelt_in_one_way(gpt2: Path, tmp_path: Path, context: str)
 def test_all_contexts_reach_equally_far(gpt2: Path, tmp_path: Path) -> None:
     """With three words before each, no context reads a longer sequence than four words' tokens."""
     contexts = ["full", "untrained", "sentence_reset", "reversed", "shuffled"]
-    plan = plan_features(
-        gpt2, WORDS, tmp_path, contexts=contexts, context_words=3, untrained_seeds=1
-    )
+    plan = plan_features(gpt2, WORDS, tmp_path, contexts=contexts, context_words=3, untrained_seeds=1)
     reader = plan._reader(None)
     for context in contexts:
         sequences = [s for block in reader.blocks(context, 0) for s in block]
@@ -87,9 +83,7 @@ def test_all_contexts_reach_equally_far(gpt2: Path, tmp_path: Path) -> None:
             assert len(sequence.ids) <= spelt + len(reader.model.start)
 
 
-def test_controls_that_hide_the_future_are_not_offered_where_it_is_seen(
-    bert: Path, gpt2: Path, tmp_path: Path
-) -> None:
+def test_controls_that_hide_the_future_are_not_offered_where_it_is_seen(bert: Path, gpt2: Path, tmp_path: Path) -> None:
     stimulus = stimulus_of(TEXT.split()[:20])
     for folder, lacking in ((bert, set(BY_WORD)), (gpt2, set())):
         source = Transformers(TransformersOptions(future="seen"))
@@ -99,13 +93,9 @@ def test_controls_that_hide_the_future_are_not_offered_where_it_is_seen(
         assert {"full", "sentence_reset", "untrained", "static"} <= offered
 
 
-@pytest.mark.parametrize(
-    "options", [{"context_words": 2}, {"word_context_tokens": 8}], ids=lambda o: next(iter(o))
-)
+@pytest.mark.parametrize("options", [{"context_words": 2}, {"word_context_tokens": 8}], ids=lambda o: next(iter(o)))
 def test_a_promise_of_context_that_cannot_be_kept(gpt2: Path, tmp_path: Path, options) -> None:
-    plan = plan_features(
-        gpt2, WORDS, tmp_path, contexts=["reversed"], min_context_tokens=20, **options
-    )
+    plan = plan_features(gpt2, WORDS, tmp_path, contexts=["reversed"], min_context_tokens=20, **options)
     with pytest.raises(ConfigError, match="min_context_tokens"):
         plan.run(Silent())
 
@@ -122,9 +112,7 @@ def test_scores_that_overflow_are_an_error(copied: Path, tmp_path: Path) -> None
     assert np.isfinite(found.surprisal()).all()
 
 
-def test_only_the_first_word_is_without_surprisal_where_there_is_no_start(
-    copied: Path, tmp_path: Path
-) -> None:
+def test_only_the_first_word_is_without_surprisal_where_there_is_no_start(copied: Path, tmp_path: Path) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(copied)
     tokenizer.bos_token = tokenizer.eos_token = None
     tokenizer.save_pretrained(copied)
@@ -210,11 +198,7 @@ def test_a_name_cannot_lead_out_of_the_folder(gpt2: Path, tmp_path: Path, name: 
         with pytest.raises(LPactError, match="name"):
             plan_features(gpt2, WORDS, tmp_path / "in", name=name)
     else:
-        assert (
-            plan_features(gpt2, WORDS, tmp_path / "in", name=name)
-            .sets[0]
-            .path.is_relative_to(tmp_path / "in")
-        )
+        assert plan_features(gpt2, WORDS, tmp_path / "in", name=name).sets[0].path.is_relative_to(tmp_path / "in")
 
 
 def test_a_special_token_in_the_text_is_text(gpt2: Path, tmp_path: Path) -> None:

@@ -98,9 +98,7 @@ def test_a_passage_for_one_word_never_outgrows_the_model(family, folder_of, read
         begin = min(j for j in range(i + 1) if places[i][1] - places[j][0] + 1 <= room)
         assert begin > 0
         forward, backward = words[begin : i + 1], [*words[begin:i][::-1], words[i]]
-        while (
-            len(reader.tokens(forward)[0]) > room
-        ):  # a word at the start may have more tokens there
+        while len(reader.tokens(forward)[0]) > room:  # a word at the start may have more tokens there
             forward = forward[1:]
         texts.append(forward)
         while len(reader.tokens(backward)[0]) > room:  # the farthest word goes
@@ -147,9 +145,7 @@ def test_a_future_that_is_seen_changes_what_is_before_it(family, folder_of, tmp_
 @pytest.mark.parametrize("family", ENCODERS)
 def test_a_story_with_its_future_is_one_pass(family, folder_of, reader_of, tmp_path):
     stories = {"a": WORDS[:20], "b": WORDS[20:26]}
-    found, reset = extract(
-        folder_of(family), stories, tmp_path, contexts=["full", "sentence_reset"], future="seen"
-    )
+    found, reset = extract(folder_of(family), stories, tmp_path, contexts=["full", "sentence_reset"], future="seen")
     parts = [stories["a"], stories["b"]]
     sentences = [WORDS[:14], WORDS[14:20], WORDS[20:22], WORDS[22:26]]
     for features, texts in ((found, parts), (reset, sentences)):
@@ -160,9 +156,7 @@ def test_a_story_with_its_future_is_one_pass(family, folder_of, reader_of, tmp_p
 
 
 @pytest.mark.parametrize("family", ENCODERS)
-def test_windows_keep_words_after_the_last_where_the_future_is_seen(
-    family, folder_of, reader_of, tmp_path
-):
+def test_windows_keep_words_after_the_last_where_the_future_is_seen(family, folder_of, reader_of, tmp_path):
     words, reader = WORDS[:60], reader_of(family)
     ids, places = reader.tokens(words)
     room, stride = 38, 24

@@ -53,9 +53,7 @@ def test_a_podcast_is_read_word_by_word(tmp_path: Path) -> None:
             seen = row["word_idx"]
     assert len(words) > 5000
     words = words[:2000]
-    full, static = extract_features(
-        "lpact-tiny", pl.DataFrame({"word": words}), tmp_path, contexts=["full", "static"]
-    )
+    full, static = extract_features("lpact-tiny", pl.DataFrame({"word": words}), tmp_path, contexts=["full", "static"])
     assert full.n_words == static.n_words == len(words)
     assert np.isfinite(full.hidden(full.n_layers - 1)).all()
     assert (full.surprisal() > 0).all()

@@ -168,9 +168,7 @@ CHANGES = {
 }
 
 
-def planned(
-    model: Path, words: pl.DataFrame, out: Path, options: Mapping[str, object]
-) -> dict[tuple[str, int], Path]:
+def planned(model: Path, words: pl.DataFrame, out: Path, options: Mapping[str, object]) -> dict[tuple[str, int], Path]:
     plan = plan_features(model, words, out, contexts=ALL, name="m", **options)
     return {(s.context, s.draw): s.path for s in plan.sets}
 
@@ -199,9 +197,7 @@ def test_a_change_concerns_the_sets_that_it_changes(gpt2: Path, tmp_path: Path, 
         ({"word_context_tokens": 24}, {"full", "reversed"}),
     ],
 )
-def test_masked_models_depend_on_what_they_see(
-    tmp_path: Path, change: dict[str, object], concerned: set[str]
-) -> None:
+def test_masked_models_depend_on_what_they_see(tmp_path: Path, change: dict[str, object], concerned: set[str]) -> None:
     model = write_model(tmp_path / "bert", "bert")
     contexts = ("full", "reversed", "static")
     plans = [
@@ -212,9 +208,7 @@ def test_masked_models_depend_on_what_they_see(
     assert moved == concerned
 
 
-def test_a_changed_model_is_read_again_and_the_old_numbers_stay(
-    gpt2: Path, tmp_path: Path, passes: Passes
-) -> None:
+def test_a_changed_model_is_read_again_and_the_old_numbers_stay(gpt2: Path, tmp_path: Path, passes: Passes) -> None:
     model = Path(shutil.copytree(gpt2, tmp_path / "model"))
     (old,) = extract_features(model, table(), tmp_path / "out", **OPTIONS)
     n_passes = passes.take()
@@ -231,9 +225,7 @@ def test_a_changed_model_is_read_again_and_the_old_numbers_stay(
     assert any(differs)
 
 
-def test_a_moved_sentence_recomputes_sentences_alone(
-    gpt2: Path, tmp_path: Path, passes: Passes
-) -> None:
+def test_a_moved_sentence_recomputes_sentences_alone(gpt2: Path, tmp_path: Path, passes: Passes) -> None:
     contexts = ("full", "sentence_reset")
     old = extract_features(gpt2, table(), tmp_path, contexts=contexts, **OPTIONS)
     passes.take()
@@ -287,14 +279,10 @@ class StopsAt:
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("context", ["full", "reversed", "untrained"])
-def test_an_interrupted_extraction_goes_on(
-    gpt2: Path, tmp_path: Path, passes: Passes, context: str
-) -> None:
+def test_an_interrupted_extraction_goes_on(gpt2: Path, tmp_path: Path, passes: Passes, context: str) -> None:
     def plan(out: str) -> extraction.Extraction:
         contexts = (context,)
-        return plan_features(
-            gpt2, long, tmp_path / out, contexts=contexts, name="m", **SMALL_BATCHES
-        )
+        return plan_features(gpt2, long, tmp_path / out, contexts=contexts, name="m", **SMALL_BATCHES)
 
     long = table(f"{TEXT} {TEXT}")
     plan("whole").run(StopsAt(0))
@@ -323,9 +311,7 @@ def test_interrupted_again_and_again(gpt2: Path, tmp_path: Path, passes: Passes)
 
     def plan(out: str) -> extraction.Extraction:
         contexts = ("sentence_reset", "shuffled", "untrained")
-        return plan_features(
-            gpt2, table(), tmp_path / out, contexts=contexts, name="m", **SMALL_BATCHES
-        )
+        return plan_features(gpt2, table(), tmp_path / out, contexts=contexts, name="m", **SMALL_BATCHES)
 
     plan("whole").run(StopsAt(0))
     n_passes = passes.take()
@@ -346,9 +332,7 @@ def test_words_that_wait_are_kept_when_interrupted(
     monkeypatch.setattr(feature_set, "COMMIT_S", 1e9)
 
     def plan(out: str) -> extraction.Extraction:
-        return plan_features(
-            gpt2, table(), tmp_path / out, contexts=("full",), name="m", **SMALL_BATCHES
-        )
+        return plan_features(gpt2, table(), tmp_path / out, contexts=("full",), name="m", **SMALL_BATCHES)
 
     plan("whole").run(StopsAt(0))
     n_passes = passes.take()
@@ -365,9 +349,7 @@ def test_words_that_wait_are_kept_when_interrupted(
 def test_resumed_with_other_batches(gpt2: Path, tmp_path: Path, context: str) -> None:
     """Blocks end elsewhere then; words that are written stay, and none is written in another's place."""
     contexts = (context,)
-    (whole,) = extract_features(
-        gpt2, table(), tmp_path / "whole", contexts=contexts, **SMALL_BATCHES
-    )
+    (whole,) = extract_features(gpt2, table(), tmp_path / "whole", contexts=contexts, **SMALL_BATCHES)
     stopped = plan_features(gpt2, table(), tmp_path / "out", contexts=contexts, **SMALL_BATCHES)
     with pytest.raises(KeyboardInterrupt):
         stopped.run(StopsAt(2))
@@ -470,14 +452,10 @@ extract_features(model, pl.read_csv(words), out, contexts=("full", "reversed"), 
         pytest.param("before the record", 9, marks=pytest.mark.stress),
     ],
 )
-def test_a_killed_process_costs_one_block_at_most(
-    gpt2: Path, tmp_path: Path, moment: str, n: int
-) -> None:
+def test_a_killed_process_costs_one_block_at_most(gpt2: Path, tmp_path: Path, moment: str, n: int) -> None:
     words = tmp_path / "words.csv"
     table().write_csv(words)
-    script = KILLED.replace("BLOCKS.items", f"{BLOCKS}.items").replace(
-        "OPTIONS", str(SMALL_BATCHES)
-    )
+    script = KILLED.replace("BLOCKS.items", f"{BLOCKS}.items").replace("OPTIONS", str(SMALL_BATCHES))
     args = [
         sys.executable,
         "-c",
@@ -496,8 +474,6 @@ def test_a_killed_process_costs_one_block_at_most(
     assert bool(list(tmp_path.rglob("*.partial"))) == (moment == "half a chunk")
     read = pl.read_csv(words)
     for out in ("out", "whole"):
-        extract_features(
-            gpt2, read, tmp_path / out, contexts=("full", "reversed"), name="m", **SMALL_BATCHES
-        )
+        extract_features(gpt2, read, tmp_path / out, contexts=("full", "reversed"), name="m", **SMALL_BATCHES)
     ours, whole = contents(tmp_path / "out"), contents(tmp_path / "whole")
     assert {k: v for k, v in ours.items() if not k.endswith(".tmp")} == whole

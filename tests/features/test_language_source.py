@@ -113,9 +113,7 @@ def test_after_extraction_everything_loads(gpt2: Path, tmp_path: Path) -> None:
 
 
 def test_the_source_and_the_call_share_their_sets(gpt2: Path, tmp_path: Path) -> None:
-    made = extract_features(
-        gpt2, stimulus().words, tmp_path, contexts=("full", "untrained"), name="m", **OPTIONS
-    )
+    made = extract_features(gpt2, stimulus().words, tmp_path, contexts=("full", "untrained"), name="m", **OPTIONS)
     it = source(gpt2, tmp_path)
     assert it.ready("m", stimulus(), ("full", "untrained"))
     assert not it.ready("m", stimulus(), ("full", "reversed"))

@@ -86,9 +86,7 @@ def starts_ends(passage):
 def test_words_are_found_where_they_were_planted(planted):
     cells, text, spans = planted
     # An aside near the end has too few words after it to be told from a wrong place.
-    after = [
-        cell for cell, (start, _) in zip(cells, spans, strict=True) if start > text.rfind(ASIDE)
-    ]
+    after = [cell for cell, (start, _) in zip(cells, spans, strict=True) if start > text.rfind(ASIDE)]
     assume(ASIDE not in text or len(fold_slowly("".join(after))) > 24)
     passage, skipped = locate(cells, text, where="words.tsv")
     assert passage.text == text
@@ -288,9 +286,7 @@ def test_a_table_without_words_has_no_stories():
 
 def test_a_transcript_is_what_is_read():
     words = table(word=["hello", "world", "bye"], story_id=["x", "x", "y"])
-    first, second = read_stories(
-        words, where="w", transcripts={"y": "Bye!", "x": "[music] Hello, World."}
-    )
+    first, second = read_stories(words, where="w", transcripts={"y": "Bye!", "x": "[music] Hello, World."})
     assert first.passage.text == "[music] Hello, World."
     assert first.passage.words() == ["Hello", "World"]
     assert first.skipped == ((0, 7),)

@@ -94,9 +94,7 @@ def test_tokens_spell_any_text(tiny):
 def test_words_are_the_same_tokens_apart_and_in_the_text(tiny, held_out):
     _, tokenizer = tiny
     words = held_out[0]["word"].to_list()
-    apart = [
-        i for k, w in enumerate(words) for i in tokenizer(w if k == 0 else f" {w}")["input_ids"]
-    ]
+    apart = [i for k, w in enumerate(words) for i in tokenizer(w if k == 0 else f" {w}")["input_ids"]]
     assert apart == tokenizer(" ".join(words), verbose=False)["input_ids"]
 
 

@@ -38,9 +38,7 @@ def byte_level(*, add_prefix_space, trim_offsets):
     tokenizer.post_processor = tokenizers.processors.ByteLevel(trim_offsets=trim_offsets)
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
     alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
-    return tokenizer, tokenizers.trainers.BpeTrainer(
-        vocab_size=420, initial_alphabet=alphabet, show_progress=False
-    )
+    return tokenizer, tokenizers.trainers.BpeTrainer(vocab_size=420, initial_alphabet=alphabet, show_progress=False)
 
 
 def word_piece():
@@ -90,9 +88,7 @@ def byte_fallback(*, metaspace):
 
 def across_words():
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="<unk>"))
-    return tokenizer, tokenizers.trainers.BpeTrainer(
-        vocab_size=420, special_tokens=["<unk>"], show_progress=False
-    )
+    return tokenizer, tokenizers.trainers.BpeTrainer(vocab_size=420, special_tokens=["<unk>"], show_progress=False)
 
 
 KINDS = {
@@ -131,9 +127,7 @@ def is_blank(character):
 
 def slow_match(passage, offsets):
     """First, last and lead of every word, by a loop over words, tokens and characters."""
-    solid = [
-        {k for k in range(start, end) if not is_blank(passage.text[k])} for start, end in offsets
-    ]
+    solid = [{k for k in range(start, end) if not is_blank(passage.text[k])} for start, end in offsets]
     result, previous = [], -1
     for start, end in zip(passage.starts.tolist(), passage.ends.tolist(), strict=True):
         mine = [t for t, covered in enumerate(solid) if covered & set(range(start, end))]
@@ -158,9 +152,7 @@ def offsets_of(tokenizer, text):
 @st.composite
 def passages(draw, words=WORDS):
     chosen = draw(st.lists(st.sampled_from(words), min_size=1, max_size=12))
-    blanks = draw(
-        st.lists(st.sampled_from((*BLANKS, " ", " ")), min_size=len(chosen), max_size=len(chosen))
-    )
+    blanks = draw(st.lists(st.sampled_from((*BLANKS, " ", " ")), min_size=len(chosen), max_size=len(chosen)))
     return joined(chosen, blanks)
 
 

@@ -99,8 +99,7 @@ def test_what_follows_a_word_never_moves_its_window(task, n_kept):
     parts = (values[:n_kept] for values in (tokens.first, tokens.last, tokens.lead))
     short = WordTokens(tokens.ids[:stop], *parts)
     begins = [
-        {word: w.begin for w in windows_of(t, room, stride) for word in range(w.first, w.last)}
-        for t in (tokens, short)
+        {word: w.begin for w in windows_of(t, room, stride) for word in range(w.first, w.last)} for t in (tokens, short)
     ]
     assert {word: begins[0][word] for word in range(n_kept)} == begins[1]
 

@@ -176,18 +176,14 @@ def test_transitions_match_their_definition(lengths, seed, context_words, scale,
 def test_words_without_a_vector_move_nothing():
     vectors = np.zeros((4, 6))
     vectors[0] = np.arange(6)
-    values = compute(
-        "semantic_transition", make_stimulus([4]), Values({None: vectors}), context_words=1
-    )
+    values = compute("semantic_transition", make_stimulus([4]), Values({None: vectors}), context_words=1)
     assert values.tolist() == [1, 1, 1, 1]
 
 
 def test_the_same_vector_again_is_no_transition_and_its_opposite_the_largest():
     v = np.array([0.3, -1.0, 2.0])
     vectors = np.array([v, v, -v, v])
-    values = compute(
-        "semantic_transition", make_stimulus([3, 1]), Values({None: vectors}), context_words=2
-    )
+    values = compute("semantic_transition", make_stimulus([3, 1]), Values({None: vectors}), context_words=2)
     np.testing.assert_allclose(values, [1, 0, 2, 1], atol=1e-15)
 
 
@@ -201,9 +197,7 @@ def test_updates_of_the_state_match_their_definition(lengths, seed):
     firsts = set(np.cumsum([0, *lengths]).tolist())
     for options, used in (({}, 2), ({"layer": 1}, 1)):
         states = layers[used].astype(np.float64)
-        expected = [
-            1.0 - (0.0 if i in firsts else pearson(states[i], states[i - 1])) for i in range(n)
-        ]
+        expected = [1.0 - (0.0 if i in firsts else pearson(states[i], states[i - 1])) for i in range(n)]
         values = compute("context_update", make_stimulus(lengths), language, **options)
         np.testing.assert_allclose(values, expected, atol=1e-12)
 
@@ -272,14 +266,10 @@ def test_integration_and_boundaries_of_a_sentence_worked_by_hand():
 
 
 def test_integration_stays_inside_its_sentence():
-    stimulus, parse = parsed(
-        "\n".join([GARDEN.strip()] * 3), sentence_ids=[0] * 7 + [1] * 7 + [9] * 7
-    )
+    stimulus, parse = parsed("\n".join([GARDEN.strip()] * 3), sentence_ids=[0] * 7 + [1] * 7 + [9] * 7)
     cost = compute("dependency_integration", stimulus, parse=parse)
     assert cost.tolist() == [0, 1, 0, 0, 6, 4, 0] * 3
-    assert (
-        compute("syntactic_boundary", stimulus, parse=parse).tolist() == [0, 0, 0, 0, 2, 0, 1] * 3
-    )
+    assert compute("syntactic_boundary", stimulus, parse=parse).tolist() == [0, 0, 0, 0, 2, 0, 1] * 3
 
 
 FRONTED = """

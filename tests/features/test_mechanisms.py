@@ -45,9 +45,7 @@ def test_the_six_mechanisms_of_the_default_study_are_registered():
 
 
 def test_columns_are_the_offered_values_in_the_order_asked_for():
-    inputs = make_inputs(
-        surprisal=np.array([1.0, 2.0, 3.0, 4.0]), context_update=np.array([0, 1, 0, 1])
-    )
+    inputs = make_inputs(surprisal=np.array([1.0, 2.0, 3.0, 4.0]), context_update=np.array([0, 1, 0, 1]))
     names = ("context_update", "syntactic_boundary", "surprisal")
     values, available, missing = mechanism_matrix(names, inputs)
     assert available == ("context_update", "surprisal")
@@ -88,9 +86,7 @@ def test_values_that_are_not_finite_are_refused_and_named(bad):
 
 def test_options_reach_their_mechanism_alone():
     names = ("discourse_boundary", "syntactic_boundary")
-    values, available, missing = mechanism_matrix(
-        names, make_inputs(), {"discourse_boundary": {"units": ["sentence"]}}
-    )
+    values, available, missing = mechanism_matrix(names, make_inputs(), {"discourse_boundary": {"units": ["sentence"]}})
     assert available == ("discourse_boundary",)
     assert list(missing) == ["syntactic_boundary"]
     assert values[:, 0].tolist() == [1, 0, 0, 0]

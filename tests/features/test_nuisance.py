@@ -112,9 +112,7 @@ def test_every_timing_feature_matches_its_loop(stimulus, window_s, cosines):
     duration = [row["offset_s"] - row["onset_s"] for row in rows]
     np.testing.assert_array_equal(build_one("word_duration", stimulus)[:, 0], duration)
 
-    np.testing.assert_array_equal(
-        build_one("pause_duration", stimulus), np.reshape(loop_pause(rows), (n, 1))
-    )
+    np.testing.assert_array_equal(build_one("pause_duration", stimulus), np.reshape(loop_pause(rows), (n, 1)))
 
     length, index, relative = [], [], []
     for sentence in loop_sentences(rows):
@@ -123,9 +121,7 @@ def test_every_timing_feature_matches_its_loop(stimulus, window_s, cosines):
             index.append(i)
             relative.append(i / (len(sentence) - 1) if len(sentence) > 1 else 0.0)
     np.testing.assert_array_equal(build_one("sentence_length", stimulus)[:, 0], length)
-    np.testing.assert_array_equal(
-        build_one("position_in_sentence", stimulus), np.reshape([index, relative], (2, n)).T
-    )
+    np.testing.assert_array_equal(build_one("position_in_sentence", stimulus), np.reshape([index, relative], (2, n)).T)
 
     place, share = [], []
     for row in rows:
@@ -133,9 +129,7 @@ def test_every_timing_feature_matches_its_loop(stimulus, window_s, cosines):
         order = list(dict.fromkeys(own))
         place.append(order.index(row["sentence_id"]))
         share.append(place[-1] / (len(order) - 1) if len(order) > 1 else 0.0)
-    np.testing.assert_array_equal(
-        build_one("sentence_position", stimulus), np.reshape([place, share], (2, n)).T
-    )
+    np.testing.assert_array_equal(build_one("sentence_position", stimulus), np.reshape([place, share], (2, n)).T)
 
     story = build_one("position_in_story", stimulus, drift_cosines=cosines)
     assert story.shape == (n, 1 + cosines)
@@ -195,9 +189,7 @@ def test_envelope_is_averaged_over_each_word(rate_hz):
     envelope = Envelope(rng.uniform(size=int(rate_hz * 12)), rate_hz, start_s=-1.0)
     onset_s = np.sort(rng.uniform(0, 9, 30))
     offset_s = onset_s + rng.uniform(0, 0.6, 30)
-    stimulus = make_stimulus(
-        onset_s.tolist(), offset_s.tolist(), [0] * 30, ["a"] * 30, envelope=envelope
-    )
+    stimulus = make_stimulus(onset_s.tolist(), offset_s.tolist(), [0] * 30, ["a"] * 30, envelope=envelope)
     expected = []
     for onset, offset in zip(onset_s.tolist(), offset_s.tolist(), strict=True):
         first = round((onset + 1.0) * rate_hz)
@@ -226,9 +218,7 @@ def test_an_envelope_that_does_not_cover_every_word_is_missing():
 def test_columns_follow_the_configured_order_and_name_what_is_missing():
     stimulus = make_stimulus([0.0, 1.0], [0.5, 1.5], [0, 0], ["a", "a"])
     include = ("position_in_story", "log_frequency", "position_in_sentence", "word_duration")
-    values, columns, missing = build_nuisance(
-        stimulus, NuisanceConfig(include=include, drift_cosines=1)
-    )
+    values, columns, missing = build_nuisance(stimulus, NuisanceConfig(include=include, drift_cosines=1))
     assert columns == (
         "position_in_story_0",
         "position_in_story_1",

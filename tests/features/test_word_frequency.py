@@ -148,9 +148,7 @@ def test_a_language_without_a_list_is_an_error(language: str) -> None:
     ("language", "module", "inner"),
     [("zh", "jieba", "wordfreq.chinese"), ("ja", "MeCab", "wordfreq.mecab")],
 )
-def test_a_missing_tokenizer_is_named(
-    monkeypatch: pytest.MonkeyPatch, language: str, module: str, inner: str
-) -> None:
+def test_a_missing_tokenizer_is_named(monkeypatch: pytest.MonkeyPatch, language: str, module: str, inner: str) -> None:
     list_floor.cache_clear()
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, inner, raising=False)
@@ -204,7 +202,5 @@ def test_the_audit_shows_where_frequencies_and_envelopes_come_from(tmp_path: Pat
         row = ingredients.row(by_predicate=pl.col("name") == name, named=True)
         assert (row["available"], row["reason"]) == (True, "ok")
     media = tables["controls/stimulus_media_mapping"].filter(pl.col("media") == "audio_envelope")
-    assert media["path"].to_list() == [
-        f"computed from stimuli/{stimulus}/audio.wav" for stimulus in media["stimulus"]
-    ]
+    assert media["path"].to_list() == [f"computed from stimuli/{stimulus}/audio.wav" for stimulus in media["stimulus"]]
     assert media.height == 2

@@ -51,9 +51,7 @@ def test_planted_model_is_the_only_integrated_candidate(demo):
     assert winners.select("dataset", "model", "layer", "mechanism").rows() == [
         ("sim_ecog", "integrated", 2, "surprisal")
     ]
-    others = claims(run, dataset="sim_ecog", model="integrated", layer=2).filter(
-        pl.col("mechanism") != "surprisal"
-    )
+    others = claims(run, dataset="sim_ecog", model="integrated", layer=2).filter(pl.col("mechanism") != "surprisal")
     assert set(others["label"]) == {"relational_candidate"}
     assert set(others["first_failed_gate"]) == {"mechanism"}
 
@@ -137,11 +135,7 @@ def test_the_readme_shows_the_verdicts_of_the_demo(demo):
 
     def told(svg):
         elements = list(ElementTree.fromstring(svg).iter())
-        return [
-            (e.tag, e.text, e.get("aria-label"))
-            for e in elements
-            if e.text or e.get("class") == "m"
-        ]
+        return [(e.tag, e.text, e.get("aria-label")) for e in elements if e.text or e.get("class") == "m"]
 
     drawn = told(picture(maker("decision_matrix")(Material(RunTables(run), run.config))))
     assert drawn == told((DOCS / "images" / "demo-verdicts.svg").read_text(encoding="utf-8"))

@@ -16,9 +16,7 @@ import lpact
 pytestmark = pytest.mark.stress
 
 
-def verdicts(
-    folder: Path, *, truths: list[str], seed: int, model: str, draws: int = 2, **options: Any
-) -> pl.DataFrame:
+def verdicts(folder: Path, *, truths: list[str], seed: int, model: str, draws: int = 2, **options: Any) -> pl.DataFrame:
     study = {
         "name": "truth",
         "seed": seed,

@@ -24,9 +24,7 @@ def make(values, n_words, lags_ms):
         schema_overrides={"word": pl.String, "sentence_id": pl.Int64, "story_id": pl.String},
     )
     units = Units(("u0", "u1"), ("roi", "roi"))
-    recording = Recording(
-        RecordingId("1", "1", "1", "s"), Epochs(values, lags_ms), units, "epochs.npy"
-    )
+    recording = Recording(RecordingId("1", "1", "1", "s"), Epochs(values, lags_ms), units, "epochs.npy")
     return recording, Stimulus(id="s", words=words, where="words.csv")
 
 

@@ -39,9 +39,7 @@ def make_stimulus(onset_s, offset_s=None, sentence_id=None, story_id=None):
 
 def make_recording(values, rate_hz, start_s=0.0):
     units = Units(tuple(f"u{i}" for i in range(values.shape[1])), ("roi",) * values.shape[1])
-    return Recording(
-        RecordingId("1", "1", "1", "stim"), TimeSeries(values, rate_hz, start_s), units, "run.npy"
-    )
+    return Recording(RecordingId("1", "1", "1", "stim"), TimeSeries(values, rate_hz, start_s), units, "run.npy")
 
 
 def exact_sample(time_s, lag_ms, start_s, rate_hz):
@@ -124,9 +122,7 @@ def test_shifting_the_clock_or_permuting_units_changes_nothing_else(shift_sample
     config = GridConfig(lags_ms=(0.0, 120.0), window_ms=90.0)
     base = build_grid(make_recording(values, 128.0), make_stimulus(onset_s), config)
     shift_s = shift_samples / 128.0
-    moved = build_grid(
-        make_recording(values[:, order], 128.0, shift_s), make_stimulus(onset_s + shift_s), config
-    )
+    moved = build_grid(make_recording(values[:, order], 128.0, shift_s), make_stimulus(onset_s + shift_s), config)
     np.testing.assert_array_equal(moved.responses, base.responses[:, :, order])
 
 
@@ -138,8 +134,7 @@ def test_exclusions_name_the_first_word_and_its_samples():
     assert exclusion.reason is Reason.WORDS_OUTSIDE_RECORDING
     assert exclusion.n_events == 2
     assert exclusion.detail == (
-        "word at 0.000 s: at lag -500 ms it needs samples -5 to -1; "
-        "the recording has 100, from 0.000 s on"
+        "word at 0.000 s: at lag -500 ms it needs samples -5 to -1; the recording has 100, from 0.000 s on"
     )
     assert grid.onset_s.tolist() == [5.0, 9.2]
     assert grid.first_word.tolist() == [1, 2]
@@ -178,9 +173,7 @@ def test_sentences_match_the_oracle(lengths, rate_hz, pooling, seed):
     offset_s = onset_s + rng.uniform(0.0, 0.2, n)
     sentence = np.repeat(np.arange(len(lengths)) * 3 + 1, lengths)
     values = rng.standard_normal((int(8 * rate_hz), 2))
-    config = GridConfig(
-        events="sentences", lags_ms=(-100.0, 0.0, 400.0), pooling=pooling, reference_lag_ms=400.0
-    )
+    config = GridConfig(events="sentences", lags_ms=(-100.0, 0.0, 400.0), pooling=pooling, reference_lag_ms=400.0)
     word_values = rng.standard_normal((n, 3))
     reduce = {
         "last": lambda rows: rows[-1],
@@ -233,11 +226,7 @@ def test_trs_match_the_oracle(tr_s, start_s, quarter_trs, delays, pooling):
     tr_of_word = [q // 4 for q in quarters.tolist()]
     candidates = range(tr_of_word[0], tr_of_word[-1] + 1) if tr_of_word else range(0)
     wordless = [k for k in candidates if k not in tr_of_word]
-    kept = [
-        k
-        for k in candidates
-        if k not in wordless and all(0 <= k + delay < n_samples for delay in delays)
-    ]
+    kept = [k for k in candidates if k not in wordless and all(0 <= k + delay < n_samples for delay in delays)]
     reduce = {
         "last": lambda rows: rows[-1],
         "first": lambda rows: rows[0],
@@ -261,13 +250,9 @@ def test_trs_match_the_oracle(tr_s, start_s, quarter_trs, delays, pooling):
         if exclusion.reason is Reason.NO_WORDS_IN_TR:
             assert exclusion.detail.startswith(f"TR {wordless[0]} at ")
     for lag, delay in enumerate(delays):
-        np.testing.assert_array_equal(
-            grid.responses[lag], values[[k + delay for k in kept]].reshape(len(kept), 2)
-        )
+        np.testing.assert_array_equal(grid.responses[lag], values[[k + delay for k in kept]].reshape(len(kept), 2))
     pooled = [reduce(word_values[[j for j, tr in enumerate(tr_of_word) if tr == k]]) for k in kept]
-    np.testing.assert_allclose(
-        grid.pool(word_values), np.array(pooled).reshape(len(kept), 2), rtol=1e-13, atol=1e-14
-    )
+    np.testing.assert_allclose(grid.pool(word_values), np.array(pooled).reshape(len(kept), 2), rtol=1e-13, atol=1e-14)
 
 
 @pytest.mark.parametrize(("lag_ms", "fits"), [(3000.0, True), (3000.9, True), (3002.0, False)])

@@ -80,9 +80,7 @@ def test_blocks_are_as_wide_as_memory_allows():
     stream = Counted(noise(n_samples=10), unit_major=False)
     blocks = [units for units, _ in unit_blocks(stream, block_bytes=2 * 10 * 8)]
     assert blocks == [range(2), range(2, 4), range(4, 6)]
-    assert [units for units, _ in unit_blocks(stream, block_bytes=1)] == [
-        range(i, i + 1) for i in range(6)
-    ]
+    assert [units for units, _ in unit_blocks(stream, block_bytes=1)] == [range(i, i + 1) for i in range(6)]
 
 
 def test_taking_units_reads_nothing():
@@ -208,9 +206,7 @@ def test_gaps_cost_units_or_events():
     read = read_grid(recording(values), STIMULUS, ONE_SAMPLE)
     assert read.usable == [0, 2, 4, 5]
     assert read.grid.n_events == N_WORDS
-    read = read_grid(
-        recording(values), STIMULUS, ONE_SAMPLE, PreprocessConfig(missing="drop_events")
-    )
+    read = read_grid(recording(values), STIMULUS, ONE_SAMPLE, PreprocessConfig(missing="drop_events"))
     assert read.usable == [0, 1, 2, 4, 5]
     assert read.grid.n_events == N_WORDS - 2
     assert np.isfinite(read.grid.responses[..., read.usable]).all()

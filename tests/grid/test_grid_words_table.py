@@ -36,6 +36,4 @@ def test_slices_hold_the_words_of_each_id(column, story_lengths, sentence_length
     words = table(story_lengths, sentence_lengths)
     ids = words[column].to_list()
     first, stop = slices(words, column)
-    assert [ids[a:b] for a, b in zip(first, stop, strict=True)] == [
-        [i] * ids.count(i) for i in dict.fromkeys(ids)
-    ]
+    assert [ids[a:b] for a, b in zip(first, stop, strict=True)] == [[i] * ids.count(i) for i in dict.fromkeys(ids)]

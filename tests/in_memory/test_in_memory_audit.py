@@ -45,10 +45,7 @@ def arrays(simulated: Dataset) -> dict[str, Any]:
     """What a user has: arrays and a table of words."""
     recordings = [simulated.recording(i) for i in simulated.recording_ids()]
     stimulus = simulated.stimulus("stimulus01")
-    layer = {
-        context: stimulus.features[lpact_key(context)].load()
-        for context in ("full", "sentence_reset")
-    }
+    layer = {context: stimulus.features[lpact_key(context)].load() for context in ("full", "sentence_reset")}
     units = recordings[0].units
     return {
         "features": {"integrated": {2: layer}},
@@ -136,18 +133,13 @@ def test_the_study_file_gives_the_same_tables(
 
 
 @pytest.mark.slow
-def test_workers_and_a_second_call_change_nothing(
-    arrays: dict[str, Any], audited: lpact.Run, tmp_path: Path
-) -> None:
+def test_workers_and_a_second_call_change_nothing(arrays: dict[str, Any], audited: lpact.Run, tmp_path: Path) -> None:
     run = lpact.audit(**arrays, **OPTIONS, grid=GRID, out=tmp_path / "run", workers=2)
     same_tables(audited, run)
     written = (Path(run.root) / "manifest.json").stat().st_mtime_ns
     again = lpact.audit(**arrays, **OPTIONS, grid=GRID, out=tmp_path / "run", workers=2)
     assert (Path(again.root) / "manifest.json").stat().st_mtime_ns == written
-    shifted = [
-        lpact.Responses.from_numpy(own.values + 1.0, subject=own.subject)
-        for own in arrays["responses"]
-    ]
+    shifted = [lpact.Responses.from_numpy(own.values + 1.0, subject=own.subject) for own in arrays["responses"]]
     changed = arrays | {"responses": shifted}
     with pytest.raises(LPactError, match="made from something else"):
         lpact.audit(**changed, **OPTIONS, grid=GRID, out=tmp_path / "run")
@@ -159,10 +151,7 @@ def items() -> lpact.Run:
     rng = np.random.default_rng(0)
     features = rng.normal(size=(150, 6))
     signal = features @ rng.normal(size=(6, 9))
-    responses = [
-        np.stack([signal + 2.0 * rng.normal(size=signal.shape) for _ in range(2)], axis=1)
-        for _ in range(2)
-    ]
+    responses = [np.stack([signal + 2.0 * rng.normal(size=signal.shape) for _ in range(2)], axis=1) for _ in range(2)]
     responses[1][4:10, 0, 2] = np.nan
     options = OPTIONS | {"mechanisms": {}}
     return lpact.audit(features=features, responses=responses, **options)
@@ -233,9 +222,7 @@ def small(n: int = 12) -> dict[str, Any]:
         ({"words": {"suprisal": range(12)}}, InputError, "did you mean 'surprisal'"),
     ],
 )
-def test_bad_input_is_named(
-    change: dict[str, Any], error: type[LPactError], message: str, tmp_path: Path
-) -> None:
+def test_bad_input_is_named(change: dict[str, Any], error: type[LPactError], message: str, tmp_path: Path) -> None:
     with pytest.raises(error, match=message):
         lpact.audit(**(small() | change), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -77,9 +77,7 @@ def test_what_a_writer_wrote_is_found(looks: Callable[[str], DatasetCheck], name
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_a_needed_part_that_is_away_is_named(
-    looks: Callable[[str], DatasetCheck], name: str, tmp_path: Path
-) -> None:
+def test_a_needed_part_that_is_away_is_named(looks: Callable[[str], DatasetCheck], name: str, tmp_path: Path) -> None:
     """An empty folder lacks every needed part, and is never an unexpected error."""
     found = check_dataset(name, tmp_path, WRITERS[name][1])
     assert not found.usable

@@ -43,9 +43,7 @@ def test_runs_of_one_stimulus_are_repetitions(events: Any) -> None:
 def test_filtered_scans_hold_the_words_that_begin_in_them() -> None:
     dataset = simulated(modality="fmri", n_runs=1)
     grid = GridConfig(events="trs", tr_features="hrf", lags_ms=(0.0,))
-    read = read_responses(
-        dataset, DatasetConfig(name="sim", reader="simulated", grid=grid), subject="01"
-    )
+    read = read_responses(dataset, DatasetConfig(name="sim", reader="simulated", grid=grid), subject="01")
     stimulus = dataset.stimulus(dataset.recording_ids()[0].stimulus)
     assert read.words is not None
     assert read.words["word"].to_list() == stimulus.words["word"].to_list()

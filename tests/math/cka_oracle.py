@@ -29,9 +29,7 @@ def unbiased_hsic(k, m):
     one = np.ones(n)
     k, m = k - np.diag(np.diag(k)), m - np.diag(np.diag(m))
     inner = (
-        np.trace(k @ m)
-        + (one @ k @ one) * (one @ m @ one) / ((n - 1) * (n - 2))
-        - 2.0 / (n - 2) * (one @ k @ m @ one)
+        np.trace(k @ m) + (one @ k @ one) * (one @ m @ one) / ((n - 1) * (n - 2)) - 2.0 / (n - 2) * (one @ k @ m @ one)
     )
     return inner / (n * (n - 3))
 

@@ -119,15 +119,11 @@ class Fit:
             return np.zeros(len(x))
         nuisance = np.zeros((len(x), 0)) if nuisance is None else nuisance
         kept, kept_nuisance = x[:, self._kept], nuisance[:, self._kept_nuisance]
-        _, first, inverse = np.unique(
-            np.hstack([kept, kept_nuisance]), axis=0, return_index=True, return_inverse=True
-        )
+        _, first, inverse = np.unique(np.hstack([kept, kept_nuisance]), axis=0, return_index=True, return_inverse=True)
         return self._deviation(kept[first], kept_nuisance[first])[inverse.ravel()]
 
 
-def fit_one(
-    x: np.ndarray, y: np.ndarray, alpha: float, k: int, nuisance: np.ndarray | None = None
-) -> Fit:
+def fit_one(x: np.ndarray, y: np.ndarray, alpha: float, k: int, nuisance: np.ndarray | None = None) -> Fit:
     """Fit one response [n] on features [n, p] at one penalty; k = 0 for all features."""
     nuisance = np.zeros((len(x), 0)) if nuisance is None else nuisance
     kept, kept_nuisance = varying(x), varying(nuisance)
@@ -137,9 +133,7 @@ def fit_one(
         return Fit(mean, weights, nuisance_weights, mean, kept, kept_nuisance, None)
     mean = exact_mean(y)
     around = y - mean
-    around = (
-        around - around.mean()
-    )  # what rounding of a large mean leaves is not for the intercept to predict
+    around = around - around.mean()  # what rounding of a large mean leaves is not for the intercept to predict
     parts = _fit_parts(x[:, kept], around, alpha, k, nuisance[:, kept_nuisance])
     weights[kept], nuisance_weights[kept_nuisance], offset, deviation = parts
     return Fit(mean, weights, nuisance_weights, mean + offset, kept, kept_nuisance, deviation)
@@ -276,9 +270,7 @@ def correlation(a: np.ndarray, b: np.ndarray, metric: str) -> float:
     return float(np.clip(a @ b, -1.0, 1.0))
 
 
-def held_out_score(
-    observed: np.ndarray, deviation: np.ndarray, baseline: np.ndarray, metric: str
-) -> float:
+def held_out_score(observed: np.ndarray, deviation: np.ndarray, baseline: np.ndarray, metric: str) -> float:
     """Score of held-out rows around their training means; NaN where it is undefined."""
     around = observed - baseline
     if observed.max() == observed.min() or np.abs(around).max() == 0.0:
@@ -339,9 +331,7 @@ def choose(scores: np.ndarray, levels: Any) -> dict[str, np.ndarray]:
             return [at(fixed, t) for t in targets]
         got: dict[int, float] = {}
         for pool in pools(open_[0], targets):
-            options = [
-                reach({**fixed, open_[0]: v}, open_[1:], pool) for v in range(n_values(open_[0]))
-            ]
+            options = [reach({**fixed, open_[0]: v}, open_[1:], pool) for v in range(n_values(open_[0]))]
             means = [finite_mean(option) for option in options]
             best = 0 if np.isnan(means).all() else int(np.nanargmax(means))
             got.update(zip(pool, options[best], strict=True))
@@ -355,9 +345,7 @@ def choose(scores: np.ndarray, levels: Any) -> dict[str, np.ndarray]:
             return
         name, rest = open_[0], open_[1:]
         for pool in pools(name, targets):
-            means = [
-                finite_mean(reach({**fixed, name: v}, rest, pool)) for v in range(n_values(name))
-            ]
+            means = [finite_mean(reach({**fixed, name: v}, rest, pool)) for v in range(n_values(name))]
             pick = 0
             if np.isfinite(means).any():
                 pick = next(v for v, m in enumerate(means) if m >= np.nanmax(means) - TIE)
@@ -393,9 +381,7 @@ class Nested:
     def scores(self, metric: str) -> np.ndarray:
         return np.array(
             [
-                held_out_score(
-                    self.observed[:, t], self.deviation[:, t], self.baseline[:, t], metric
-                )
+                held_out_score(self.observed[:, t], self.deviation[:, t], self.baseline[:, t], metric)
                 for t in range(self.observed.shape[1])
             ]
         )
@@ -563,10 +549,7 @@ def oracle_cross_validated(
     """Settings chosen with every block as validation block in turn, then one fit to all rows."""
     problem = _Problem(design, responses, grid, unpenalised)
     _, n, n_targets = responses.shape
-    splits = [
-        (training_rows(folds, block), np.arange(*folds.bounds(block)))
-        for block in range(folds.n_blocks)
-    ]
+    splits = [(training_rows(folds, block), np.arange(*folds.bounds(block))) for block in range(folds.n_blocks)]
     scores = problem.grid_scores(splits)
     chosen = choose(scores, _levels(grid))
     p, m = problem.widths()
@@ -612,9 +595,7 @@ def assert_same_scores(got: np.ndarray, expected: np.ndarray, tolerance: float =
     )
 
 
-def assert_close_in_units(
-    got: np.ndarray, expected: np.ndarray, unit: np.ndarray, tolerance: float = EXACT
-) -> None:
+def assert_close_in_units(got: np.ndarray, expected: np.ndarray, unit: np.ndarray, tolerance: float = EXACT) -> None:
     """|got − expected| < tolerance × unit, unit broadcast; nothing is asked of a digit below rounding."""
     assert got.shape == expected.shape
     rounding = 4.0 * np.finfo(float).eps * np.abs(expected)
@@ -631,18 +612,14 @@ def response_units(responses: np.ndarray) -> np.ndarray:
     return np.where(constant, 0.0, spread)
 
 
-def assert_same_readout(
-    got: Any, expected: Nested, responses: np.ndarray, tolerance: float = EXACT
-) -> None:
+def assert_same_readout(got: Any, expected: Nested, responses: np.ndarray, tolerance: float = EXACT) -> None:
     """Settings exactly; predictions in units of the target's spread (or of the prediction); all scores."""
     for name in ("lag", "components", "alpha"):
         np.testing.assert_array_equal(getattr(got, name), getattr(expected, name), err_msg=name)
     np.testing.assert_array_equal(got.observed, expected.observed)
     unit = response_units(responses)
     assert_close_in_units(got.baseline, expected.baseline, unit, tolerance)
-    assert_close_in_units(
-        got.predicted, expected.predicted, unit + np.abs(expected.deviation), tolerance
-    )
+    assert_close_in_units(got.predicted, expected.predicted, unit + np.abs(expected.deviation), tolerance)
     for metric in METRICS:
         assert_same_scores(got.fold_scores(metric), expected.fold_scores(metric), tolerance)
         clear = [metric != "spearman" or ranks_are_clear(expected, t) for t in range(len(unit))]
@@ -656,9 +633,7 @@ def ranks_are_clear(expected: Nested, target: int) -> bool:
     a response that is constant in two blocks of one size.
     """
     folds = expected.folds
-    block = np.repeat(
-        np.arange(folds.n_blocks), [np.diff(folds.bounds(b))[0] for b in range(folds.n_blocks)]
-    )
+    block = np.repeat(np.arange(folds.n_blocks), [np.diff(folds.bounds(b))[0] for b in range(folds.n_blocks)])
     around = (expected.observed - expected.baseline)[:, target]
     unit = np.abs(around).max()
     for values in (around, expected.deviation[:, target]):

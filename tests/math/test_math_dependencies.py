@@ -53,9 +53,7 @@ def test_depths_match_walks_from_every_word(head):
 @given(head=forests())
 def test_closing_subtrees_match_their_count(head):
     below = [members(head, top) for top in range(head.size)]
-    expected = [
-        sum(len(words) >= 2 and max(words) == word for words in below) for word in range(head.size)
-    ]
+    expected = [sum(len(words) >= 2 and max(words) == word for words in below) for word in range(head.size)]
     assert closing_subtrees(head).tolist() == expected
 
 

@@ -84,9 +84,7 @@ def test_interpolation_between_samples_is_as_good_as_promised():
     envelope = of_array(sound, sampling_rate_hz=rate_hz, lowpass_hz=lowpass_hz)
     promised = (2 * np.pi * lowpass_hz / rate_hz) ** 2 / 8 + 2e-6
     inner = slice(20, -20)
-    np.testing.assert_allclose(
-        envelope[inner], expected[inner], rtol=0, atol=promised * expected.max()
-    )
+    np.testing.assert_allclose(envelope[inner], expected[inner], rtol=0, atol=promised * expected.max())
 
 
 @pytest.mark.parametrize("piece_samples", [1_000, 7_919, 16_000, 10**9])
@@ -133,9 +131,7 @@ def test_channels_are_averaged_after_rectification():
     sound = speech_like(24_000, 8000.0)
     one = of_array(sound)
     np.testing.assert_allclose(of_array(np.column_stack([sound, -sound])), one, atol=1e-12)
-    np.testing.assert_allclose(
-        of_array(np.column_stack([sound, 0 * sound, 2 * sound, sound])), one, atol=1e-12
-    )
+    np.testing.assert_allclose(of_array(np.column_stack([sound, 0 * sound, 2 * sound, sound])), one, atol=1e-12)
 
 
 def test_scale_and_silence():

@@ -18,9 +18,7 @@ def oracle(y, m):
     r = np.full((m.shape[1], y.shape[1]), np.nan)
     for j in range(m.shape[1]):
         design = np.column_stack([np.ones(len(m)), np.delete(m, j, axis=1)])
-        residuals = [
-            v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in (m[:, j], *y.T)
-        ]
+        residuals = [v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in (m[:, j], *y.T)]
         r[j] = [pearsonr(residuals[0], other).statistic for other in residuals[1:]]
     return r
 
@@ -85,9 +83,7 @@ def test_constant_and_fully_explained_columns_are_nan(data):
 
 
 def test_more_variables_than_events_leave_nothing():
-    assert np.isnan(
-        partial_correlations(RNG.standard_normal((5, 2)), RNG.standard_normal((5, 7)))
-    ).all()
+    assert np.isnan(partial_correlations(RNG.standard_normal((5, 2)), RNG.standard_normal((5, 7)))).all()
 
 
 @pytest.mark.parametrize(

@@ -41,10 +41,7 @@ def oracle_pair(a, b, kind):
 def oracle(b, q, kind):
     n = len(b)
     flat = q.reshape(-1, n)
-    rows = [
-        [oracle_pair(np.delete(b[i], i), np.delete(pattern, i), kind) for i in range(n)]
-        for pattern in flat
-    ]
+    rows = [[oracle_pair(np.delete(b[i], i), np.delete(pattern, i), kind) for i in range(n)] for pattern in flat]
     return np.reshape(rows, q.shape)
 
 

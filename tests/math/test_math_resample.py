@@ -62,9 +62,7 @@ def test_lanczos_weights_follow_the_formula(cutoff_hz, lobes):
     events = np.sort(events)
     samples = np.arange(20) * 2.0
     weights = lanczos_weights(samples, events, cutoff_hz=cutoff_hz, lobes=lobes)
-    np.testing.assert_allclose(
-        weights.toarray(), lanczos_oracle(samples, events, cutoff_hz, lobes), atol=1e-12
-    )
+    np.testing.assert_allclose(weights.toarray(), lanczos_oracle(samples, events, cutoff_hz, lobes), atol=1e-12)
 
 
 def test_no_events_give_empty_weights():

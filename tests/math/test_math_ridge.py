@@ -35,9 +35,7 @@ def test_scaling_and_shifting_change_nothing(seed, x_scale, x_shift, y_scale, y_
     folds, grid = contiguous_folds(50, 4, gap=1), RidgeGrid((1.0, 10.0), (0, 2))
     before = nested_ridge(x, responses, folds, grid, keep=("predictions",))
     columns = np.array([x_scale, 1.0, 3.0, 0.5])
-    after = nested_ridge(
-        x * columns + x_shift * columns, responses * y_scale + y_shift * y_scale, folds, grid
-    )
+    after = nested_ridge(x * columns + x_shift * columns, responses * y_scale + y_shift * y_scale, folds, grid)
     for metric in ("pearson", "r2"):
         np.testing.assert_allclose(after.scores(metric), before.scores(metric), atol=1e-6)
 
@@ -61,9 +59,7 @@ def test_no_fit_ever_sees_a_held_out_row():
         unseen = np.setdiff1d(np.arange(80), folds.train_rows(block))
         assert len(unseen) > rows.stop - rows.start
         spoiled = responses.copy()
-        spoiled[:, unseen] = 1e3 * np.random.default_rng(block).standard_normal(
-            spoiled[:, unseen].shape
-        )
+        spoiled[:, unseen] = 1e3 * np.random.default_rng(block).standard_normal(spoiled[:, unseen].shape)
         after = nested_ridge(x, spoiled, folds, grid, keep=("predictions",))
         np.testing.assert_allclose(after.predicted[rows], before.predicted[rows], atol=1e-9)
         np.testing.assert_array_equal(after.lag[block], before.lag[block])
@@ -96,9 +92,7 @@ def test_a_readout_without_information_scores_about_zero_however_much_it_shrinks
         responses = np.cumsum(rng.standard_normal((200, 4)), axis=0)[None]
         folds = contiguous_folds(200, 4)
         for alpha, found in scores.items():
-            found.append(
-                nested_ridge(noise, responses, folds, RidgeGrid((alpha,))).scores("pearson")
-            )
+            found.append(nested_ridge(noise, responses, folds, RidgeGrid((alpha,))).scores("pearson"))
     for alpha, found in scores.items():
         assert abs(np.mean(found)) < 0.04, alpha
 
@@ -110,9 +104,7 @@ def test_rounding_noise_is_no_feature():
     residue = (3.7 * signal + 1.3) - 3.7 * signal
     assert residue.max() > residue.min()
     folds, grid = contiguous_folds(80, 4), RidgeGrid((1.0,))
-    with_residue = nested_ridge(
-        np.hstack([x, residue]), responses, folds, grid, keep=("predictions",)
-    )
+    with_residue = nested_ridge(np.hstack([x, residue]), responses, folds, grid, keep=("predictions",))
     without = nested_ridge(x, responses, folds, grid, keep=("predictions",))
     np.testing.assert_allclose(with_residue.predicted, without.predicted, atol=1e-10)
 
@@ -128,9 +120,7 @@ def test_design_is_only_given_training_rows():
         return x
 
     nested_ridge(design, responses, folds, RidgeGrid((1.0,)))
-    pairs = {
-        frozenset(folds.train_rows(a, b).tolist()) for a, b in itertools.combinations(range(4), 2)
-    }
+    pairs = {frozenset(folds.train_rows(a, b).tolist()) for a, b in itertools.combinations(range(4), 2)}
     outer = {frozenset(folds.train_rows(a).tolist()) for a in range(4)}
     assert set(asked) == pairs | outer
     assert len(asked) == len(pairs) + len(outer)

@@ -56,9 +56,7 @@ ALPHAS = (0.5, 8.0, 100.0)
 def simulate(seed, n, sizes, n_targets=3, n_lags=1, strength=(1.0, 0.3, 0.0), noise=1.0):
     """Feature spaces of mixed scale and offset, of decreasing relevance to the last lag of the responses."""
     rng = np.random.default_rng(seed)
-    spaces = [
-        rng.standard_normal((n, p)) * rng.uniform(0.1, 10, p) + rng.uniform(-5, 5, p) for p in sizes
-    ]
+    spaces = [rng.standard_normal((n, p)) * rng.uniform(0.1, 10, p) + rng.uniform(-5, 5, p) for p in sizes]
     signal = np.zeros((n, n_targets))
     for space, size, own in zip(spaces, sizes, itertools.cycle(strength), strict=False):
         z = (space - space.mean(0)) / space.std(0)
@@ -120,9 +118,7 @@ class Found:
 class Oracle:
     def __init__(self, spaces, responses, grid, gamma, n_first, nuisance=None):
         self.x = np.hstack(spaces)
-        self.root = np.sqrt(
-            np.hstack([np.repeat(gamma[:, [g]], s.shape[1], 1) for g, s in enumerate(spaces)])
-        )
+        self.root = np.sqrt(np.hstack([np.repeat(gamma[:, [g]], s.shape[1], 1) for g, s in enumerate(spaces)]))
         self.responses, self.grid, self.gamma, self.n_first = responses, grid, gamma, n_first
         self.nuisance = np.zeros((len(self.x), 0)) if nuisance is None else nuisance
         self.fits = remembered(self.x, responses, self.nuisance)
@@ -131,9 +127,7 @@ class Oracle:
         root, penalty = self.root[candidate], self.grid.alphas[alpha]
         key = (train.tobytes(), lag, root.tobytes(), penalty)
         if key not in self.fits:
-            self.fits[key] = fit(
-                self.x[train], self.responses[lag, train], root, penalty, self.nuisance[train]
-            )
+            self.fits[key] = fit(self.x[train], self.responses[lag, train], root, penalty, self.nuisance[train])
         return self.fits[key]
 
     def predict(self, fitted, rows):
@@ -185,9 +179,7 @@ class Oracle:
         return Found(np.array(best), candidate, lag, alpha, len(means), means)
 
 
-def assert_nested_equals_oracle(
-    got, spaces, responses, folds, grid, gamma, n_first, nuisance=None, tolerance=1e-8
-):
+def assert_nested_equals_oracle(got, spaces, responses, folds, grid, gamma, n_first, nuisance=None, tolerance=1e-8):
     oracle = Oracle(spaces, responses, grid, gamma, n_first, nuisance)
     _, n, n_targets = responses.shape
     observed, predicted, baseline = (np.empty((n, n_targets)) for _ in range(3))
@@ -203,9 +195,7 @@ def assert_nested_equals_oracle(
         assert_same_scores(got.search[outer, : found.tried], np.array(found.means), tolerance)
         assert np.isnan(got.search[outer, found.tried :]).all()
         for name in ("candidate", "lag", "alpha"):
-            np.testing.assert_array_equal(
-                getattr(got, name)[outer], getattr(found, name), err_msg=name
-            )
+            np.testing.assert_array_equal(getattr(got, name)[outer], getattr(found, name), err_msg=name)
         np.testing.assert_array_equal(got.gamma[outer].T, gamma[found.candidate])
         train, rows = training_rows(folds, outer), np.arange(*folds.bounds(outer))
         for t in range(n_targets):
@@ -285,12 +275,8 @@ def test_nested_with_lags_a_gap_uneven_blocks_and_unpenalised_columns(sizes, for
     folds = BlockedFolds((0, 9, 22, 37), n, 2)
     grid = BandedGrid(ALPHAS, draws=6, patience=3, seed=5)
     tried = banded_candidates(3, grid)
-    got = nested_banded_ridge(
-        spaces, responses, folds, grid, unpenalised=nuisance, keep=KEEP, form=form
-    )
-    assert_nested_equals_oracle(
-        got, spaces, responses, folds, grid, tried.gamma, tried.n_first, nuisance
-    )
+    got = nested_banded_ridge(spaces, responses, folds, grid, unpenalised=nuisance, keep=KEEP, form=form)
+    assert_nested_equals_oracle(got, spaces, responses, folds, grid, tried.gamma, tried.n_first, nuisance)
 
 
 @pytest.mark.parametrize("form", ["primal", "kernel"])
@@ -299,9 +285,7 @@ def test_columns_that_die_in_training_and_duplicated_columns(form):
     folds = contiguous_folds(n, 4)
     spaces, responses = simulate(3, n, (4, 5), n_targets=3)
     spaces[0][:, 0] = 0.7  # constant
-    spaces[0][:, 1] = np.where(
-        np.arange(n) < 10, spaces[0][:, 1], 3.0
-    )  # alive in the first block only
+    spaces[0][:, 1] = np.where(np.arange(n) < 10, spaces[0][:, 1], 3.0)  # alive in the first block only
     spaces[1][:, 2] = spaces[1][:, 3]
     spaces[1][:, 4] *= 1e-9
     responses[0, 10:20, 1] = 4.0  # constant on one block
@@ -353,9 +337,7 @@ def test_a_space_that_never_varies_predicts_the_training_mean(form):
     got = nested_banded_ridge(spaces, responses, folds, grid, candidates=both, keep=KEEP, form=form)
     np.testing.assert_array_equal(got.candidate, 1)
     np.testing.assert_array_equal(got.weights[:, 3:], 0.0)
-    none = nested_banded_ridge(
-        spaces, responses, folds, grid, candidates=both[:1], keep=KEEP, form=form
-    )
+    none = nested_banded_ridge(spaces, responses, folds, grid, candidates=both[:1], keep=KEEP, form=form)
     np.testing.assert_array_equal(none.predicted, none.baseline)
     np.testing.assert_allclose(none.scores("r2"), 0.0, atol=1e-12)
 
@@ -388,14 +370,9 @@ def test_cross_validated_equals_the_oracle(with_nuisance, sizes, form):
     folds = contiguous_folds(n, 4, gap=1)
     grid = BandedGrid(ALPHAS, draws=12, patience=5, seed=2)
     tried = banded_candidates(3, grid)
-    got = cross_validated_banded_ridge(
-        spaces, responses, folds, grid, unpenalised=nuisance, form=form
-    )
+    got = cross_validated_banded_ridge(spaces, responses, folds, grid, unpenalised=nuisance, form=form)
     oracle = Oracle(spaces, responses, grid, tried.gamma, tried.n_first, nuisance)
-    splits = [
-        (training_rows(folds, block), np.arange(*folds.bounds(block)))
-        for block in range(folds.n_blocks)
-    ]
+    splits = [(training_rows(folds, block), np.arange(*folds.bounds(block))) for block in range(folds.n_blocks)]
     found = oracle.search(splits)
     for name in ("candidate", "lag", "alpha"):
         np.testing.assert_array_equal(getattr(got, name), getattr(found, name), err_msg=name)
@@ -410,9 +387,7 @@ def test_cross_validated_equals_the_oracle(with_nuisance, sizes, form):
         expected[:, t] = oracle.predict(fitted, rows)[:, t]
     predicted = got.predict(np.hstack(spaces), nuisance)
     assert_close_in_units(predicted, expected, response_units(responses))
-    assert got.spaces == tuple(
-        slice(stop - size, stop) for stop, size in zip(np.cumsum(sizes), sizes, strict=True)
-    )
+    assert got.spaces == tuple(slice(stop - size, stop) for stop, size in zip(np.cumsum(sizes), sizes, strict=True))
 
 
 # --- against ridge ------------------------------------------------------------------------------------------------
@@ -423,9 +398,7 @@ def test_equal_weights_of_one_are_plain_ridge(sizes):
     n = 48
     spaces, responses = simulate(5, n, sizes, n_lags=2)
     folds = contiguous_folds(n, 4, gap=1)
-    got = nested_banded_ridge(
-        spaces, responses, folds, BandedGrid(ALPHAS), candidates=np.ones((1, 3)), keep=KEEP
-    )
+    got = nested_banded_ridge(spaces, responses, folds, BandedGrid(ALPHAS), candidates=np.ones((1, 3)), keep=KEEP)
     expected = nested_ridge(np.hstack(spaces), responses, folds, RidgeGrid(ALPHAS), keep=KEEP)
     np.testing.assert_array_equal(got.alpha, expected.alpha)
     np.testing.assert_array_equal(got.lag, expected.lag)
@@ -434,9 +407,7 @@ def test_equal_weights_of_one_are_plain_ridge(sizes):
     np.testing.assert_allclose(got.weights, expected.weights, atol=1e-10)
     for metric in METRICS:
         np.testing.assert_allclose(got.scores(metric), expected.scores(metric), atol=1e-10)
-    fit_ = cross_validated_banded_ridge(
-        spaces, responses, folds, BandedGrid(ALPHAS), candidates=np.ones((1, 3))
-    )
+    fit_ = cross_validated_banded_ridge(spaces, responses, folds, BandedGrid(ALPHAS), candidates=np.ones((1, 3)))
     plain = cross_validated_ridge(np.hstack(spaces), responses, folds, RidgeGrid(ALPHAS))
     np.testing.assert_array_equal(fit_.alpha, plain.alpha)
     np.testing.assert_allclose(fit_.weights, plain.weights, atol=1e-10)
@@ -491,9 +462,7 @@ def test_himalaya_finds_the_same_from_the_same_candidates(sizes):
     spaces = standard_in_blocks(spaces, folds)
     alphas = np.logspace(-1, 3, 6)
     gamma = np.random.default_rng(0).dirichlet(np.ones(3), size=25)  # himalaya cannot take zeros
-    got = cross_validated_banded_ridge(
-        spaces, responses, folds, BandedGrid(tuple(alphas)), candidates=gamma
-    )
+    got = cross_validated_banded_ridge(spaces, responses, folds, BandedGrid(tuple(alphas)), candidates=gamma)
     labels = np.repeat(np.arange(3), sizes)
     peer = GroupRidgeCV(
         groups=labels,
@@ -640,9 +609,7 @@ def test_nothing_held_out_enters_a_search_or_a_fit(gap, form):
     grid = BandedGrid(ALPHAS, draws=25, patience=4, min_gain=1e-3)
 
     def run(spaces, responses, nuisance):
-        return nested_banded_ridge(
-            spaces, responses, folds, grid, unpenalised=nuisance, keep=KEEP, form=form
-        )
+        return nested_banded_ridge(spaces, responses, folds, grid, unpenalised=nuisance, keep=KEEP, form=form)
 
     before = run(spaces, responses, nuisance)
     rng = np.random.default_rng(0)
@@ -662,9 +629,7 @@ def test_nothing_held_out_enters_a_search_or_a_fit(gap, form):
         np.testing.assert_allclose(after.search[outer, :n], before.search[outer, :n], atol=1e-9)
         assert np.isnan(after.search[outer, n:]).all()
         for name in ("weights", "nuisance_weights", "intercept"):
-            np.testing.assert_allclose(
-                getattr(after, name)[outer], getattr(before, name)[outer], rtol=1e-7, atol=1e-8
-            )
+            np.testing.assert_allclose(getattr(after, name)[outer], getattr(before, name)[outer], rtol=1e-7, atol=1e-8)
         others = np.delete(np.arange(5), outer)
         assert not np.allclose(after.intercept[others], before.intercept[others], atol=1e-3)
 
@@ -726,9 +691,7 @@ def test_draws_beat_dropping_where_spaces_matter_unequally():
 def test_noise_is_not_predicted():
     spaces, responses = simulate(17, 160, (5, 40), n_targets=40, strength=(0.0,))
     folds = contiguous_folds(160, 5)
-    got = nested_banded_ridge(
-        spaces, responses, folds, BandedGrid(tuple(np.logspace(0, 4, 9)), draws=30)
-    )
+    got = nested_banded_ridge(spaces, responses, folds, BandedGrid(tuple(np.logspace(0, 4, 9)), draws=30))
     assert got.scores("pearson").mean() < 0.03
     assert got.scores("r2").mean() < 0.01
 
@@ -755,9 +718,7 @@ def test_a_pair_of_blocks_is_decomposed_once_and_shared_parts_are_made_once(form
     gamma = np.random.default_rng(0).dirichlet(np.ones(3), size=9)
     decompositions = counting(monkeypatch, Backend, "eigh")
     shared = counting(monkeypatch, SharedDesign, "moments" if form == "primal" else "standard_rows")
-    got = nested_banded_ridge(
-        spaces, responses, folds, BandedGrid(ALPHAS), candidates=gamma, form=form
-    )
+    got = nested_banded_ridge(spaces, responses, folds, BandedGrid(ALPHAS), candidates=gamma, form=form)
     refits = sum(len(np.unique(block)) for block in got.candidate)
     assert len(decompositions) == 9 * 6 + refits
     assert len(shared) == 6 + 4
@@ -769,9 +730,9 @@ def test_pairs_of_stopped_blocks_are_left_alone(monkeypatch):
     grid = BandedGrid(ALPHAS, draws=14, patience=4, min_gain=1e-3, seed=3)
     decompositions = counting(monkeypatch, Backend, "eigh")
     got = nested_banded_ridge(spaces, responses, folds, grid)
-    expected = sum(
-        max(got.tried[a], got.tried[b]) for a, b in itertools.combinations(range(4), 2)
-    ) + sum(len(np.unique(block)) for block in got.candidate)
+    expected = sum(max(got.tried[a], got.tried[b]) for a, b in itertools.combinations(range(4), 2)) + sum(
+        len(np.unique(block)) for block in got.candidate
+    )
     assert len(decompositions) == expected
     assert expected < 6 * got.tried.max() + 4 * 3
 
@@ -788,9 +749,7 @@ def test_little_memory_changes_nothing(sizes, form, monkeypatch):
     loads = counting(monkeypatch, SpacesEngine, "load")
     got = nested_banded_ridge(spaces, responses, folds, grid, keep=KEEP, form=form, compute=little)
     assert len(loads) > 2
-    refitted = cross_validated_banded_ridge(
-        spaces, responses, folds, grid, form=form, compute=little
-    )
+    refitted = cross_validated_banded_ridge(spaces, responses, folds, grid, form=form, compute=little)
     for name in ("candidate", "alpha", "tried"):
         np.testing.assert_array_equal(getattr(got, name), getattr(much, name))
     np.testing.assert_array_equal(refitted.candidate, fitted.candidate)
@@ -826,9 +785,7 @@ def test_torch_finds_the_same(sizes, form):
     grid = BandedGrid(ALPHAS, draws=12, patience=5)
     more = {"unpenalised": nuisance, "form": form}
     expected = nested_banded_ridge(spaces, responses, folds, grid, keep=KEEP, **more)
-    got = nested_banded_ridge(
-        spaces, responses, folds, grid, keep=KEEP, compute=Compute("torch"), **more
-    )
+    got = nested_banded_ridge(spaces, responses, folds, grid, keep=KEEP, compute=Compute("torch"), **more)
     for name in ("candidate", "alpha", "lag", "tried"):
         np.testing.assert_array_equal(getattr(got, name), getattr(expected, name))
     for name in ("predicted", "weights", "nuisance_weights", "intercept", "search"):
@@ -867,9 +824,7 @@ def test_single_precision_is_close(sizes, device):
     gamma = np.array([[1.0, 0.0, 0.0], [0.6, 0.3, 0.1], [0.2, 0.2, 0.6]])
     grid = BandedGrid((8.0, 100.0))
     expected = nested_banded_ridge(spaces, responses, folds, grid, candidates=gamma)
-    got = nested_banded_ridge(
-        spaces, responses, folds, grid, candidates=gamma, compute=Compute(device, "float32")
-    )
+    got = nested_banded_ridge(spaces, responses, folds, grid, candidates=gamma, compute=Compute(device, "float32"))
     np.testing.assert_array_equal(got.candidate, expected.candidate)
     np.testing.assert_array_equal(got.alpha, expected.alpha)
     np.testing.assert_allclose(got.scores("r2"), expected.scores("r2"), atol=1e-5)

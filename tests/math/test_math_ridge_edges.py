@@ -40,8 +40,7 @@ def test_features_that_stand_still_in_a_block_have_no_correlation_there(metric, 
         u[folds.rows(2)] = rng.standard_normal(2)
     grid = RidgeGrid((1.0,), metric=metric)
     primal, kernel = (
-        cross_validated_ridge(x, y, folds, grid, unpenalised=u, form=form).score
-        for form in ("primal", "kernel")
+        cross_validated_ridge(x, y, folds, grid, unpenalised=u, form=form).score for form in ("primal", "kernel")
     )
     np.testing.assert_allclose(kernel, primal, atol=1e-10)
     if metric == "pearson":
@@ -60,9 +59,7 @@ def _by_hand(x, y, u, train):
     base = np.zeros((len(x), 0)) if u is None else u - u[train].mean(0)
     left = np.hstack([base, z])
     penalty = np.diag([0.0] * base.shape[1] + [1.0] * z.shape[1])
-    weights = np.linalg.solve(
-        left[train].T @ left[train] + penalty, left[train].T @ (y[train] - y[train].mean())
-    )
+    weights = np.linalg.solve(left[train].T @ left[train] + penalty, left[train].T @ (y[train] - y[train].mean()))
     return left @ weights
 
 

@@ -237,9 +237,7 @@ def problems(draw, most_unpenalised=0, fewest_unpenalised=0):
             unique=True,
         )
     )
-    components = draw(
-        st.lists(st.sampled_from([0, 1, 2, 3, 60]), min_size=1, max_size=2, unique=True)
-    )
+    components = draw(st.lists(st.sampled_from([0, 1, 2, 3, 60]), min_size=1, max_size=2, unique=True))
     assume(all(k == 0 or cut_is_unique(x, folds, k, unpenalised) for k in components))
     event("n < p" if p > n else "p <= n")
     grid = RidgeGrid(tuple(alphas), tuple(components), draw(st.sampled_from(METRICS)))
@@ -279,9 +277,7 @@ def assert_weights_predict(got, problem: Problem) -> None:
             size = size + np.abs(u) @ np.abs(got.nuisance_weights[block])
         # Terms as large as x @ weights cancel where features are far from zero: units of the largest.
         size = size + unit + np.abs(got.intercept[block])
-        assert_close_in_units(
-            got.intercept[block] + sum(parts), got.predicted[rows], size, tolerance=1e-10
-        )
+        assert_close_in_units(got.intercept[block] + sum(parts), got.predicted[rows], size, tolerance=1e-10)
     assert got.weights.shape == (
         problem.folds.n_blocks,
         problem.x.shape[1],
@@ -355,9 +351,7 @@ def test_a_huge_outlier_in_one_block_costs_the_others_no_digit(metric):
 
 
 @pytest.mark.parametrize("size", [300.0, 3e3, 3e4, 1e6])
-@pytest.mark.parametrize(
-    ("p", "alpha", "form"), [(6, 1e-6, "auto"), (90, 1e-6, "auto"), (90, 0.1, "primal")]
-)
+@pytest.mark.parametrize(("p", "alpha", "form"), [(6, 1e-6, "auto"), (90, 1e-6, "auto"), (90, 0.1, "primal")])
 def test_wild_rows_in_a_block_cost_its_readout_no_digit(p, alpha, form, size):
     """Some rows of a block exceed all others by orders of magnitude in every feature; its training rows do not."""
     folds = contiguous_folds(80, 4, gap=1)
@@ -501,9 +495,7 @@ def test_all_eigenvalues_tied(form):
         train, rows = training_rows(folds, block), folds.rows(block)
         weights = x[train].T @ (y[train] - y[train].mean(0)) / (len(train) + 4.0)
         np.testing.assert_allclose(got.weights[block], weights, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(
-            got.predicted[rows], y[train].mean(0) + x[rows] @ weights, rtol=0, atol=1e-12
-        )
+        np.testing.assert_allclose(got.predicted[rows], y[train].mean(0) + x[rows] @ weights, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -544,9 +536,7 @@ def test_weights_equal_scikit_learn(p):
             np.testing.assert_array_equal(got.weights[:, 2], 0.0)
             np.testing.assert_allclose(got.weights[:, 0], got.weights[:, 1], rtol=0, atol=1e-12)
             if u is not None:
-                np.testing.assert_allclose(
-                    got.nuisance_weights, expected.nuisance_weights, rtol=0, atol=1e-10
-                )
+                np.testing.assert_allclose(got.nuisance_weights, expected.nuisance_weights, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -565,9 +555,7 @@ def test_unpenalised_columns_minimise_what_they_should(p, form):
         penalty = np.diag(np.concatenate([np.zeros(4), np.full(p, 7.0)]))
         solved = np.linalg.solve(a.T @ a + penalty, a.T @ responses[0, train])
         np.testing.assert_allclose(got.nuisance_weights[block], solved[1:4], rtol=0, atol=1e-9)
-        np.testing.assert_allclose(
-            got.weights[block], solved[4:] / scale[:, None], rtol=0, atol=1e-9
-        )
+        np.testing.assert_allclose(got.weights[block], solved[4:] / scale[:, None], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("p", [5, 60])
@@ -679,9 +667,7 @@ def test_draws_equal_readouts_of_reordered_responses(with_unpenalised, p, form):
         rows[::-1].copy(),
     ]
     grid = RidgeGrid((0.1, 20.0), (0, 2))
-    drawn = nested_ridge_draws(
-        x, responses, folds, grid, iter(orders), unpenalised=u, form=form, keep=KEEP
-    )
+    drawn = nested_ridge_draws(x, responses, folds, grid, iter(orders), unpenalised=u, form=form, keep=KEEP)
     assert len(drawn) == len(orders)
     for order, got in zip(orders, drawn, strict=True):
         ordered = responses if order is None else responses[:, order]
@@ -755,14 +741,10 @@ def test_the_cross_validated_fit_and_its_weights(n_blocks, p):
     for unpenalised in (None, u):
         expected = oracle_cross_validated(x, responses, folds, grid, unpenalised=unpenalised)
         for form in FORMS:
-            got = cross_validated_ridge(
-                x, responses, folds, grid, unpenalised=unpenalised, form=form
-            )
+            got = cross_validated_ridge(x, responses, folds, grid, unpenalised=unpenalised, form=form)
             assert_same_fit(got, expected, responses)
             if unpenalised is not None:
-                np.testing.assert_allclose(
-                    got.nuisance_weights, expected.nuisance_weights, rtol=0, atol=1e-10
-                )
+                np.testing.assert_allclose(got.nuisance_weights, expected.nuisance_weights, rtol=0, atol=1e-10)
     new_x, new_u = np.random.default_rng(2).standard_normal((2, 7, p))
     new_u = new_u[:, :2]
     by_hand = got.intercept + new_x @ got.weights + new_u @ got.nuisance_weights
@@ -827,19 +809,13 @@ def test_little_memory_changes_nothing(times, metric, form):
 
     def lean_fit(memory_bytes):
         compute = Compute(memory_bytes=memory_bytes)
-        return cross_validated_ridge(
-            x, responses, folds, grid, unpenalised=u, form=form, compute=compute
-        )
+        return cross_validated_ridge(x, responses, folds, grid, unpenalised=u, form=form, compute=compute)
 
     tight = Compute(memory_bytes=times * max(least_memory(lean), least_memory(lean_fit)))
-    chunked = nested_ridge(
-        x, responses, folds, grid, unpenalised=u, form=form, keep=KEEP, compute=tight
-    )
+    chunked = nested_ridge(x, responses, folds, grid, unpenalised=u, form=form, keep=KEEP, compute=tight)
     assert_equal_to(chunked, whole, 1e-12)
     orders = [None, np.roll(np.arange(48), 11)]
-    drawn = nested_ridge_draws(
-        x, responses, folds, grid, orders, unpenalised=u, form=form, keep=KEEP, compute=tight
-    )
+    drawn = nested_ridge_draws(x, responses, folds, grid, orders, unpenalised=u, form=form, keep=KEEP, compute=tight)
     assert_equal_to(drawn[0], whole, 1e-12)
     fit = cross_validated_ridge(x, responses, folds, grid, unpenalised=u, form=form)
     same = cross_validated_ridge(x, responses, folds, grid, unpenalised=u, form=form, compute=tight)
@@ -944,16 +920,10 @@ def test_held_out_and_embargoed_rows_move_nothing(metric, p, form):
             (readout(other_x, other_y, other_u), slice(start + 8, stop)),
         ):
             for name in ("lag", "alpha", "components"):
-                np.testing.assert_array_equal(
-                    getattr(after, name)[block], getattr(before, name)[block]
-                )
-            np.testing.assert_allclose(
-                after.predicted[rows], before.predicted[rows], rtol=0, atol=1e-8
-            )
+                np.testing.assert_array_equal(getattr(after, name)[block], getattr(before, name)[block])
+            np.testing.assert_allclose(after.predicted[rows], before.predicted[rows], rtol=0, atol=1e-8)
             for name in ("weights", "intercept", "nuisance_weights"):
-                np.testing.assert_allclose(
-                    getattr(after, name)[block], getattr(before, name)[block], rtol=0, atol=1e-8
-                )
+                np.testing.assert_allclose(getattr(after, name)[block], getattr(before, name)[block], rtol=0, atol=1e-8)
 
 
 def test_the_embargo_is_not_wider_than_asked():

@@ -96,9 +96,7 @@ def test_the_cross_validated_fit_equals_ridge_cv(p, metric, form):
     split = PredefinedSplit(np.repeat(np.arange(4), sizes))
     model = ridge_cv(x, y, split, metric)
     assert np.ptp(model.best_alphas_) > 1.0
-    fit = cross_validated_ridge(
-        x, y[None], blocks(sizes), RidgeGrid(ALPHAS, metric=metric), form=form
-    )
+    fit = cross_validated_ridge(x, y[None], blocks(sizes), RidgeGrid(ALPHAS, metric=metric), form=form)
     assert_same_fit(fit, model, x)
 
 
@@ -139,9 +137,7 @@ def test_nested_readouts_equal_a_loop_over_ridge_cv(p, form):
         train = label != block
         model = ridge_cv(x[train], y[train], PredefinedSplit(label[train]))
         assert_same_penalties(got.alpha[block], model.best_alphas_)
-        np.testing.assert_allclose(
-            got.predicted[~train], model.predict(x[~train]), rtol=0, atol=1e-9
-        )
+        np.testing.assert_allclose(got.predicted[~train], model.predict(x[~train]), rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("form", FORMS)

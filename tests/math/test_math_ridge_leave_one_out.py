@@ -36,9 +36,7 @@ def left_out(x, y, alpha):
         middle, level = x[others].mean(axis=0), y[others].mean(axis=0)
         u, s, vt = np.linalg.svd(x[others] - middle, full_matrices=False)
         kept = s > 1e-11 * s[0]
-        weights = vt[kept].T @ (
-            (s / (s**2 + alpha))[kept, None] * (u[:, kept].T @ (y[others] - level))
-        )
+        weights = vt[kept].T @ ((s / (s**2 + alpha))[kept, None] * (u[:, kept].T @ (y[others] - level)))
         residuals[i] = y[i] - level - (x[i] - middle) @ weights
     return residuals
 
@@ -110,9 +108,7 @@ def test_singular_features_at_tiny_penalties_are_least_squares(p):
     found = leave_one_out_ridge(x, y, [1e-9]).predict(latent[40:] @ mix)
     plain = np.column_stack([np.ones(40), latent[:40]])
     weights = np.linalg.lstsq(plain, y)[0]
-    np.testing.assert_allclose(
-        found, np.column_stack([np.ones(10), latent[40:]]) @ weights, atol=1e-8
-    )
+    np.testing.assert_allclose(found, np.column_stack([np.ones(10), latent[40:]]) @ weights, atol=1e-8)
 
 
 def test_a_feature_that_one_row_has_alone():
@@ -133,9 +129,7 @@ def test_constant_features_predict_the_mean_and_constant_targets_have_no_score()
     expected = np.where(np.arange(4) == 2, np.nan, 1.0 - (30 / 29) ** 2)
     np.testing.assert_allclose(fit.loo_r2(), expected)
     y_test[:, 1] = 2.0
-    np.testing.assert_array_equal(
-        np.isnan(fit.test_r2(np.ones((25, 5)), y_test)), np.arange(4) == 1
-    )
+    np.testing.assert_array_equal(np.isnan(fit.test_r2(np.ones((25, 5)), y_test)), np.arange(4) == 1)
 
 
 @pytest.mark.parametrize("populations", [None, np.arange(90) % 4])
@@ -180,9 +174,7 @@ def test_products_are_replaced_by_residuals_where_they_would_not_do(changed, mon
     expected = leave_one_out_ridge(x, y, ALPHAS, labels).alphas
     calls = []
     errors = leave_one_out._squared_errors
-    monkeypatch.setattr(
-        leave_one_out, "_squared_errors", lambda *args: calls.append(args) or errors(*args)
-    )
+    monkeypatch.setattr(leave_one_out, "_squared_errors", lambda *args: calls.append(args) or errors(*args))
     np.testing.assert_array_equal(leave_one_out_ridge(x, y, ALPHAS, labels).alphas, expected)
     assert not calls
     monkeypatch.setattr(leave_one_out, changed, 0)
@@ -196,16 +188,11 @@ def test_torch_is_the_same(n, p, t, per_unit):
     pytest.importorskip("torch", reason="PyTorch is an extra")
     x, y, x_test, y_test = simulate(n, p, t)
     labels = None if per_unit else np.arange(t) % 3
-    numpy, torch = (
-        leave_one_out_ridge(x, y, ALPHAS, labels, compute=Compute(device))
-        for device in ("cpu", "torch")
-    )
+    numpy, torch = (leave_one_out_ridge(x, y, ALPHAS, labels, compute=Compute(device)) for device in ("cpu", "torch"))
     np.testing.assert_array_equal(torch.alphas, numpy.alphas)
     np.testing.assert_allclose(torch.predict(x_test), numpy.predict(x_test), rtol=1e-10)
     np.testing.assert_allclose(torch.loo_r2(), numpy.loo_r2(), atol=1e-10)
-    np.testing.assert_allclose(
-        torch.test_r2(x_test, y_test), numpy.test_r2(x_test, y_test), atol=1e-10
-    )
+    np.testing.assert_allclose(torch.test_r2(x_test, y_test), numpy.test_r2(x_test, y_test), atol=1e-10)
 
 
 @pytest.mark.parametrize("device", ["cpu", "torch"])
@@ -270,19 +257,11 @@ def test_products_of_targets_are_kept_where_memory_allows_and_change_no_number()
     for memory in (10**9, 8 * (3 * 24 * 8 + 30 * 24**2) + 8 * 6 * 24 * 96 + 9 * n_bytes):
         held = Targets(y, labels, compute=Compute(memory_bytes=memory))
         fits = [leave_one_out_ridge(own[rows], held.at(rows), ALPHAS) for own in x]
-        found.append(
-            [
-                fit.test_r2(own[24:], held.at(np.arange(24, 30)))
-                for fit, own in zip(fits, x, strict=True)
-            ]
-        )
+        found.append([fit.test_r2(own[24:], held.at(np.arange(24, 30))) for fit, own in zip(fits, x, strict=True)])
         assert held.at(rows) is held.at(rows)
         found.append(held._n_bytes[0])
     assert np.array_equal(found[0], found[2])
     assert found[1] == 12 * n_bytes
     assert found[3] < 12 * n_bytes
-    alone = [
-        leave_one_out_ridge(own[rows], y[rows], ALPHAS, labels).test_r2(own[24:], y[24:])
-        for own in x
-    ]
+    alone = [leave_one_out_ridge(own[rows], y[rows], ALPHAS, labels).test_r2(own[24:], y[24:]) for own in x]
     np.testing.assert_allclose(found[0], alone, rtol=1e-12)

@@ -78,13 +78,9 @@ def test_scores_do_not_depend_on_rotations(monkeypatch, metric, nuisance, n, p, 
     grid = RidgeGrid(tuple(10.0 ** np.linspace(-1, 4, 16)), components, metric)
     unpenalised = u if nuisance else None
     shapes = used(monkeypatch)
-    plain = cross_validated_ridge(
-        x, y, folds, grid, unpenalised=unpenalised, form=form, compute=Dear()
-    )
+    plain = cross_validated_ridge(x, y, folds, grid, unpenalised=unpenalised, form=form, compute=Dear())
     assert not shapes
-    rotated = cross_validated_ridge(
-        x, y, folds, grid, unpenalised=unpenalised, form=form, compute=Free()
-    )
+    rotated = cross_validated_ridge(x, y, folds, grid, unpenalised=unpenalised, form=form, compute=Free())
     assert shapes
     np.testing.assert_array_equal(rotated.alpha, plain.alpha)
     np.testing.assert_array_equal(rotated.components, plain.components)

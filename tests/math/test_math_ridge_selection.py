@@ -451,10 +451,7 @@ def test_ranks_choose_differently():
     steady = x[:, :1] + 0.2 * rng.standard_normal((n, t))
     responses = np.stack([np.exp(3.0 * steady), x[:, :1] + 0.8 * rng.standard_normal((n, t))])
     folds = contiguous_folds(n, 4)
-    lag = {
-        metric: nested_ridge(x, responses, folds, RidgeGrid((1.0,), (0,), metric)).lag
-        for metric in METRICS
-    }
+    lag = {metric: nested_ridge(x, responses, folds, RidgeGrid((1.0,), (0,), metric)).lag for metric in METRICS}
     assert (lag["spearman"] == 0).all()
     assert lag["pearson"].mean() > 0.8
     assert lag["r2"].mean() > 0.8

@@ -178,9 +178,7 @@ def one_by_one(x, responses, folds, grid, metric="pearson", **options):
     """The nested ridge of every column."""
     return np.stack(
         [
-            nested_ridge(x[:, [i]], responses, folds, grid, metrics=(metric,), **options).scores(
-                metric
-            )
+            nested_ridge(x[:, [i]], responses, folds, grid, metrics=(metric,), **options).scores(metric)
             for i in range(x.shape[1])
         ]
     )
@@ -219,16 +217,11 @@ def problems(draw):
     n_lags = draw(st.integers(1, 3))
     sources = rng.integers(x.shape[1], size=3)
     responses = np.stack(
-        [
-            target_of(kind, n_lags, folds, rng, x[:, i])
-            for kind, i in zip(target_kinds, sources, strict=True)
-        ],
+        [target_of(kind, n_lags, folds, rng, x[:, i]) for kind, i in zip(target_kinds, sources, strict=True)],
         axis=2,
     )
     assume(not only_rounding_correlates(x, responses, folds))
-    alphas = st.lists(
-        st.sampled_from([1e-3, 0.1, 1.0, 10.0, 300.0, 1e5]), min_size=1, max_size=4, unique=True
-    )
+    alphas = st.lists(st.sampled_from([1e-3, 0.1, 1.0, 10.0, 300.0, 1e5]), min_size=1, max_size=4, unique=True)
     components = st.lists(st.sampled_from([0, 1, 5]), min_size=1, max_size=2, unique=True)
     grid = RidgeGrid(
         tuple(draw(alphas)),
@@ -365,9 +358,7 @@ def test_offsets_cost_nothing():
     y = np.round((rng.standard_normal((2, 80, 3)) + x) * 256) / 256
     folds = contiguous_folds(80, 4)
     plain = single_column_readouts(x, y, folds, GRID)
-    np.testing.assert_allclose(
-        single_column_readouts(x + 2.0**20, y - 2.0**20, folds, GRID), plain, rtol=0, atol=1e-12
-    )
+    np.testing.assert_allclose(single_column_readouts(x + 2.0**20, y - 2.0**20, folds, GRID), plain, rtol=0, atol=1e-12)
 
 
 # --- what is left to the nested ridge -----------------------------------------------------------------------------
@@ -429,9 +420,7 @@ def test_targets_that_choose_together_and_do_not_fit_are_left(monkeypatch):
 def test_too_little_memory_is_said():
     x, responses = simulate(5, 60, 2, 2, 1)
     with pytest.raises(ValueError, match="is too little"):
-        single_column_readouts(
-            x, responses, contiguous_folds(60, 4), GRID, compute=Compute(memory_bytes=1000)
-        )
+        single_column_readouts(x, responses, contiguous_folds(60, 4), GRID, compute=Compute(memory_bytes=1000))
 
 
 @pytest.mark.parametrize("memory_bytes", [16 * 2**20, 64 * 2**20])
@@ -441,9 +430,7 @@ def test_memory_stays_under_the_budget(memory_bytes):
     plenty = single_column_readouts(x, responses, folds, GRID)
     tracemalloc.start()
     try:
-        got = single_column_readouts(
-            x, responses, folds, GRID, compute=Compute(memory_bytes=memory_bytes)
-        )
+        got = single_column_readouts(x, responses, folds, GRID, compute=Compute(memory_bytes=memory_bytes))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -505,7 +492,5 @@ def test_units_among_themselves_are_fitted_as_one_by_one():
     _, responses = simulate(12, 120, 3, 8, 3)
     measure, split = LinearPredictivity(grid=GRID), contiguous(120, 4, gap=2)
     got = measure.pairwise(responses[1], split, responses)
-    expected = [
-        measure.cross_validate(responses[1][:, [unit]], responses, split).value for unit in range(8)
-    ]
+    expected = [measure.cross_validate(responses[1][:, [unit]], responses, split).value for unit in range(8)]
     assert_same_scores(got, np.array(expected), SAME)

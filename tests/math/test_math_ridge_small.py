@@ -41,9 +41,7 @@ def same(found, expected, atol=1e-10):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     for metric in METRICS:
         np.testing.assert_allclose(found.scores(metric), expected.scores(metric), atol=atol)
-        np.testing.assert_allclose(
-            found.fold_scores(metric), expected.fold_scores(metric), atol=atol
-        )
+        np.testing.assert_allclose(found.fold_scores(metric), expected.fold_scores(metric), atol=atol)
 
 
 class Regressed(LinearFeatures):
@@ -154,9 +152,7 @@ def test_what_is_not_small_is_the_engines(change):
     folds = contiguous_folds(90, 4)
     keys = ("components", "metric")
     grid = RidgeGrid(change.get("alphas", ALPHAS), **{k: change[k] for k in keys if k in change})
-    compute = Compute(
-        memory_bytes=change.get("memory", 2**30), precision=change.get("precision", "float64")
-    )
+    compute = Compute(memory_bytes=change.get("memory", 2**30), precision=change.get("precision", "float64"))
     with pytest.raises(NotSmall):
         SmallRidge(y, folds, grid, METRICS, compute).fit(x)
     (engine,) = nested_ridge_draws(x, y, folds, grid, [None], compute=compute)

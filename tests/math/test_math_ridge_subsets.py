@@ -66,9 +66,7 @@ def assert_each_is_searched_alone(spaces, responses, folds, grid, subsets, chose
         alone = nested_banded_ridge(own, responses[None], folds, grid, keep=("predictions",))
         np.testing.assert_array_equal(chosen.tried[i][outer], alone.tried[outer])
         np.testing.assert_array_equal(chosen.tried[i][~outer], 0)
-        np.testing.assert_allclose(
-            chosen.validation[i][outer], alone.validation[outer], atol=1e-9, rtol=0
-        )
+        np.testing.assert_allclose(chosen.validation[i][outer], alone.validation[outer], atol=1e-9, rtol=0)
         np.testing.assert_allclose(predicted[i][rows], alone.predicted[rows], atol=1e-8)
         np.testing.assert_array_equal(observed[rows], responses[rows])
         np.testing.assert_allclose(baseline[rows], alone.baseline[rows], atol=1e-12)
@@ -115,13 +113,9 @@ def test_chunks_of_targets_change_nothing(form, masked, monkeypatch):
     outer = np.array([True, False, True, True]) if masked else None
     loads = []
     real = SpacesEngine.load
-    monkeypatch.setattr(
-        SpacesEngine, "load", lambda self, part: loads.append(part) or real(self, part)
-    )
+    monkeypatch.setattr(SpacesEngine, "load", lambda self, part: loads.append(part) or real(self, part))
     little = Compute(memory_bytes=9_000_000 if form == "primal" else 14_000_000)
-    chosen = BandedSubsets(
-        spaces, responses[None], folds, grid, subsets, outer=outer, compute=little
-    )
+    chosen = BandedSubsets(spaces, responses[None], folds, grid, subsets, outer=outer, compute=little)
     assert len({part.start for part in loads}) > 1
     assert len(list(chosen.predictions())) > 1
     assert_each_is_searched_alone(spaces, responses, folds, grid, subsets, chosen, outer)
@@ -156,9 +150,7 @@ def test_few_columns_are_decomposed_by_columns(monkeypatch):
     """24 training rows; spaces of 3, 5, and 40 columns."""
     spaces, responses = simulate(5, 48, (3, 5, 40), 3)
     real, sizes = Backend.eigh, []
-    monkeypatch.setattr(
-        Backend, "eigh", lambda self, gram: sizes.append(len(gram)) or real(self, gram)
-    )
+    monkeypatch.setattr(Backend, "eigh", lambda self, gram: sizes.append(len(gram)) or real(self, gram))
     grid = BandedGrid(ALPHAS, draws=0)
     folds = contiguous_folds(48, 4)
     chosen = BandedSubsets(spaces, responses[None], folds, grid, [(0, 1), (2,)])
@@ -308,9 +300,7 @@ def first_best(scores):
 
 def assert_pooled(got, x, responses, folds, grid, nuisance=None):
     """Lag, components and penalty of every target and outer block, and predictions, by loops."""
-    settings = list(
-        itertools.product(range(len(responses)), range(len(grid.components)), range(len(ALPHAS)))
-    )
+    settings = list(itertools.product(range(len(responses)), range(len(grid.components)), range(len(ALPHAS))))
     for outer, t in itertools.product(range(folds.n_blocks), range(responses.shape[2])):
         splits = inner_splits(folds, outer)
         scores = np.array(
@@ -367,9 +357,7 @@ def test_the_pooled_score_of_a_fit(with_nuisance, form):
     grid = RidgeGrid(ALPHAS, metric="pooled_r2")
     got = cross_validated_ridge(x, y, folds, grid, unpenalised=nuisance, form=form)
     splits = [(training_rows(folds, b), np.arange(*folds.bounds(b))) for b in range(folds.n_blocks)]
-    expected = np.array(
-        [[pooled_r2(x, y[0, :, t], splits, a, 0, nuisance) for a in ALPHAS] for t in range(5)]
-    )
+    expected = np.array([[pooled_r2(x, y[0, :, t], splits, a, 0, nuisance) for a in ALPHAS] for t in range(5)])
     best = [np.nanmax(own) if np.isfinite(own).any() else np.nan for own in expected]
     np.testing.assert_allclose(got.score, best, atol=1e-9)
     assert np.isnan(got.score).tolist() == [False, False, False, True, False]

@@ -49,9 +49,7 @@ def test_double_precision_is_the_same(shape, metric, nuisance):
     for name in ("lag", "alpha", "components"):
         np.testing.assert_array_equal(getattr(numpy, name), getattr(tensors, name))
     for name in ("observed", "predicted", "baseline", "weights", "nuisance_weights", "intercept"):
-        np.testing.assert_allclose(
-            getattr(tensors, name), getattr(numpy, name), rtol=1e-8, atol=1e-9
-        )
+        np.testing.assert_allclose(getattr(tensors, name), getattr(numpy, name), rtol=1e-8, atol=1e-9)
     for found in METRICS:
         np.testing.assert_allclose(tensors.scores(found), numpy.scores(found), atol=1e-10)
         np.testing.assert_allclose(tensors.fold_scores(found), numpy.fold_scores(found), atol=1e-10)
@@ -74,9 +72,7 @@ def test_a_mean_far_above_the_spread_costs_single_precision_nothing():
     x, y = study(4, 80, 6)
     folds, grid = contiguous_folds(80, 4), RidgeGrid((1.0, 100.0))
     exact = nested_ridge(x, y, folds, grid).scores("r2")
-    moved = nested_ridge(
-        x + 1e4 * x.std(0), y + 1e4, folds, grid, compute=Compute("cpu", "float32")
-    ).scores("r2")
+    moved = nested_ridge(x + 1e4 * x.std(0), y + 1e4, folds, grid, compute=Compute("cpu", "float32")).scores("r2")
     np.testing.assert_allclose(moved, exact, atol=FLOAT32_SCORE)
 
 
@@ -84,9 +80,7 @@ def test_tensors_in_tensors_out():
     x, y = study(5, 90, 12)
     folds, grid = contiguous_folds(90, 4), RidgeGrid((0.1, 10.0))
     arrays = cross_validated_ridge(x, y, folds, grid)
-    tensors = cross_validated_ridge(
-        torch.as_tensor(x), torch.as_tensor(y), folds, grid, compute=Compute("torch")
-    )
+    tensors = cross_validated_ridge(torch.as_tensor(x), torch.as_tensor(y), folds, grid, compute=Compute("torch"))
     assert isinstance(tensors.weights, torch.Tensor)
     np.testing.assert_allclose(tensors.weights.numpy(), arrays.weights, rtol=1e-8, atol=1e-10)
     predicted = tensors.predict(torch.as_tensor(x))
@@ -98,9 +92,7 @@ def test_orders_are_the_same_on_tensors():
     folds, grid = contiguous_folds(60, 4), RidgeGrid((1.0, 10.0))
     orders = [None, np.roll(np.arange(60), 20), np.random.default_rng(0).permutation(60)]
     arrays = nested_ridge_draws(x, y, folds, grid, orders)
-    tensors = nested_ridge_draws(
-        torch.as_tensor(x), torch.as_tensor(y), folds, grid, orders, compute=Compute("torch")
-    )
+    tensors = nested_ridge_draws(torch.as_tensor(x), torch.as_tensor(y), folds, grid, orders, compute=Compute("torch"))
     for a, b in zip(arrays, tensors, strict=True):
         np.testing.assert_allclose(b.scores("pearson"), a.scores("pearson"), atol=1e-10)
 
@@ -136,9 +128,7 @@ def test_a_product_of_split_matrices_is_far_better_than_one_of_halves():
 
     rng = np.random.default_rng(8)
     left = torch.as_tensor(rng.standard_normal((40, 300)), dtype=torch.float32)
-    right = torch.as_tensor(
-        rng.standard_normal((300, 50)) * 10.0 ** rng.uniform(-6, 6, 50), dtype=torch.float32
-    )
+    right = torch.as_tensor(rng.standard_normal((300, 50)) * 10.0 ** rng.uniform(-6, 6, 50), dtype=torch.float32)
     exact = left.double() @ right.double()
     scale = exact.abs().amax(0)
     halves = SplitRows(left.clone(), {}, left.device)

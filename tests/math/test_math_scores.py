@@ -47,9 +47,7 @@ def test_pearson_survives_a_mean_far_above_the_spread(pair, offset):
     # Offset first, so that both sides see the same rounded input.
     shifted = a + offset
     centred = shifted - offset
-    np.testing.assert_allclose(
-        pearson_columns(shifted, b), pearson_columns(centred, b), rtol=0, atol=1e-12
-    )
+    np.testing.assert_allclose(pearson_columns(shifted, b), pearson_columns(centred, b), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1e-310, 1e-300, 1e-160, 1e160, 1e300])
@@ -58,9 +56,7 @@ def test_correlation_survives_tiny_and_huge_scales(pair, scale, score):
     a, b = pair
     # Subnormal numbers keep few digits, so the input itself is what must be compared.
     scaled = a * scale
-    np.testing.assert_allclose(
-        score(scaled, b), score(scaled / scale, b), atol=1e-3 if scale < 1e-305 else 1e-13
-    )
+    np.testing.assert_allclose(score(scaled, b), score(scaled / scale, b), atol=1e-3 if scale < 1e-305 else 1e-13)
 
 
 @pytest.mark.parametrize("score", [pearson_columns, spearman_columns])
@@ -136,18 +132,14 @@ def test_r2_of_the_baseline_is_zero_and_of_the_truth_one(pair):
 def test_r2_survives_tiny_and_huge_scales(pair, scale):
     y, pred = pair
     zero = np.zeros_like(y)
-    np.testing.assert_allclose(
-        r2_columns(y * scale, pred * scale, zero), r2_columns(y, pred, zero), rtol=1e-12
-    )
+    np.testing.assert_allclose(r2_columns(y * scale, pred * scale, zero), r2_columns(y, pred, zero), rtol=1e-12)
 
 
 def test_r2_survives_a_mean_far_above_the_spread(pair):
     y, pred = pair
     y_far, pred_far = y + 1e9, pred + 1e9
     expected = r2_columns(y_far - 1e9, pred_far - 1e9, np.zeros_like(y))
-    np.testing.assert_allclose(
-        r2_columns(y_far, pred_far, np.full_like(y, 1e9)), expected, rtol=1e-12
-    )
+    np.testing.assert_allclose(r2_columns(y_far, pred_far, np.full_like(y, 1e9)), expected, rtol=1e-12)
 
 
 def test_r2_is_nan_where_it_is_undefined():

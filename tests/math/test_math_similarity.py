@@ -99,9 +99,7 @@ def test_shifting_and_scaling_columns_changes_nothing(measure, data):
     p, n_units = phi.shape[1], units.shape[1]
     moved_phi = phi * RNG.uniform(0.1, 10.0, p) + RNG.uniform(-1e3, 1e3, p)
     moved_units = units * 10.0 ** RNG.uniform(-100, 100, n_units)
-    np.testing.assert_allclose(
-        to_units(measure, moved_phi, moved_units), to_units(measure, phi, units), atol=1e-8
-    )
+    np.testing.assert_allclose(to_units(measure, moved_phi, moved_units), to_units(measure, phi, units), atol=1e-8)
     np.testing.assert_allclose(
         between_units(measure, moved_units + 1.0 * moved_units.std(axis=0)),
         between_units(measure, units),
@@ -180,9 +178,7 @@ def test_a_row_without_pattern_is_at_distance_one_from_all_others():
     first, second = np.triu_indices(6, 1)
     at_two = (first == 2) | (second == 2)
     np.testing.assert_array_equal(distances[at_two], 1.0)
-    np.testing.assert_allclose(
-        distances[~at_two], pdist(np.delete(z, 2, axis=0), "correlation"), atol=1e-14
-    )
+    np.testing.assert_allclose(distances[~at_two], pdist(np.delete(z, 2, axis=0), "correlation"), atol=1e-14)
 
 
 def test_copies_of_one_column_have_no_row_patterns():
@@ -246,9 +242,7 @@ def test_unit_versions_are_the_general_ones_on_standardised_columns():
 
 def test_cka_of_units_is_the_squared_correlation():
     units = RNG.standard_normal((40, 6))
-    np.testing.assert_allclose(
-        cka.cka_between_units(units), np.corrcoef(units, rowvar=False) ** 2, atol=1e-13
-    )
+    np.testing.assert_allclose(cka.cka_between_units(units), np.corrcoef(units, rowvar=False) ** 2, atol=1e-13)
 
 
 def test_planted_structure_is_found():

@@ -33,9 +33,7 @@ DEBIASED = pytest.mark.parametrize("debiased", [False, True])
 
 
 def linear_cka(x, y, *, debiased=False):
-    return cka_module.linear_alignment(
-        cka_module.linear_kernel(x), cka_module.linear_kernel(y), debiased=debiased
-    )
+    return cka_module.linear_alignment(cka_module.linear_kernel(x), cka_module.linear_kernel(y), debiased=debiased)
 
 
 def rbf_cka(x, y, **options):
@@ -69,9 +67,7 @@ def definition(x, y, *, debiased, median_fraction=None):
 def test_two_representations_equal_the_definition(debiased, n, p, r, fraction, seed):
     rng = np.random.default_rng(seed)
     x, y = (rng.standard_normal((n, k)) * rng.uniform(0.5, 2.0, k) + 1.0 for k in (p, r))
-    np.testing.assert_allclose(
-        linear_cka(x, y, debiased=debiased), definition(x, y, debiased=debiased), atol=1e-8
-    )
+    np.testing.assert_allclose(linear_cka(x, y, debiased=debiased), definition(x, y, debiased=debiased), atol=1e-8)
     np.testing.assert_allclose(
         rbf_cka(x, y, median_fraction=fraction, debiased=debiased),
         definition(x, y, debiased=debiased, median_fraction=fraction),
@@ -99,13 +95,10 @@ def test_units_equal_the_definition(debiased, n, p, n_units, fraction, seed):
         options = {"debiased": debiased}
         if median_fraction is not None:
             options["median_fraction"] = median_fraction
-        expected = [
-            definition(z, y, debiased=debiased, median_fraction=median_fraction) for y in columns
-        ]
+        expected = [definition(z, y, debiased=debiased, median_fraction=median_fraction) for y in columns]
         np.testing.assert_allclose(to_units(phi, units, **options), expected, atol=1e-8)
         expected = [
-            [definition(x, y, debiased=debiased, median_fraction=median_fraction) for y in columns]
-            for x in columns
+            [definition(x, y, debiased=debiased, median_fraction=median_fraction) for y in columns] for x in columns
         ]
         np.testing.assert_allclose(between_units(units, **options), expected, atol=1e-8)
 
@@ -139,15 +132,9 @@ def test_a_wide_kernel_is_the_linear_one(debiased):
     x, y = rng.standard_normal((30, 4)), rng.standard_normal((30, 3))
     y[:, 0] += x[:, 0]
     wide = {"median_fraction": 3e3, "debiased": debiased}
-    np.testing.assert_allclose(
-        rbf_cka(x, y, **wide), linear_cka(x, y, debiased=debiased), atol=1e-6
-    )
-    np.testing.assert_allclose(
-        cka_rbf_to_units(x, y, **wide), cka_to_units(x, y, debiased=debiased), atol=1e-6
-    )
-    np.testing.assert_allclose(
-        cka_rbf_between_units(y, **wide), cka_between_units(y, debiased=debiased), atol=1e-6
-    )
+    np.testing.assert_allclose(rbf_cka(x, y, **wide), linear_cka(x, y, debiased=debiased), atol=1e-6)
+    np.testing.assert_allclose(cka_rbf_to_units(x, y, **wide), cka_to_units(x, y, debiased=debiased), atol=1e-6)
+    np.testing.assert_allclose(cka_rbf_between_units(y, **wide), cka_between_units(y, debiased=debiased), atol=1e-6)
 
 
 def test_bandwidth_is_the_stated_fraction_of_the_median_distance():
@@ -319,10 +306,7 @@ def test_distances_far_from_the_origin_keep_their_digits(n, offset):
 
 
 def test_close_rows_are_handled_a_few_at_a_time(monkeypatch):
-    x = (
-        1e-6 * np.random.default_rng(11).standard_normal((20, 40))
-        + np.arange(2).repeat(10)[:, None]
-    )
+    x = 1e-6 * np.random.default_rng(11).standard_normal((20, 40)) + np.arange(2).repeat(10)[:, None]
     monkeypatch.setattr(_common, "_DIFFERENCES", 80)
     np.testing.assert_allclose(squared_distances(x), pdist(x, "sqeuclidean"), rtol=1e-9)
 
@@ -347,8 +331,6 @@ def test_dissimilarities_of_any_shape_equal_scipy(n, p, blocks, seed):
 
 def check_dissimilarities(n, p, seed):
     x = np.random.default_rng(seed).standard_normal((n, p))
-    np.testing.assert_allclose(
-        rdm(x, "sqeuclidean"), pdist(x, "sqeuclidean"), rtol=1e-9, atol=1e-12
-    )
+    np.testing.assert_allclose(rdm(x, "sqeuclidean"), pdist(x, "sqeuclidean"), rtol=1e-9, atol=1e-12)
     if p >= 3:
         np.testing.assert_allclose(rdm(x, "correlation"), pdist(x, "correlation"), atol=1e-10)

@@ -31,11 +31,7 @@ def test_blocks_partition_the_rows_and_the_gap_is_kept(n, k, gap):
 def test_training_sets_keep_the_gap_of_both_blocks_and_are_symmetric(n, gap):
     folds = contiguous_folds(n, 4, gap=gap)
     for a, b in ((0, 2), (1, 2), (0, 3)):
-        near = {
-            r
-            for start, stop in (folds.bounds(a), folds.bounds(b))
-            for r in range(start - gap, stop + gap)
-        }
+        near = {r for start, stop in (folds.bounds(a), folds.bounds(b)) for r in range(start - gap, stop + gap)}
         expected = [r for r in range(n) if r not in near]
         assert folds.train_rows(a, b).tolist() == expected
         assert folds.train_rows(b, a).tolist() == expected

@@ -40,9 +40,7 @@ def test_every_auto_and_cross_spectrum_is_kept(n):
     x = autoregressive(n, 0.8, rng, 5) @ rng.standard_normal((5, 5)) + 3.0
     surrogate = phase_randomize(x, rng)
     expected = cross_spectra(x)
-    np.testing.assert_allclose(
-        cross_spectra(surrogate), expected, rtol=0, atol=1e-10 * np.abs(expected).max()
-    )
+    np.testing.assert_allclose(cross_spectra(surrogate), expected, rtol=0, atol=1e-10 * np.abs(expected).max())
     np.testing.assert_allclose(surrogate.mean(axis=0), x.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(surrogate.var(axis=0), x.var(axis=0), atol=1e-12)
     assert surrogate.dtype == np.float64
@@ -59,9 +57,7 @@ def test_spectra_of_every_segment_are_kept():
         length = rows.stop - rows.start
         for i, j in itertools.product(range(3), repeat=2):
             options = {"window": "boxcar", "nperseg": length, "detrend": False}
-            got, expected = (
-                signal.csd(s[rows, i], s[rows, j], **options)[1] for s in (surrogate, x)
-            )
+            got, expected = (signal.csd(s[rows, i], s[rows, j], **options)[1] for s in (surrogate, x))
             np.testing.assert_allclose(got, expected, atol=1e-10)
         np.testing.assert_allclose(surrogate[rows].mean(axis=0), x[rows].mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(surrogate[88], x[88])
@@ -254,9 +250,7 @@ def test_gaussian_matches_means_and_deviations_and_nothing_else():
     x[:, 3] = 0.7
     surrogate = matched_gaussian(x, rng)
     np.testing.assert_allclose(surrogate.mean(axis=0), x.mean(axis=0), rtol=1e-9)
-    np.testing.assert_allclose(
-        surrogate[:, :3].std(axis=0, ddof=1), x[:, :3].std(axis=0, ddof=1), rtol=1e-7
-    )
+    np.testing.assert_allclose(surrogate[:, :3].std(axis=0, ddof=1), x[:, :3].std(axis=0, ddof=1), rtol=1e-7)
     np.testing.assert_array_equal(surrogate[:, 3], 0.7)
     z = stats.zscore(surrogate[:, :3])
     assert min(stats.kstest(column, "norm").pvalue for column in z.T) > 0.001

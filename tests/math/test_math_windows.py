@@ -23,9 +23,7 @@ def slices(draw):
     n_rows = draw(st.integers(1, 30))
     pairs = draw(
         st.lists(
-            st.integers(0, n_rows - 1).flatmap(
-                lambda start: st.tuples(st.just(start), st.integers(1, n_rows - start))
-            ),
+            st.integers(0, n_rows - 1).flatmap(lambda start: st.tuples(st.just(start), st.integers(1, n_rows - start))),
             max_size=12,
         )
     )

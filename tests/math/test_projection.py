@@ -40,9 +40,7 @@ def test_the_layout_is_that_of_mne():
     places *= ((0.09 + 0.01 * rng.random(40)) / np.linalg.norm(places, axis=1))[:, None]
     names = [f"E{i}" for i in range(len(places))]
     info = mne.create_info(names, 100.0, "eeg")
-    montage = mne.channels.make_dig_montage(
-        dict(zip(names, places, strict=True)), coord_frame="head"
-    )
+    montage = mne.channels.make_dig_montage(dict(zip(names, places, strict=True)), coord_frame="head")
     info.set_montage(montage)
     theirs = _find_topomap_coords(info, picks=list(range(40)), sphere=(0.0, 0.0, 0.0, 0.095))
     assert azimuthal_equidistant(places) == pytest.approx(theirs, abs=1e-6)

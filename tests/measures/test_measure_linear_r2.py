@@ -21,9 +21,7 @@ TRAIN, TEST = slice(60), slice(60, None)
 def data():
     rng = np.random.default_rng(0)
     x = rng.standard_normal((90, 12)) * np.arange(1, 13) + 2.0
-    y = x @ rng.standard_normal((12, 6)) + np.where(
-        LABELS == "V1", 20.0, 200.0
-    ) * rng.standard_normal((90, 6))
+    y = x @ rng.standard_normal((12, 6)) + np.where(LABELS == "V1", 20.0, 200.0) * rng.standard_normal((90, 6))
     return x, y + 1.0
 
 
@@ -49,12 +47,8 @@ def test_scores_are_those_of_scikit_learn(data):
     assert (found.reason == "").all()
     assert len({*measure.alphas}) == 2
     given = LinearR2(populations=LABELS).fit(x[TRAIN], y[TRAIN])
-    np.testing.assert_array_equal(
-        given.score(x[TEST], y[TEST]).value, measure.score(x[TEST], y[TEST]).value
-    )
-    np.testing.assert_array_equal(
-        given.fit(x, y, np.arange(6)).alphas, LinearR2(penalty="unit").fit(x, y).alphas
-    )
+    np.testing.assert_array_equal(given.score(x[TEST], y[TEST]).value, measure.score(x[TEST], y[TEST]).value)
+    np.testing.assert_array_equal(given.fit(x, y, np.arange(6)).alphas, LinearR2(penalty="unit").fit(x, y).alphas)
     assert len({*given.fit(x, y).alphas}) == 2
 
 

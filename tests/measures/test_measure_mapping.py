@@ -50,9 +50,7 @@ def test_independent_data_score_about_zero_although_training_does_not(measure):
     x, y = rng.standard_normal((400, 30)), rng.standard_normal((400, 20))
     held_out = measure.cross_validate(x, y, contiguous(400, 4)).value
     assert abs(held_out.mean()) < 0.05
-    if (
-        measure.name == "linear_r2"
-    ):  # the penalty that it would choose leaves nothing in training either
+    if measure.name == "linear_r2":  # the penalty that it would choose leaves nothing in training either
         measure = LinearR2(alphas=(1.0,))
     assert np.mean(measure.fit(x, y).score(x, y).value) > 0.07
 
@@ -95,9 +93,7 @@ def test_what_training_leaves_undefined_has_a_reason(measure, data):
             assert score.reason.tolist() == ["", f"{reason} in training", "", ""]
             np.testing.assert_array_equal(np.isnan(score.value), [False, True, False, False])
             np.testing.assert_array_equal(np.isnan(measure.predict(x)[0]), np.isnan(score.value))
-            alone = measure.fit(x[TRAIN], y[TRAIN][:, [0, 2, 3]]).score(
-                x[TEST], y[TEST][:, [0, 2, 3]]
-            )
+            alone = measure.fit(x[TRAIN], y[TRAIN][:, [0, 2, 3]]).score(x[TEST], y[TEST][:, [0, 2, 3]])
             np.testing.assert_allclose(score.value[[0, 2, 3]], alone.value, atol=1e-12)
         elif target is holes:
             assert (score.reason, np.isnan(score.value)) == (f"{reason} in training", True)
@@ -195,9 +191,7 @@ def test_pls_stops_at_the_rank_of_the_features(data):
     x, y = data
     design = np.column_stack([np.ones(100), x])
     expected = design @ np.linalg.lstsq(design, y, rcond=None)[0]
-    np.testing.assert_allclose(
-        PLS().fit(np.hstack([x, x]), y).predict(np.hstack([x, x])), expected, atol=1e-8
-    )
+    np.testing.assert_allclose(PLS().fit(np.hstack([x, x]), y).predict(np.hstack([x, x])), expected, atol=1e-8)
 
 
 # --- canonical correlations -----------------------------------------------------------------------------------------
@@ -206,10 +200,7 @@ def test_pls_stops_at_the_rank_of_the_features(data):
 def canonical(x, y, gamma=0.0):
     """Canonical correlations of the penalised eigenproblem, and the variates of both sides."""
     x, y = x - x.mean(axis=0), y - y.mean(axis=0)
-    s_x, s_y = (
-        (1 - gamma) * a.T @ a + gamma * np.trace(a.T @ a) / a.shape[1] * np.eye(a.shape[1])
-        for a in (x, y)
-    )
+    s_x, s_y = ((1 - gamma) * a.T @ a + gamma * np.trace(a.T @ a) / a.shape[1] * np.eye(a.shape[1]) for a in (x, y))
     cross = x.T @ y
     squared, a = eigh(cross @ np.linalg.solve(s_y, cross.T), s_x)
     kept = np.argsort(squared)[::-1][: min(x.shape[1], y.shape[1])]
@@ -222,9 +213,7 @@ def test_cca_is_the_eigenvalue_problem_and_that_of_scikit_learn(data):
     r, _, _ = canonical(x[TRAIN], y[TRAIN])
     plain = CCA(penalty=0.0)
     assert in_sample(plain, x[TRAIN], y[TRAIN]) == pytest.approx(r.mean(), abs=1e-10)
-    assert in_sample(CCA(penalty=0.0, n_components=2), x[TRAIN], y[TRAIN]) == pytest.approx(
-        r[:2].mean(), abs=1e-10
-    )
+    assert in_sample(CCA(penalty=0.0, n_components=2), x[TRAIN], y[TRAIN]) == pytest.approx(r[:2].mean(), abs=1e-10)
     sklearn = SklearnCCA(4, tol=1e-28, max_iter=100_000, scale=False).fit(x[TRAIN], y[TRAIN])
     u, v = sklearn.transform(x[TEST], y[TEST])
     held_out = np.mean([pearsonr(u[:, k], v[:, k]).statistic for k in range(4)])

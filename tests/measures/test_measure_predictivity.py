@@ -162,7 +162,5 @@ def test_too_few_rows_for_the_validation_blocks(data, n_rows, gap):
 
 
 def test_an_unknown_metric_is_an_error():
-    with pytest.raises(
-        InputError, match=r"there is no metric 'pearsn'[\s\S]*did you mean 'pearson'"
-    ):
+    with pytest.raises(InputError, match=r"there is no metric 'pearsn'[\s\S]*did you mean 'pearson'"):
         LinearPredictivity(metric="pearsn")

@@ -269,8 +269,7 @@ def test_first_of_equally_near_neighbours_are_taken():
 def test_independent_representations_share_neighbours_by_chance():
     rng = np.random.default_rng(0)
     values = [
-        float(MutualKNN(k=5).score(rng.standard_normal((41, 9)), rng.standard_normal((41, 9))))
-        for _ in range(200)
+        float(MutualKNN(k=5).score(rng.standard_normal((41, 9)), rng.standard_normal((41, 9)))) for _ in range(200)
     ]
     assert abs(np.mean(values) - 5 / 40) < 3 * np.std(values, ddof=1) / np.sqrt(200)
 

@@ -64,9 +64,7 @@ CHANGES = {
 
 @pytest.fixture
 def data(request):
-    measure = getattr(request.node, "callspec", None) and request.node.callspec.params.get(
-        "measure"
-    )
+    measure = getattr(request.node, "callspec", None) and request.node.callspec.params.get("measure")
     rng = np.random.default_rng(0)
     if measure and not takes_numbers(measure):
         return tuple((rng.random((2, N, 1)) < rng.random((N, 1))).astype(float))

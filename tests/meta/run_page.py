@@ -66,9 +66,7 @@ def run_page(page: Path) -> int:
             continue
         for command in block.commands:
             if not command.startswith("lpact "):
-                raise SystemExit(
-                    f"{page}:{block.line}: only lpact and make are run, not: {command}"
-                )
+                raise SystemExit(f"{page}:{block.line}: only lpact and make are run, not: {command}")
             status = run_command(command)
             if status != 0:
                 raise SystemExit(f"{page}:{block.line}: exit {status} from: {command}")

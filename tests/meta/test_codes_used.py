@@ -18,9 +18,7 @@ def used_codes(modules: list[Module]) -> set[str]:
         for module in modules
         if module.path.name != "reasons.py"
         for node in ast.walk(module.tree)
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id in families
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in families
     }
 
 
@@ -31,9 +29,7 @@ def test_every_code_is_used() -> None:
 
 def test_a_code_that_does_not_exist_is_never_used() -> None:
     declared = {f"{family.__name__}.{name}" for family in ALL_CODES for name in family.__members__}
-    assert {
-        code for code in used_codes(source_modules()) if code.split(".")[1].isupper()
-    } <= declared
+    assert {code for code in used_codes(source_modules()) if code.split(".")[1].isupper()} <= declared
 
 
 def test_the_search_finds_uses_and_only_uses(tmp_path: Path) -> None:

@@ -15,9 +15,7 @@ from source_tree import ROOT, pages
 import lpact
 
 RUNNER = Path(__file__).with_name("run_page.py")
-RUNNABLE = [
-    page for page in pages() if any(b.runs for b in blocks(page.read_text(encoding="utf-8")))
-]
+RUNNABLE = [page for page in pages() if any(b.runs for b in blocks(page.read_text(encoding="utf-8")))]
 
 STARTER = ("lpact init study.toml", "lpact run study.toml --out runs/first")
 """Commands that several pages begin with; their run takes half a minute."""
@@ -45,9 +43,7 @@ def starter_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("starter")
     for command in STARTER:
         program = Path(sys.executable).with_name("lpact")
-        done = subprocess.run(
-            [program, *command.split()[1:]], cwd=folder, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([program, *command.split()[1:]], cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     return folder / "runs" / "first"
 
@@ -72,9 +68,7 @@ def marked(page: Path) -> object:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [marked(page) for page in RUNNABLE])
-def test_the_code_of_a_page_runs(
-    page: Path, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """A page that runs the starter study opens the finished run, as it would if it were read twice."""
     if page in BEGIN_WITH_THE_STARTER:
         shutil.copytree(request.getfixturevalue("starter_run"), tmp_path / "runs" / "first")
@@ -100,9 +94,7 @@ def test_pages_with_code_are_found() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "example", sorted((ROOT / "examples").glob("*.toml")), ids=lambda p: p.name
-)
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.toml")), ids=lambda p: p.name)
 def test_an_example_can_be_planned(example: Path, tmp_path: Path) -> None:
     """In another folder, since features would be kept beside the file."""
     study = tmp_path / "examples" / example.name

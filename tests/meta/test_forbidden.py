@@ -21,11 +21,7 @@ def forbidden(module: Module) -> Iterator[str]:
     """What a module must not hold, as ``line: what``."""
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            names = (
-                [a.name for a in node.names]
-                if isinstance(node, ast.Import)
-                else [node.module or ""]
-            )
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
             for name in names:
                 if name.split(".")[0] in MODULES:
                     yield f"{node.lineno}: import {name}"
@@ -40,9 +36,7 @@ def forbidden(module: Module) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
             yield f"{node.lineno}: star import"
     for token in tokenize.generate_tokens(io.StringIO(module.text).readline):
-        if token.type in (tokenize.COMMENT, tokenize.STRING) and any(
-            m in token.string for m in MARKERS
-        ):
+        if token.type in (tokenize.COMMENT, tokenize.STRING) and any(m in token.string for m in MARKERS):
             yield f"{token.start[0]}: {token.string.strip()}"
 
 

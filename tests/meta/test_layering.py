@@ -53,9 +53,7 @@ def test_contracts_are_kept() -> None:
         ),
     ],
 )
-def test_a_planted_violation_is_found(
-    tmp_path: Path, module: str, imports: str, contract: str
-) -> None:
+def test_a_planted_violation_is_found(tmp_path: Path, module: str, imports: str, contract: str) -> None:
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     shutil.copytree(SRC, tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
     with (tmp_path / "src/lpact" / module).open("a", encoding="utf-8") as planted:

@@ -76,9 +76,7 @@ def test_every_option_is_explained(model: type[BaseModel]) -> None:
 
 def test_every_option_is_read_somewhere() -> None:
     read = read_attributes(source_modules())
-    unread = {
-        f"{m.__name__}.{name}" for m in all_models() for name in m.model_fields if name not in read
-    }
+    unread = {f"{m.__name__}.{name}" for m in all_models() for name in m.model_fields if name not in read}
     assert unread == set()
 
 
@@ -108,9 +106,7 @@ READOUT = {
     "gap_events": 0,
 }
 FITTED = [e.plugin for e in MEASURES.entries() if e.plugin.needs_fit and not e.plugin.from_readout]
-ALIGNMENTS = [
-    e.name for e in MEASURES.entries() if e.plugin not in FITTED and not e.plugin.behavioural
-]
+ALIGNMENTS = [e.name for e in MEASURES.entries() if e.plugin not in FITTED and not e.plugin.behavioural]
 EVERY_PLUGIN = {
     "name": "every-plugin",
     "datasets": [
@@ -262,9 +258,7 @@ EVERY_REGION = {
             "options": {"n_subjects": 2, "n_stimuli": 100, "n_repetitions": 1, "n_units": 10},
         },
     ],
-    "models": [
-        {"name": name, "layers": [0, 1]} for name in ("one_more_brain", "model01", "sixth_brain")
-    ],
+    "models": [{"name": name, "layers": [0, 1]} for name in ("one_more_brain", "model01", "sixth_brain")],
     "patterns": {
         "layer_folds": 2,
         "gap_events": 0,
@@ -277,9 +271,7 @@ EVERY_REGION = {
 
 
 @pytest.mark.slow
-def test_every_option_is_read_while_a_study_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_option_is_read_while_a_study_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: set[tuple[type, str]] = set()
 
     def recorded(self: BaseModel, name: str) -> Any:

@@ -14,9 +14,7 @@ TOOL = ROOT / "tools/generate_reference.py"
 
 def generate(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the generator."""
-    return subprocess.run(
-        [sys.executable, TOOL, *arguments], capture_output=True, text=True, check=False
-    )
+    return subprocess.run([sys.executable, TOOL, *arguments], capture_output=True, text=True, check=False)
 
 
 def test_reference_pages_are_up_to_date() -> None:

@@ -11,12 +11,8 @@ from source_tree import tracked_files
 # Written in two parts, so that this file does not find itself.
 PATTERNS = {
     "package index": "|".join((r"pypi\." + "org", "python" + "hosted", "anaconda" + r"\.org")),
-    "absolute path": "|".join(
-        ("/wo" + r"rk/", "/ro" + r"ot/", "/ho" + r"me/\w", r"/Us" + r"ers/\w")
-    ),
-    "authorship": "|".join(
-        ("co-auth" + "ored-by", "__auth" + "or__", "@auth" + "or", "chat" + "gpt")
-    ),
+    "absolute path": "|".join(("/wo" + r"rk/", "/ro" + r"ot/", "/ho" + r"me/\w", r"/Us" + r"ers/\w")),
+    "authorship": "|".join(("co-auth" + "ored-by", "__auth" + "or__", "@auth" + "or", "chat" + "gpt")),
 }
 
 

@@ -52,11 +52,7 @@ def closure(start: list[Requirement]) -> dict[str, str]:
         versions[name] = found.version
         needed = [Requirement(text) for text in found.requires or ()]
         extras = {"", *requirement.extras}
-        waiting += [
-            r
-            for r in needed
-            if r.marker is None or any(r.marker.evaluate({"extra": e}) for e in extras)
-        ]
+        waiting += [r for r in needed if r.marker is None or any(r.marker.evaluate({"extra": e}) for e in extras)]
     return versions
 
 
@@ -77,8 +73,6 @@ def test_nothing_names_a_package_index() -> None:
     # Users install from where they are; a host in these files would break machines without it.
     for name in ("constraints.txt", "Makefile", ".ci/run", "pyproject.toml"):
         text = (ROOT / name).read_text(encoding="utf-8")
-        assert not re.search(r"--(extra-)?index-url|--find-links|--trusted-host|\bpypi\b", text), (
-            name
-        )
+        assert not re.search(r"--(extra-)?index-url|--find-links|--trusted-host|\bpypi\b", text), name
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     assert all(re.fullmatch(r"#.*|[\w.-]+==[\w.+-]+", line) for line in lines)

@@ -38,12 +38,8 @@ def make(require_tool: RequireTool, tmp_path: Path) -> Make:
         shutil.copy(ROOT / name, tmp_path)
 
     def run(*args: str) -> subprocess.CompletedProcess[str]:
-        clean = {
-            k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
-        }
-        return subprocess.run(
-            [program, *args], cwd=tmp_path, env=clean, capture_output=True, text=True, check=False
-        )
+        clean = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+        return subprocess.run([program, *args], cwd=tmp_path, env=clean, capture_output=True, text=True, check=False)
 
     return run
 
@@ -69,9 +65,7 @@ def test_missing_python_is_named(make: Make) -> None:
 
 
 def test_old_python_is_named(make: Make, tmp_path: Path) -> None:
-    old = script(
-        tmp_path / "oldpython", 'if [ "$1" = -V ]; then echo Python 3.10.1; else exit 1; fi'
-    )
+    old = script(tmp_path / "oldpython", 'if [ "$1" = -V ]; then echo Python 3.10.1; else exit 1; fi')
     result = make("setup", f"PYTHON={old}")
     assert result.returncode != 0
     assert "needs Python 3.11 or newer" in result.stdout
@@ -84,8 +78,7 @@ def test_setup_is_made_once_and_again_when_its_inputs_change(make: Make, tmp_pat
     log = tmp_path / "log"
     python = script(
         tmp_path / "python",
-        f'echo "$@" >> {log}\n'
-        f'if [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; fi',
+        f'echo "$@" >> {log}\nif [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; fi',
     )
     make("setup", f"PYTHON={python}")
     first = log.read_text().splitlines()

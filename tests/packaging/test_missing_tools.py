@@ -41,9 +41,7 @@ def suite(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
-def test_user_gets_a_green_run_that_names_the_tools(
-    suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_user_gets_a_green_run_that_names_the_tools(suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LPACT_REQUIRE_TOOLS", raising=False)
     result = suite.runpytest_subprocess()
     result.assert_outcomes(passed=1, skipped=4)
@@ -80,9 +78,7 @@ def test_ci_fails_for_a_module_that_needs_a_missing_tool(
     result.stdout.fnmatch_lines(["*tool missing: module-tool*"])
 
 
-def test_nothing_is_said_when_no_tool_is_missing(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_said_when_no_tool_is_missing(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LPACT_REQUIRE_TOOLS", raising=False)
     pytester.makeconftest(CONFTEST.read_text(encoding="utf-8"))
     pytester.makepyfile(

@@ -52,12 +52,8 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("empty")
     venv.create(folder / "venv", with_pip=True)
     binaries = folder / "venv" / "bin"
-    pin = next(
-        x for x in (ROOT / "constraints.txt").read_text().splitlines() if x.startswith("mdurl")
-    )
-    probe = run(
-        binaries / "pip", "download", "--no-deps", "-q", "-d", folder / "probe", pin, cwd=folder
-    )
+    pin = next(x for x in (ROOT / "constraints.txt").read_text().splitlines() if x.startswith("mdurl"))
+    probe = run(binaries / "pip", "download", "--no-deps", "-q", "-d", folder / "probe", pin, cwd=folder)
     if probe.returncode != 0:
         pytest.skip("tool missing: package index")
     done = run(binaries / "pip", "install", "-q", "-c", ROOT / "constraints.txt", wheel, cwd=folder)

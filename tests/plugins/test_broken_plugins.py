@@ -32,9 +32,7 @@ def install(site: Path, package: str, *, points: dict[str, str], source: str) ->
     (site / f"{module}.py").write_text(source, encoding="utf-8")
     info = site / f"{module}-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n", encoding="utf-8"
-    )
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n", encoding="utf-8")
     lines = ["[lpact.controls]", *(f"{name} = {value}" for name, value in points.items())]
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -68,9 +66,7 @@ def test_a_sound_package_is_registered(site: Path) -> None:
 def test_two_packages_with_one_name(site: Path) -> None:
     for package in ("first-plugin", "second-plugin"):
         module = package.replace("-", "_")
-        install(
-            site, package, points={"same": f"{module}:Mine"}, source=CONTROL.format(name="same")
-        )
+        install(site, package, points={"same": f"{module}:Mine"}, source=CONTROL.format(name="same"))
     with pytest.raises(RegistryError, match="'same' is registered twice") as caught:
         registry().names()
     for origin in ("first-plugin 1.0", "second-plugin 1.0"):

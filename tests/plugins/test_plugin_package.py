@@ -81,9 +81,7 @@ def python(*arguments: str, path: Path) -> subprocess.CompletedProcess[str]:
     search = f"{path}{os.pathsep}{inherited}"
     settings = {"PYTHONPATH": search, "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "200"}
     environment = {**os.environ, **settings}
-    return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, env=environment, check=False
-    )
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=environment, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -148,9 +146,7 @@ def test_one_file_and_one_line_per_plugin() -> None:
     assert {group: list(names) for group, names in points.items()} == {
         f"lpact.{group}": [name] for group, name in PLUGINS.items()
     }
-    modules = [
-        value.split(":")[0].split(".")[-1] for names in points.values() for value in names.values()
-    ]
+    modules = [value.split(":")[0].split(".")[-1] for names in points.values() for value in names.values()]
     files = sorted(p.stem for p in (PACKAGE / "src/lpact_example_plugins").glob("[!_]*.py"))
     assert sorted(modules) == files
 
@@ -184,9 +180,7 @@ def test_without_the_package_its_names_are_unknown(tmp_path: Path) -> None:
         ("ceilings/ceiling_normalized_scores", "alignment", "best_column"),
     ],
 )
-def test_plugins_appear_in_the_tables(
-    run: tuple[Path, str], table: str, column: str, name: str
-) -> None:
+def test_plugins_appear_in_the_tables(run: tuple[Path, str], table: str, column: str, name: str) -> None:
     assert name in pl.read_parquet(run[0] / f"{table}.parquet")[column].to_list()
 
 

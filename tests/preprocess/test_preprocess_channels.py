@@ -44,9 +44,7 @@ def test_nothing_configured_gives_the_very_same_recording() -> None:
         ({"channels": ("*1",), "regions": ("STG", "IFG"), "drop_channels": ("LA1",)}, [2]),
     ],
 )
-def test_selection_keeps_order_values_regions_and_places(
-    options: dict[str, tuple[str, ...]], kept: list[int]
-) -> None:
+def test_selection_keeps_order_values_regions_and_places(options: dict[str, tuple[str, ...]], kept: list[int]) -> None:
     source = five()
     result = processed(source, **options)
     assert result.units.ids == tuple(IDS[i] for i in kept)

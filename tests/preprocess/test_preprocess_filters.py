@@ -48,9 +48,7 @@ def test_a_line_between_the_notches_stays() -> None:
         ({"highpass_hz": 2.0, "lowpass_hz": 40.0}, 10.0, 120.0),
     ],
 )
-def test_a_band_keeps_amplitude_and_phase_inside(
-    options: dict[str, float], kept_hz: float, gone_hz: float
-) -> None:
+def test_a_band_keeps_amplitude_and_phase_inside(options: dict[str, float], kept_hz: float, gone_hz: float) -> None:
     result = one(sine(kept_hz) + sine(gone_hz), **options)
     assert np.abs(result - sine(kept_hz))[INNER].max() < 0.01
     assert np.abs(one(sine(gone_hz), **options))[INNER].max() < 0.01
@@ -63,9 +61,7 @@ def test_a_cut_off_halves_the_amplitude() -> None:
         np.testing.assert_allclose(result[INNER], sine(20.0)[INNER] / 2, atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("low_hz", "high_hz"), [(1.0, None), (None, 40.0), (2.0, 40.0), (70.0, 150.0)]
-)
+@pytest.mark.parametrize(("low_hz", "high_hz"), [(1.0, None), (None, 40.0), (2.0, 40.0), (70.0, 150.0)])
 def test_bands_are_mnes(low_hz: float | None, high_hz: float | None) -> None:
     mne = pytest.importorskip("mne")
     values = noise(10_000, 1)[:, 0]
@@ -150,9 +146,7 @@ def test_impulses_stay_where_they_are(rate_hz: float, new_hz: float) -> None:
     values = np.zeros(n_samples)
     places = np.arange(700, n_samples - 700, 1537)
     values[places] = 1.0
-    result = processed(
-        recording(values[:, None], rate_hz=rate_hz, start_s=-3.25), resample_hz=new_hz
-    )
+    result = processed(recording(values[:, None], rate_hz=rate_hz, start_s=-3.25), resample_hz=new_hz)
     new = result.signal
     assert isinstance(new, TimeSeries)
     assert new.start_s == -3.25
@@ -276,9 +270,7 @@ def test_a_recording_shorter_than_its_filter() -> None:
     assert "raise highpass_hz" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "option", [{"highpass_hz": 1e-9}, {"lowpass_hz": 1e-6}, {"notch_hz": (4e-4,)}]
-)
+@pytest.mark.parametrize("option", [{"highpass_hz": 1e-9}, {"lowpass_hz": 1e-6}, {"notch_hz": (4e-4,)}])
 def test_a_filter_that_rounding_would_spoil_is_named(option: dict[str, object]) -> None:
     with pytest.raises(RecordingError, match="does not fit the sampling rate") as caught:
         processed(recording(noise(3000, 2)), **option)

@@ -138,9 +138,7 @@ def test_the_result_is_that_of_nilearn(detrend: bool) -> None:
     generator = rng()
     values = generator.standard_normal((N, 30)).cumsum(axis=0) + 500.0
     confounds = generator.standard_normal((N, 6)).cumsum(axis=0)
-    cleaned = clean_series(
-        values, tr_s=TR_S, detrend=detrend, highpass_s=100.0, confounds=confounds
-    )
+    cleaned = clean_series(values, tr_s=TR_S, detrend=detrend, highpass_s=100.0, confounds=confounds)
     expected = nilearn_signal.clean(
         values,
         detrend=detrend,
@@ -161,9 +159,7 @@ def test_the_result_is_that_of_nilearn(detrend: bool) -> None:
         (30, 3.8, "30 confound(s), 189 cosine(s) out of 240 volumes: 20 degrees of freedom"),
     ],
 )
-def test_cleaning_that_leaves_too_little_is_named(
-    n_confounds: int, highpass_s: float | None, found: str
-) -> None:
+def test_cleaning_that_leaves_too_little_is_named(n_confounds: int, highpass_s: float | None, found: str) -> None:
     generator = rng()
     with pytest.raises(RecordingError, match="leaves too little of the series") as caught:
         clean_series(

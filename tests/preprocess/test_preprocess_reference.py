@@ -32,9 +32,7 @@ def test_the_common_average_is_mnes() -> None:
     mne = pytest.importorskip("mne")
     values = noise(300, 5)
     ids = ("a", "b", "c", "d", "e")
-    expected, _ = mne.set_eeg_reference(
-        raw(values, ids), "average", ch_type="seeg", verbose="error"
-    )
+    expected, _ = mne.set_eeg_reference(raw(values, ids), "average", ch_type="seeg", verbose="error")
     result = processed(recording(values, ids), reference="average")
     np.testing.assert_allclose(values_of(result), expected.get_data().T, rtol=0, atol=1e-12)
     assert result.units.ids == ids

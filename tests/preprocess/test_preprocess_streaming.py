@@ -137,9 +137,7 @@ def test_words_meet_the_same_moment_after_all_steps() -> None:
         schema=WORD_COLUMNS,
     )
     lags_ms = tuple(float(lag) for lag in range(-50, 60, 10))
-    grid = build_grid(
-        result, Stimulus("story", words, "words"), GridConfig(lags_ms=lags_ms, window_ms=10.0)
-    )
+    grid = build_grid(result, Stimulus("story", words, "words"), GridConfig(lags_ms=lags_ms, window_ms=10.0))
     best = np.array(lags_ms)[np.argmax(grid.responses[:, :, 0], axis=0)]
     assert np.abs(best).max() <= 10.0
     assert np.abs(best).mean() < 5.0

@@ -82,9 +82,7 @@ def test_the_minimal_study_is_valid() -> None:
         (("models", 0, "layer"), "models.0.layer: unknown option; did you mean 'layers'?"),
     ],
 )
-def test_an_unknown_key_gets_the_nearest_known_one(
-    path: tuple[str | int, ...], remedy: str
-) -> None:
+def test_an_unknown_key_gets_the_nearest_known_one(path: tuple[str | int, ...], remedy: str) -> None:
     with pytest.raises(ConfigError) as caught:
         study(*path, value=1)
     assert remedy in str(caught.value)
@@ -160,9 +158,7 @@ def test_an_unknown_table_gets_the_nearest_known_one(name: str, remedy: str) -> 
         (("readout",), 3),
     ],
 )
-def test_wrong_values_are_errors_that_name_the_option(
-    path: tuple[str | int, ...], value: object
-) -> None:
+def test_wrong_values_are_errors_that_name_the_option(path: tuple[str | int, ...], value: object) -> None:
     with pytest.raises(ConfigError) as caught:
         study(*path, value=value)
     # A rule over several options is reported at the table that holds them.

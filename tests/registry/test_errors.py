@@ -36,11 +36,7 @@ PLAIN = sorted(subclasses(LPactError) - {StudyInputError}, key=lambda kind: kind
 
 
 def test_the_tree_in_the_docstring_is_the_tree() -> None:
-    drawn = {
-        line.split("── ")[1].split()[0]
-        for line in (errors.__doc__ or "").splitlines()
-        if "── " in line
-    }
+    drawn = {line.split("── ")[1].split()[0] for line in (errors.__doc__ or "").splitlines() if "── " in line}
     assert drawn == {kind.__name__ for kind in subclasses(LPactError)}
 
 

@@ -139,9 +139,7 @@ def test_a_plugin_can_be_made_without_a_registry() -> None:
         ("biscuit", {"n_eggs": 1}, "n_eggs: unknown option; none is known"),
     ],
 )
-def test_options_are_validated(
-    cakes: Registry[Cake], name: str, options: dict[str, object], message: str
-) -> None:
+def test_options_are_validated(cakes: Registry[Cake], name: str, options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         cakes.build(name, options, where="party.toml")
     assert message in str(caught.value)

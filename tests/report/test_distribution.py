@@ -60,13 +60,9 @@ def test_many_numbers_are_a_histogram_of_all() -> None:
     assert sum(counts) == len(draws)
 
 
-@pytest.mark.parametrize(
-    "draws", [(0.2,), (0.0, 0.0, 0.0), (1e-12, 2e-12), (-5e8, 5e8), (3.0,) * 200]
-)
+@pytest.mark.parametrize("draws", [(0.2,), (0.0, 0.0, 0.0), (1e-12, 2e-12), (-5e8, 5e8), (3.0,) * 200])
 @pytest.mark.parametrize("observed", [None, 0.2])
-def test_any_scale_is_drawn_inside_the_picture(
-    draws: tuple[float, ...], observed: float | None
-) -> None:
+def test_any_scale_is_drawn_inside_the_picture(draws: tuple[float, ...], observed: float | None) -> None:
     picture = drawn(made(values=draws, observed=observed, bound=None, marks=()))
     text = ElementTree.tostring(picture, encoding="unicode")
     assert "nan" not in text
@@ -83,9 +79,9 @@ def test_words_say_what_is_drawn() -> None:
         "Score, subject 01; 5 subject-runs from 0 to 0.3, median 0.2; 1 missing; the model's own 0.5; "
         "threshold 0; nuisance 0.25."
     )
-    assert description(
-        made(values=(0.1, 0.4), marks=(), bound=None, observed=None, n_missing=0)
-    ) == ("Score, subject 01; 2 draws from 0.1 to 0.4, median 0.25.")
+    assert description(made(values=(0.1, 0.4), marks=(), bound=None, observed=None, n_missing=0)) == (
+        "Score, subject 01; 2 draws from 0.1 to 0.4, median 0.25."
+    )
     assert "no number" in description(made(values=()))
     picture = drawn(made())
     assert picture.get("role") == "img"
@@ -94,9 +90,7 @@ def test_words_say_what_is_drawn() -> None:
 
 def test_names_from_data_stay_text() -> None:
     evil = "<script>alert(1)</script>\"'"
-    text = str(
-        distribution_svg(made(title=evil, where=evil, marks=((evil, 0.1),), labels=(evil,) * 5))
-    )
+    text = str(distribution_svg(made(title=evil, where=evil, marks=((evil, 0.1),), labels=(evil,) * 5)))
     assert "<script" not in text
     assert ElementTree.fromstring(text).get("aria-label", "").startswith(evil)
     assert not re.search(r'\son\w+="', text)

@@ -56,9 +56,7 @@ def explained(name: str = "sim") -> Explanation:
         gives="mean",
         note=f"About {name}.",
     )
-    first = Criterion(
-        "mean_score", f"Of {name}.", 0.2333, ">", 0.0, True, 3, name, distributions=(shown,)
-    )
+    first = Criterion("mean_score", f"Of {name}.", 0.2333, ">", 0.0, True, 3, name, distributions=(shown,))
     second = Criterion("p_value", "Too large.", 0.25, "<=", 0.05, False, 12)
     aside = Criterion("typical", "Shown.", None, ">=", 1.0, False, 0, decisive=False)
     return Explanation(
@@ -126,9 +124,7 @@ def test_all_renderings_say_the_same(name: str) -> None:
 
 def test_passes_and_failures_are_marked_in_words() -> None:
     made = explained()
-    n_pass = sum(g.passed for g in made.gates) + sum(
-        c.passed for g in made.gates for c in g.criteria
-    )
+    n_pass = sum(g.passed for g in made.gates) + sum(c.passed for g in made.gates for c in g.criteria)
     total = len(made.gates) + sum(len(g.criteria) for g in made.gates)
     text = explanation_text(made)
     assert (text.count(PASS), text.count(FAIL)) == (n_pass, total - n_pass)
@@ -270,7 +266,5 @@ def test_no_surface_knows_an_analysis(folder: str) -> None:
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             names += [own.name for own in node.names] if isinstance(node, ast.Import) else []
             seen |= {name for name in names if name.startswith("lpact.analyses")}
-            assert not [n for n in names if n.startswith("lpact.analyses") and n not in shared], (
-                path
-            )
+            assert not [n for n in names if n.startswith("lpact.analyses") and n not in shared], path
     assert seen

@@ -56,9 +56,7 @@ DECODED = {
     "{*}": "*",
     **{f"\\{c}": c for c in "&%$#_{}"},
 }
-ONE_TOKEN = re.compile(
-    "|".join(re.escape(token) for token in sorted(DECODED, key=len, reverse=True))
-)
+ONE_TOKEN = re.compile("|".join(re.escape(token) for token in sorted(DECODED, key=len, reverse=True)))
 
 
 def decoded(cell: str) -> str:
@@ -71,9 +69,13 @@ def body(latex: str) -> list[list[str]]:
     assert latex.endswith("\\end{longtable}\n\\endgroup\n")
     assert len(re.findall(r"\\begin\{", latex)) == len(re.findall(r"\\end\{", latex)) == 1
     head, rest = latex.split("\\endfoot\n")
-    assert [
-        head.count(c) for c in ("\\toprule", "\\midrule", "\\bottomrule", "\\endhead", "\\caption")
-    ] == [2, 2, 1, 1, 1]
+    assert [head.count(c) for c in ("\\toprule", "\\midrule", "\\bottomrule", "\\endhead", "\\caption")] == [
+        2,
+        2,
+        1,
+        1,
+        1,
+    ]
     spec = re.search(r"\\begin\{longtable\}\{@\{\}(.*)@\{\}\}\n", head)
     assert spec
     wide = r">\{\\raggedright\\arraybackslash\}p\{0\.25\\linewidth\}"

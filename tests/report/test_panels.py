@@ -90,9 +90,7 @@ def test_cells_are_painted_by_class_and_missing_ones_have_their_own_colour():
     assert inks[3] == inks[7] == colour("on_light")
 
 
-@pytest.mark.parametrize(
-    ("value", "rounded"), [(0.73, 0.5), (0.2, 0.2), (49, 20), (1, 1), (0, 0.001), (-3, 0.001)]
-)
+@pytest.mark.parametrize(("value", "rounded"), [(0.73, 0.5), (0.2, 0.2), (49, 20), (1, 1), (0, 0.001), (-3, 0.001)])
 def test_class_bounds_are_round(value, rounded):
     assert panels.round_down(value) == pytest.approx(rounded)
 
@@ -120,9 +118,7 @@ def test_a_key_wraps_and_names_everything():
     assert float(svg.get("width", "nan")) < 400
 
 
-@pytest.mark.parametrize(
-    ("share", "end", "large"), [(0.25, (1, 0), 0), (0.5, (0, 1), 0), (0.75, (-1, 0), 1)]
-)
+@pytest.mark.parametrize(("share", "end", "large"), [(0.25, (1, 0), 0), (0.5, (0, 1), 0), (0.75, (-1, 0), 1)])
 def test_a_part_of_a_disc_turns_clockwise_from_the_top(share, end, large):
     found = re.fullmatch(r"M0,0L0,-1A1,1,0,([01]),1,(-?[\d.]+),(-?[\d.]+)Z", panels.wedge(share))
     assert found is not None
@@ -141,9 +137,7 @@ def test_a_chart_is_valid_vega_lite_and_can_be_sent_to_another_process():
         title=panels.title("one", "about"),
     )
     column = panels.column(ROWS, "name", Y, 50, step=20, title="names")
-    chart = panels.stacked(
-        panels.side_by_side(column, one), panels.grid([one, one], 2), title="all"
-    )
+    chart = panels.stacked(panels.side_by_side(column, one), panels.grid([one, one], 2), title="all")
     made = Figure("f", "t", "c", "s", chart)
     jsonschema.validate(made.spec, load_schema(), cls=jsonschema.Draft7Validator)
     assert pickle.loads(pickle.dumps(made)) == made
@@ -169,7 +163,5 @@ def test_a_figure_without_its_tables_says_which():
         def lacks(self, *names: str) -> tuple[str, ...]:
             return self.lacking
 
-    assert make(Empty(SOURCE_FILES.name)) == Missing(
-        "f", "t", f"the run has no table {SOURCE_FILES.name}"
-    )
+    assert make(Empty(SOURCE_FILES.name)) == Missing("f", "t", f"the run has no table {SOURCE_FILES.name}")
     assert make(Empty()) == Missing("f", "t", "because")

@@ -19,9 +19,7 @@ NOT_REGISTERED = "The run was made without a preregistration."
 EVIL = "</td><script>alert(1)</script>"
 
 
-def row(
-    ok: bool, group: str, item: str, found: str = "x", registered: str = "x"
-) -> dict[str, object]:
+def row(ok: bool, group: str, item: str, found: str = "x", registered: str = "x") -> dict[str, object]:
     names = PREREGISTRATION_ITEMS.column_names
     return dict(zip(names, (ok, group, item, registered, found, ""), strict=True))
 
@@ -64,9 +62,7 @@ def test_the_sentence_says_what_the_registration_is_worth() -> None:
     assert followed(items()).sentence.startswith("Preregistered (")
     late = followed(items(results=AFTER_THE_FACT))
     assert late.sentence.startswith("Registered after results existed (digest abc): 2 of 3")
-    without = items().with_columns(
-        followed=(pl.col("item") != BEFORE_RUN) & (pl.col("item") != DIGEST)
-    )
+    without = items().with_columns(followed=(pl.col("item") != BEFORE_RUN) & (pl.col("item") != DIGEST))
     assert followed(without).sentence.endswith(
         "that it was made before the run is not shown; the registration was edited after it was made."
     )

@@ -69,9 +69,7 @@ DRAWN = (
     Drawn("verdict", Figure("one", "One", "Caption one.", "Summary.", {}), SVG),  # type: ignore[arg-type]
     Drawn("why", Missing("two", "Two", "There is no table for it.")),
 )
-CONCLUSION = Conclusion(
-    "lpact", "One sentence.", ("Because.",), (Outcome("C", "Little.", "paper"),)
-)
+CONCLUSION = Conclusion("lpact", "One sentence.", ("Because.",), (Outcome("C", "Little.", "paper"),))
 
 
 def of_lpact(run: Run, tables: dict[str, pl.DataFrame], **changes: Any) -> AnalysisPart:
@@ -124,9 +122,7 @@ def test_the_page_has_its_parts_in_order(small_run: Run, tables: dict[str, pl.Da
     assert "<title>x" not in html
 
 
-def test_every_claim_is_a_row_with_both_profiles(
-    small_run: Run, tables: dict[str, pl.DataFrame]
-) -> None:
+def test_every_claim_is_a_row_with_both_profiles(small_run: Run, tables: dict[str, pl.DataFrame]) -> None:
     page = Page(plain_page(small_run, tables))
     keys = [row["data-claim"] for row in page.of("tr") if "data-claim" in row]
     claims = small_run.claims()
@@ -149,9 +145,7 @@ def test_every_claim_is_a_row_with_both_profiles(
     assert n_passes > 0
 
 
-def test_evidence_of_the_page_is_that_of_the_table(
-    small_run: Run, tables: dict[str, pl.DataFrame]
-) -> None:
+def test_evidence_of_the_page_is_that_of_the_table(small_run: Run, tables: dict[str, pl.DataFrame]) -> None:
     shown = small_run.analysis().claims
     rows = claim_rows(shown, tables[DECISIONS.name])
     data = evidence_data(shown, rows, tables[GATE_EVIDENCE.name])
@@ -219,9 +213,7 @@ def test_names_from_data_stay_text(small_run: Run, tables: dict[str, pl.DataFram
     assert {sentence for _, _, sentence in criteria} == {EVIL}
 
 
-def test_nothing_runs_but_the_pages_own_script(
-    small_run: Run, tables: dict[str, pl.DataFrame]
-) -> None:
+def test_nothing_runs_but_the_pages_own_script(small_run: Run, tables: dict[str, pl.DataFrame]) -> None:
     html = plain_page(small_run, tables)
     page = Page(html)
     policy = next(m["content"] for m in page.of("meta") if m.get("http-equiv"))
@@ -235,9 +227,7 @@ def test_nothing_runs_but_the_pages_own_script(
     addresses = [a.get(key) for _, a in page.elements for key in ("src", "href") if a.get(key)]
     assert addresses
     assert not [a for a in addresses if a and (":" in a or a.startswith("//"))]
-    handlers = [
-        key for _, attributes in page.elements for key in attributes if key.startswith("on")
-    ]
+    handlers = [key for _, attributes in page.elements for key in attributes if key.startswith("on")]
     assert handlers == []
     assert not [a for _, attributes in page.elements for a in attributes if a == "style"]
 
@@ -315,17 +305,13 @@ class Toy:
     name = "toy"
     summary = "A toy."
     claims = ClaimTable(
-        Table(
-            "toy/claims", "One row per claim.", ("colour",), (Column("colour", "str", "Colour."),)
-        ),
+        Table("toy/claims", "One row per claim.", ("colour",), (Column("colour", "str", "Colour."),)),
         ("colour",),
         {"yes": "It is so.", "no": "It is not."},
     )
 
 
-def test_two_analyses_are_shown_on_one_page(
-    small_run: Run, tables: dict[str, pl.DataFrame]
-) -> None:
+def test_two_analyses_are_shown_on_one_page(small_run: Run, tables: dict[str, pl.DataFrame]) -> None:
     claims = pl.DataFrame({"colour": ["red", "blue"], "label": ["yes", "no"], "reason": ["a", "b"]})
     toy = AnalysisPart(Toy(), Conclusion("toy", "It is a toy."), claims)  # type: ignore[arg-type]
     html = page_of(small_run, of_lpact(small_run, tables), toy)
@@ -346,9 +332,7 @@ def test_two_analyses_are_shown_on_one_page(
     assert 'id="figure-lpact-one"' in html
 
 
-def test_characters_that_no_page_can_hold_are_boxes(
-    small_run: Run, tables: dict[str, pl.DataFrame]
-) -> None:
+def test_characters_that_no_page_can_hold_are_boxes(small_run: Run, tables: dict[str, pl.DataFrame]) -> None:
     odd = "a\x00b\x1b\ufffe"
     named = tables[DECISIONS.name].with_columns(model=pl.lit(odd))
     html = plain_page(small_run, tables, claims=named, conclusion=Conclusion("lpact", odd))

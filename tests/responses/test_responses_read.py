@@ -159,9 +159,7 @@ def assembly(*, time_bins: int = 0) -> Any:
 def test_an_assembly_is_grouped_by_stimulus() -> None:
     source = assembly()
     made = Responses.from_xarray(source)
-    expected = (
-        source.groupby("stimulus_id").mean("presentation").sel(stimulus_id=list(made.stimulus_ids))
-    )
+    expected = source.groupby("stimulus_id").mean("presentation").sel(stimulus_id=list(made.stimulus_ids))
     np.testing.assert_allclose(made.mean(), expected.values, rtol=0, atol=1e-14)
     assert made.values.shape == (4, 3, 5)
     assert made.subject == "m1"
@@ -171,18 +169,14 @@ def test_an_assembly_is_grouped_by_stimulus() -> None:
 
 
 def test_an_assembly_with_a_multi_index_as_brain_score_stores_them() -> None:
-    indexed = assembly().set_index(
-        presentation=["stimulus_id", "repetition"], neuroid=["neuroid_id", "region"]
-    )
+    indexed = assembly().set_index(presentation=["stimulus_id", "repetition"], neuroid=["neuroid_id", "region"])
     made = Responses.from_xarray(indexed, subject="subject")
     np.testing.assert_array_equal(made.values, Responses.from_xarray(assembly()).values)
 
 
 def test_a_time_bin_is_chosen() -> None:
     source = assembly(time_bins=2)
-    made = Responses.from_xarray(
-        source.transpose("time_bin", "neuroid", "presentation"), time_bin=1
-    )
+    made = Responses.from_xarray(source.transpose("time_bin", "neuroid", "presentation"), time_bin=1)
     np.testing.assert_array_equal(made.values[:, 0], source.values[:4, :, 1])
     with pytest.raises(InputError, match="one of the bins of 'time_bin' must be chosen"):
         Responses.from_xarray(source)
@@ -277,9 +271,7 @@ def test_scans_keep_their_time_and_their_words() -> None:
     rng = np.random.default_rng(5)
     runs = [rng.normal(size=(6, 3)) for _ in range(2)]
     words = {"word": ["a", "b", "c", "d"], "onset_s": [3.0, 4.49, 4.5, 99.0]}
-    made = Responses.from_nilearn(
-        runs, tr_s=1.5, words=words, labels=["V1", "V2", "IT"], regions=["V1", "V2", "IT"]
-    )
+    made = Responses.from_nilearn(runs, tr_s=1.5, words=words, labels=["V1", "V2", "IT"], regions=["V1", "V2", "IT"])
     np.testing.assert_array_equal(made.values, np.stack(runs, axis=1))
     assert made.words is not None
     assert made.words["stimulus_id"].to_list() == ["scan2", "scan2", "scan3", None]

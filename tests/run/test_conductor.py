@@ -169,9 +169,7 @@ def test_errors_are_collected_and_who_needs_them_waits(store) -> None:
     one.run("three", [last])
     assert executor.ran == ["bad", "good", "goes"]
     assert ("failed", "bad") in told.lines
-    with pytest.raises(
-        RunError, match=r"1 task\(s\) failed, and the run is not published"
-    ) as caught:
+    with pytest.raises(RunError, match=r"1 task\(s\) failed, and the run is not published") as caught:
         one.check()
     said = str(caught.value)
     assert "[bad, key key of bad]" in said

@@ -71,10 +71,7 @@ def apart(tmp_path_factory) -> Iterator[Apart]:
         shutil.copytree(root / name, root / f"copy-of-{name}")
     words = root / "copy-of-changed" / "talk.csv"
     words.write_text(words.read_text().replace("word1", "Word1", 1))
-    mounts = (
-        f"mount --bind {root}/copy-of-same {root}/same && "
-        f"mount --bind {root}/copy-of-changed {root}/changed"
-    )
+    mounts = f"mount --bind {root}/copy-of-same {root}/same && mount --bind {root}/copy-of-changed {root}/changed"
     with DaskHere(root / "dask") as cluster:
         cluster.worker("far", before=hiding(root / "hidden", mounts))
         yield Apart(cluster, root)
@@ -201,9 +198,7 @@ def test_the_last_worker_may_die_and_come_back(lonely, tmp_path):
     assert len(log.read_text().splitlines()) == 2
 
 
-def test_a_task_that_kills_every_worker_is_given_up_though_it_is_sent_what_it_needs(
-    lonely, tmp_path
-):
+def test_a_task_that_kills_every_worker_is_given_up_though_it_is_sent_what_it_needs(lonely, tmp_path):
     workspace, store = lonely
     log, lost = tmp_path / "log", []
     deadly = task(Logged(str(log), needs=(NUMBERS[0].key,), deadly=True))

@@ -46,9 +46,7 @@ TOTAL = task(Total(tuple(t.key for t in NUMBERS)))
 
 
 def workspace(address: str = "", **settings) -> Workspace:
-    return Workspace(
-        lpact.load_study(STUDY).config, RunConfig(cluster=address, patience_s=60.0, **settings)
-    )
+    return Workspace(lpact.load_study(STUDY).config, RunConfig(cluster=address, patience_s=60.0, **settings))
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -102,9 +100,7 @@ def test_results_are_those_of_this_process(dask, expected, tmp_path):
     with open_executor(workspace(dask.address), store, 1) as executor:
         assert executor.workers >= 1
         ended = [*executor.run(NUMBERS), *executor.run([TOTAL])]
-    assert {e.task for e in ended if isinstance(e, TaskRecord)} == {
-        t.name for t in [*NUMBERS, TOTAL]
-    }
+    assert {e.task for e in ended if isinstance(e, TaskRecord)} == {t.name for t in [*NUMBERS, TOTAL]}
     assert all(not e.worker.endswith(f":{os.getpid()}") for e in ended)
     assert files(tmp_path) == expected
 
@@ -128,9 +124,7 @@ def test_a_worker_that_is_killed_loses_nothing(dask, tmp_path):
     assert len(list(InProcess(workspace(), here).run(slow))) == 30
     told, ended = Told(), []
     there = TaskStore(tmp_path / "there")
-    with open_executor(
-        workspace(dask.address), there, 1, lost=told.lost, note=told.note
-    ) as executor:
+    with open_executor(workspace(dask.address), there, 1, lost=told.lost, note=told.note) as executor:
         for one in executor.run(slow):
             ended.append(one)
             if len(ended) == 5:
@@ -224,9 +218,7 @@ def test_an_interrupted_client_leaves_nothing_running_and_is_resumed(dask, tmp_p
     from distributed import Client
 
     wanted = [task(Numbers(i, 0.15)) for i in range(60)]
-    script = CLIENT.format(
-        here=str(Path(__file__).parent), store=str(tmp_path), address=dask.address
-    )
+    script = CLIENT.format(here=str(Path(__file__).parent), store=str(tmp_path), address=dask.address)
     client = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
     try:
         until(lambda: len(list(tmp_path.rglob("*.task"))) > 5)
@@ -303,9 +295,7 @@ def test_a_port_that_is_no_scheduler_ends_with_the_reason(tmp_path, monkeypatch)
     assert error.value.got == "no scheduler that answers within 1 s"
 
 
-@pytest.mark.parametrize(
-    "answer", [bytes(64), b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-x\r\n"]
-)
+@pytest.mark.parametrize("answer", [bytes(64), b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-x\r\n"])
 def test_a_port_that_answers_otherwise_ends_with_the_reason(answer, tmp_path, monkeypatch):
     monkeypatch.setattr(clusters, "CONNECT_S", 1.0)
 
@@ -319,9 +309,7 @@ def test_a_port_that_answers_otherwise_ends_with_the_reason(answer, tmp_path, mo
         threading.Thread(target=serve, daemon=True).start()
         with (
             pytest.raises(RunError, match="cannot be reached"),
-            open_executor(
-                workspace(f"tcp://127.0.0.1:{server.getsockname()[1]}"), TaskStore(tmp_path), 1
-            ),
+            open_executor(workspace(f"tcp://127.0.0.1:{server.getsockname()[1]}"), TaskStore(tmp_path), 1),
         ):
             pass
 

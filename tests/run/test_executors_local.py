@@ -81,9 +81,7 @@ def frames(name: str) -> dict[str, pl.DataFrame]:
 def _jobs_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Worker processes find this module."""
     here = str(Path(__file__).parent)
-    monkeypatch.setenv(
-        "PYTHONPATH", os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
-    )
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])]))
 
 
 @pytest.fixture
@@ -138,15 +136,11 @@ def test_an_interruption_is_no_error_of_a_task(workspace, store) -> None:
 
 
 @pytest.mark.slow
-def test_processes_that_die_are_replaced_and_the_guilty_task_is_named(
-    workspace, store, tmp_path
-) -> None:
+def test_processes_that_die_are_replaced_and_the_guilty_task_is_named(workspace, store, tmp_path) -> None:
     """One task always kills its process, one does so once, and one dies with its result already kept."""
     lost: list[list[str]] = []
     names = ["a", "b", "raise", "once", "kept", "c", "die", "d"]
-    with Processes(
-        workspace, store, 1, lambda dead: lost.append([t.name for t in dead])
-    ) as executor:
+    with Processes(workspace, store, 1, lambda dead: lost.append([t.name for t in dead])) as executor:
         ended = {e.task: e for e in executor.run(iter(tasks(tmp_path, *names)))}
     assert sorted(ended) == sorted(names)
     failed = {name: e for name, e in ended.items() if isinstance(e, TaskFailure)}
@@ -179,9 +173,7 @@ def test_workers_that_die_while_nothing_runs_are_replaced(workspace, store, tmp_
     assert not executor._deaths
 
 
-def test_a_process_with_other_code_of_a_plugin_computes_nothing(
-    workspace, store, tmp_path, monkeypatch
-) -> None:
+def test_a_process_with_other_code_of_a_plugin_computes_nothing(workspace, store, tmp_path, monkeypatch) -> None:
     base = "lpact.run.executors.local.plugin_code"
     monkeypatch.setattr(base, lambda _: (("control mine", "a" * 64),))
     setup = Setup.of(workspace)

@@ -103,9 +103,7 @@ def outputs(run: Run) -> dict[str, str]:
 # -- datasets ----------------------------------------------------------------------------------------
 
 
-def test_no_result_of_changed_sources_is_kept(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_result_of_changed_sources_is_kept(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store, file = tmp_path / "store", neural(folder)
     content = file.read_bytes()
     before(monkeypatch, "measure", lambda: reverse(file))
@@ -121,9 +119,7 @@ def test_no_result_of_changed_sources_is_kept(
     assert outputs(shared) == outputs(own)
 
 
-def test_a_change_at_the_end_is_not_published(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_at_the_end_is_not_published(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = next(folder.glob("stimuli/*/words.tsv"))
     before(monkeypatch, "decide", lambda: words.write_text(words.read_text() + "\n"))
     with pytest.raises(InputError, match="has changed since the audit") as caught:
@@ -132,9 +128,7 @@ def test_a_change_at_the_end_is_not_published(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_file_that_is_touched_is_no_change(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_touched_is_no_change(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = neural(folder)
     first = load(folder).run(tmp_path / "one", progress=False)
     before(monkeypatch, "measure", lambda: os.utime(file))
@@ -284,9 +278,7 @@ def turn(tmp_path: Path, context: str = "full") -> Path:
 
 
 def sets(run: Run | StudyAudit) -> dict[str, str]:
-    table = (
-        run.tables[MODEL_FILES.name] if isinstance(run, StudyAudit) else run.table(MODEL_FILES.name)
-    )
+    table = run.tables[MODEL_FILES.name] if isinstance(run, StudyAudit) else run.table(MODEL_FILES.name)
     rows = table.filter(pl.col("path").str.starts_with("features/"))
     return dict(rows.select("path", "sha256").iter_rows())
 

@@ -169,9 +169,7 @@ def test_the_status_follows_the_run(tmp_path: Path) -> None:
         assert 0.0 < now.fraction < 0.9
         assert now.estimated_end is not None
         assert now.estimated_end > now.started_at
-        assert [(f.task, f.key, f.what) for f in now.failures] == [
-            ("brain/2", "key-brain/2", "no data")
-        ]
+        assert [(f.task, f.key, f.what) for f in now.failures] == [("brain/2", "key-brain/2", "no data")]
         told.close("finished")
     last = status_of(tmp_path)
     assert (last.state, last.stage, last.fraction, last.seconds_left) == ("finished", "", 1.0, 0.0)
@@ -326,9 +324,7 @@ with reporter(show=False) as told:
 
 
 def test_nothing_that_was_told_is_lost_by_a_kill(tmp_path: Path) -> None:
-    child = subprocess.Popen(
-        [sys.executable, "-c", ENDLESS, tmp_path], stdout=subprocess.PIPE, text=True
-    )
+    child = subprocess.Popen([sys.executable, "-c", ENDLESS, tmp_path], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     for _ in range(200):
         child.stdout.readline()
@@ -385,9 +381,7 @@ with reporter(show=True) as told:
 
 def test_a_disk_that_takes_no_more_costs_lines_and_is_told_once(tmp_path: Path) -> None:
     """The system refuses every byte beyond a limit, in the middle of a line; later it has room again."""
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, tmp_path], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", FULL, tmp_path], capture_output=True, text=True, check=True)
     assert done.stderr.count("the run continues, and lines of its log are lost") == 1
     lines = list(read_log(tmp_path / LOG_NAME))
     kept = [line["task"] for line in lines if line["event"] == "task_finished"]

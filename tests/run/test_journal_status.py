@@ -178,9 +178,7 @@ def test_asking_takes_nothing_and_makes_nothing(out: Path, partial: Path) -> Non
         assert sorted(p.name for p in partial.iterdir()) == before == [LOCK_NAME]
 
 
-def test_a_new_attempt_is_not_told_by_the_words_of_the_old_one(
-    child: Child, out: Path, partial: Path
-) -> None:
+def test_a_new_attempt_is_not_told_by_the_words_of_the_old_one(child: Child, out: Path, partial: Path) -> None:
     said(partial, state="failed", problem="old trouble")
     status = run_status(out)
     assert (status.state, status.process, status.said) == ("running", child.process.pid, None)
@@ -189,9 +187,7 @@ def test_a_new_attempt_is_not_told_by_the_words_of_the_old_one(
 
 
 @pytest.mark.parametrize("place", [{"host": "elsewhere"}, {"namespace": "pid:[1]"}])
-def test_a_run_on_another_machine_is_judged_by_its_last_word(
-    out: Path, partial: Path, place: dict[str, str]
-) -> None:
+def test_a_run_on_another_machine_is_judged_by_its_last_word(out: Path, partial: Path, place: dict[str, str]) -> None:
     said(partial, pid=77, **place)
     fresh = run_status(out)
     assert (fresh.state, fresh.process) == ("running", None)
@@ -235,9 +231,7 @@ def test_without_a_list_of_locks_a_living_process_holds_its_lock(
     assert holder(partial) is None
 
 
-def test_a_finished_run_is_finished_whatever_lies_beside_it(
-    small_run: Run, out: Path, partial: Path
-) -> None:
+def test_a_finished_run_is_finished_whatever_lies_beside_it(small_run: Run, out: Path, partial: Path) -> None:
     said(partial)
     shutil.copytree(small_run.root, out)
     assert run_status(out).state == "finished"

@@ -141,14 +141,10 @@ def test_a_study_of_lpacts_own_plugins_has_no_such_field() -> None:
     assert "plugin_code" not in json.loads(content.model_dump_json())
 
 
-def test_plugins_of_two_kinds_may_have_one_name(
-    helper: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plugins_of_two_kinds_may_have_one_name(helper: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And one that registers itself, as lpact's own do, is another package's all the same."""
     own = MEASURES.get("linear")
-    mine: Callable[..., Any] = type(
-        "Mine", (own,), {"name": "mine", "summary": "x", "__module__": "plugged.control"}
-    )
+    mine: Callable[..., Any] = type("Mine", (own,), {"name": "mine", "summary": "x", "__module__": "plugged.control"})
     entries = dict(MEASURES._entries)
     monkeypatch.setattr(MEASURES, "_entries", entries)
     MEASURES.register(mine)  # type: ignore[arg-type]

@@ -34,9 +34,7 @@ from lpact.tables import BEFORE_RESULTS, BEFORE_RUN, DIGEST, PREREGISTRATION_ITE
 from small_study import SMALL
 
 Plain = dict[str, Any]
-UNITS, ROLES, CONTROLS = (
-    table.name for table in (UNIT_INVENTORY, EVIDENCE_FEASIBILITY, CONTROL_AVAILABILITY)
-)
+UNITS, ROLES, CONTROLS = (table.name for table in (UNIT_INVENTORY, EVIDENCE_FEASIBILITY, CONTROL_AVAILABILITY))
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +56,7 @@ def changed(registration: Registration, change: Callable[[Plain], object]) -> Re
 
 def made_from(run: Run) -> Provenance:
     manifest = run.manifest
-    return Provenance(
-        manifest.study, manifest.seed, manifest.config, manifest.inputs, manifest.plugins
-    )
+    return Provenance(manifest.study, manifest.seed, manifest.config, manifest.inputs, manifest.plugins)
 
 
 def items(registration: Registration, run: Run, **more: Any) -> pl.DataFrame:
@@ -70,15 +66,10 @@ def items(registration: Registration, run: Run, **more: Any) -> pl.DataFrame:
 
 def missed(frame: pl.DataFrame) -> dict[tuple[str, str], tuple[str, str]]:
     rows = frame.filter(~pl.col("followed"))
-    return {
-        (row["item_group"], row["item"]): (row["registered"], row["found"])
-        for row in rows.iter_rows(named=True)
-    }
+    return {(row["item_group"], row["item"]): (row["registered"], row["found"]) for row in rows.iter_rows(named=True)}
 
 
-def test_a_run_of_the_registered_study_follows_every_item(
-    registration: Registration, small_run: Run
-) -> None:
+def test_a_run_of_the_registered_study_follows_every_item(registration: Registration, small_run: Run) -> None:
     frame = items(registration, small_run)
     assert missed(frame) == {}
     groups = dict(frame.group_by("item_group").len().iter_rows())
@@ -131,9 +122,7 @@ PLANTED: dict[str, tuple[Callable[[Plain], object], tuple[str, str]]] = {
         ("datasets", "empty, file generated:simulated"),
     ),
     "file of a model": (
-        lambda p: p["inputs"].append(
-            {"dataset": "model drift", "path": "w.bin", "n_bytes": 1, "sha256": "1" * 64}
-        ),
+        lambda p: p["inputs"].append({"dataset": "model drift", "path": "w.bin", "n_bytes": 1, "sha256": "1" * 64}),
         ("models", "drift, file w.bin"),
     ),
     "recording": (
@@ -188,9 +177,7 @@ PLANTED: dict[str, tuple[Callable[[Plain], object], tuple[str, str]]] = {
 
 
 @pytest.mark.parametrize("what", PLANTED)
-def test_a_planted_change_is_the_one_deviation(
-    registration: Registration, small_run: Run, what: str
-) -> None:
+def test_a_planted_change_is_the_one_deviation(registration: Registration, small_run: Run, what: str) -> None:
     change, item = PLANTED[what]
     frame = items(changed(registration, change), small_run)
     found = missed(frame)
@@ -200,9 +187,7 @@ def test_a_planted_change_is_the_one_deviation(
     assert not frame["followed"][0], "deviations come first"
 
 
-def test_fewer_rows_than_a_bound_are_no_deviation(
-    registration: Registration, small_run: Run
-) -> None:
+def test_fewer_rows_than_a_bound_are_no_deviation(registration: Registration, small_run: Run) -> None:
     def raise_bounds(plain: Plain) -> None:
         for own in plain["rows"].values():
             own["n_rows"] += 5 if own["at_most"] else 0
@@ -210,9 +195,7 @@ def test_fewer_rows_than_a_bound_are_no_deviation(
     assert missed(items(changed(registration, raise_bounds), small_run)) == {}
 
 
-def test_an_edited_file_is_named_and_not_followed(
-    registration: Registration, small_run: Run, tmp_path: Path
-) -> None:
+def test_an_edited_file_is_named_and_not_followed(registration: Registration, small_run: Run, tmp_path: Path) -> None:
     path = tmp_path / "registered.json"
     text = registration.text()
     path.write_text(text.replace('"seed": 11', '"seed": 12'), encoding="utf-8")
@@ -226,9 +209,7 @@ def test_an_edited_file_is_named_and_not_followed(
     assert "edited" not in followed(items(read_registration(path), small_run)).sentence
 
 
-def test_an_edited_time_is_named_and_not_followed(
-    registration: Registration, small_run: Run, tmp_path: Path
-) -> None:
+def test_an_edited_time_is_named_and_not_followed(registration: Registration, small_run: Run, tmp_path: Path) -> None:
     path = tmp_path / "registered.json"
     values = json.loads(registration.text())
     values["registered_at"] = "2001-01-01T00:00:00Z"
@@ -244,9 +225,7 @@ def test_an_edited_time_is_named_and_not_followed(
     assert "edited" not in str(items(registration, small_run).rows())
 
 
-def test_a_file_made_anew_is_not_the_deposited_one(
-    registration: Registration, small_run: Run, tmp_path: Path
-) -> None:
+def test_a_file_made_anew_is_not_the_deposited_one(registration: Registration, small_run: Run, tmp_path: Path) -> None:
     """An edit with new digests passes for itself; the digest that was deposited finds it."""
     anew = changed(registration, lambda p: p["config"]["readout"].update(folds=4))
     assert anew.intact
@@ -289,9 +268,7 @@ def test_after_the_fact_is_said_ever_after(study: Study, small_run: Run) -> None
 REUSED = Reused(3, "3 under none")
 
 
-def test_results_not_made_under_it_are_a_deviation(
-    registration: Registration, small_run: Run
-) -> None:
+def test_results_not_made_under_it_are_a_deviation(registration: Registration, small_run: Run) -> None:
     frame = items(registration, small_run, reused=REUSED)
     assert list(missed(frame)) == [("registration", BEFORE_RUN)]
     assert "3 result" in frame.filter(item=BEFORE_RUN)["found"].item()

@@ -140,9 +140,7 @@ REFUSED: dict[str, tuple[Callable[[str], bytes], str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_a_file_that_cannot_be_trusted_is_refused(
-    registration: Registration, tmp_path: Path, what: str
-) -> None:
+def test_a_file_that_cannot_be_trusted_is_refused(registration: Registration, tmp_path: Path, what: str) -> None:
     damage, message = REFUSED[what]
     path = tmp_path / "r.json"
     path.write_bytes(damage(registration.text()))

@@ -131,9 +131,7 @@ def test_results_that_were_there_are_counted(
     digest = read_registration(registered).digest
     marked = {task.key for task in tasks if store.mark_of(task.key) == digest}
     assert marked == set(removed)
-    assert check_run(read_registration(registered), run).equals(
-        run.table(PREREGISTRATION_ITEMS.name)
-    )
+    assert check_run(read_registration(registered), run).equals(run.table(PREREGISTRATION_ITEMS.name))
     plain = unregistered[1]
     for table in plain.tables():
         assert_frame_equal(run.table(table.name), plain.table(table.name))

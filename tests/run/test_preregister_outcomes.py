@@ -53,13 +53,9 @@ def write_folder(root: Path, responses: Callable[[int], np.ndarray]) -> None:
     rng = np.random.default_rng(0)
     stimulus = root / "stimuli" / "talk"
     stimulus.mkdir(parents=True)
-    (root / "dataset.toml").write_text(
-        'source = "x"\nversion = "1"\nlicence = "CC0"\n', encoding="utf-8"
-    )
+    (root / "dataset.toml").write_text('source = "x"\nversion = "1"\nlicence = "CC0"\n', encoding="utf-8")
     lines = ["word\tonset_s\toffset_s\tsentence_id\tstory_id"]
-    lines += [
-        f"w{i % 17}\t{0.4 * i:.3f}\t{0.4 * i + 0.3:.3f}\t{i // 6}\ttalk" for i in range(N_WORDS)
-    ]
+    lines += [f"w{i % 17}\t{0.4 * i:.3f}\t{0.4 * i + 0.3:.3f}\t{i // 6}\ttalk" for i in range(N_WORDS)]
     (stimulus / "words.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     features = stimulus / "features" / "m" / "full"
     features.mkdir(parents=True)
@@ -136,11 +132,7 @@ def test_other_responses_give_the_same_registration_but_for_their_checksums(
     assert all(recording["used"] for recording in first.audit[UNIT_INVENTORY.name])
     for responses in (permuted, replaced):
         other = registered(tmp_path, responses).registered
-        changed = {
-            then.path
-            for then, now in zip(first.inputs, other.inputs, strict=True)
-            if then.sha256 != now.sha256
-        }
+        changed = {then.path for then, now in zip(first.inputs, other.inputs, strict=True) if then.sha256 != now.sha256}
         assert changed == {"recordings/s1/neural.npy", "recordings/s2/neural.npy"}
         assert other.model_copy(update={"inputs": first.inputs}) == first
 
@@ -196,9 +188,7 @@ def test_results_of_the_same_data_and_models_are_found_under_any_name(small_run:
     def renamed(name: str) -> str:
         return f"new-{name}"
 
-    (same,) = look_for_results(
-        small_run.root, inputs_of(small_run, renamed), [("new-planted", "drift")]
-    )
+    (same,) = look_for_results(small_run.root, inputs_of(small_run, renamed), [("new-planted", "drift")])
     assert same.same == ("new-planted/drift",)
     assert same.has_results
 

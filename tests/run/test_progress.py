@@ -57,9 +57,7 @@ def test_plain_lines_are_few_and_say_all(paper: io.StringIO, clock: Clock) -> No
     assert lines[-1].startswith("levels 1 to 3: 100/100 (20 s); overall 25 %")
 
 
-def test_without_an_overall_estimate_there_is_only_the_stage(
-    paper: io.StringIO, clock: Clock
-) -> None:
+def test_without_an_overall_estimate_there_is_only_the_stage(paper: io.StringIO, clock: Clock) -> None:
     told = lines_of(paper, clock)
     told.stage("recordings", 2)
     clock.now += 6.0
@@ -105,9 +103,7 @@ def test_names_stay_text(paper: io.StringIO, terminal: bool) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_a_terminal_has_one_bar_for_all_and_one_for_the_stage(
-    paper: io.StringIO, width: int
-) -> None:
+def test_a_terminal_has_one_bar_for_all_and_one_for_the_stage(paper: io.StringIO, width: int) -> None:
     console = Console(file=paper, force_terminal=True, width=width)
     with reporter(show=True, console=console) as told:
         told.overall(Estimate(0.0, 7200.0))

@@ -216,9 +216,7 @@ def test_a_misspelt_model_is_refused_with_the_nearest_name(tiny_study, tmp_path)
     assert not (tmp_path / "run").exists()
 
 
-def test_features_that_only_a_control_would_use_are_checked_before_the_run(
-    folder, tiny_study, tmp_path
-):
+def test_features_that_only_a_control_would_use_are_checked_before_the_run(folder, tiny_study, tmp_path):
     (path,) = (folder / "stimuli").glob("*/features/integrated/untrained/layer-2_draw-1.npy")
     values = np.load(path)
     values[4, 1] = np.nan

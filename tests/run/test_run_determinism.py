@@ -93,9 +93,7 @@ def test_unit_order_changes_nothing_but_the_order(tinier_run, tinier_study, tmp_
     assert straight.claims().select(labels).equals(moved.claims().select(labels))
 
 
-def test_scaling_and_shifting_the_recording_changes_no_verdict_and_no_score(
-    tinier_run, tinier_study, tmp_path
-):
+def test_scaling_and_shifting_the_recording_changes_no_verdict_and_no_score(tinier_run, tinier_study, tmp_path):
     import numpy as np
 
     from lpact.datasets.folder.writer import write_folder

@@ -63,9 +63,7 @@ def test_manifest_says_what_the_run_was_made_of(tiny_run):
     assert run.config == study.config
     assert manifest["plugins"] == []
     # Options that the study leaves at their defaults are recorded, and hashed, all the same.
-    assert manifest["config"]["lpact"]["stripping"]["options"]["feature_zeroing"] == {
-        "fraction": 0.1
-    }
+    assert manifest["config"]["lpact"]["stripping"]["options"]["feature_zeroing"] == {"fraction": 0.1}
     assert manifest["config"]["datasets"][0]["options"]["vocabulary_size"] == 400
 
 
@@ -167,9 +165,7 @@ def test_regions_can_be_the_units(tiny_study, tmp_path):
     values["datasets"][0]["grid"] = {"lags_ms": [0.0, 100.0], "units": "regions"}
     values["datasets"][0]["options"] |= {"n_units": 24, "n_regions": 8}
     run = lpact.load_study(values).run(tmp_path / "run", progress=False)
-    assert run.table("brain_unit_index").group_by("subject", "run").len()[
-        "len"
-    ].unique().to_list() == [8]
+    assert run.table("brain_unit_index").group_by("subject", "run").len()["len"].unique().to_list() == [8]
     assert run.table("profile_similarity_deltas").filter(pl.col("reason") == "ok").height
 
 
@@ -206,10 +202,7 @@ def test_the_same_study_on_torch(tinier_run, tinier_study, tmp_path):
         a, b = numpy.table(name)[column].to_numpy(), other.table(name)[column].to_numpy()
         np.testing.assert_allclose(b, a, atol=1e-8)
     versions = json.loads((other.root / "manifest.json").read_text())["versions"]
-    assert (
-        versions["torch"] == torch.__version__.split("+")[0]
-        or versions["torch"] == torch.__version__
-    )
+    assert versions["torch"] == torch.__version__.split("+")[0] or versions["torch"] == torch.__version__
     assert "torch" not in json.loads((numpy.root / "manifest.json").read_text())["versions"]
 
 

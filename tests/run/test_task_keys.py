@@ -251,10 +251,7 @@ def with_file(found: Measured, table: str, **row: str) -> StudyAudit:
     files = found.audit.tables[table]
     added = files.clear().vstack(
         pl.DataFrame([row], schema_overrides=files.schema).select(
-            [
-                pl.col(c) if c in row else pl.lit(None, dtype=d).alias(c)
-                for c, d in files.schema.items()
-            ]
+            [pl.col(c) if c in row else pl.lit(None, dtype=d).alias(c) for c, d in files.schema.items()]
         )
     )
     return StudyAudit(found.audit.of, {**found.audit.tables, table: files.vstack(added)})

@@ -38,9 +38,7 @@ def folder(tinier_study, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("value", [_constant, _one_word])
 @pytest.mark.parametrize("changed", [KEPT[1:], KEPT])
-def test_a_mechanism_that_hardly_varies_is_decided(
-    folder, tinier_study, tmp_path, value, changed
-) -> None:
+def test_a_mechanism_that_hardly_varies_is_decided(folder, tinier_study, tmp_path, value, changed) -> None:
     data = tmp_path / "data"
     _copy(folder, data, dict.fromkeys(changed, value))
     study = _on(data, tinier_study(mechanisms={"include": list(KEPT)}))

@@ -387,9 +387,7 @@ def test_folds_cannot_be_written_to():
 
 
 def test_the_display_is_short():
-    assert repr(splits.contiguous(3000, 5, gap=2)) == (
-        "Split(contiguous: 5 folds of 3000 rows, gap 2)"
-    )
+    assert repr(splits.contiguous(3000, 5, gap=2)) == ("Split(contiguous: 5 folds of 3000 rows, gap 2)")
     assert repr(splits.shuffled(9, 3)).endswith("gap 0, diagnostic)")
 
 

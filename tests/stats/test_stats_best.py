@@ -38,9 +38,7 @@ def test_models_that_do_not_differ_or_differ_by_a_constant():
 def test_one_of_several_best_models_is_seldom_excluded(n_models, n_subjects):
     """The rates are in docs/explanation/alignment-patterns.md."""
     rng = RNG(n_models)
-    studies = rng.normal(size=(200, n_models, n_subjects)) + 3 * rng.normal(
-        size=(200, 1, n_subjects)
-    )
+    studies = rng.normal(size=(200, n_models, n_subjects)) + 3 * rng.normal(size=(200, 1, n_subjects))
     excluded = np.mean([best_p_values(x) <= 0.05 for x in studies], axis=1)
     assert 0.0 < excluded.mean() <= 0.05 + 2 * excluded.std() / np.sqrt(200)
 

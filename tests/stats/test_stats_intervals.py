@@ -114,9 +114,7 @@ def test_the_block_bootstrap_of_means_is_the_interval_of_block_means():
 
 def test_undefined_draws_are_counted():
     blocks = np.repeat(np.arange(4), 2)
-    found = block_bootstrap(
-        lambda rows: np.nan if 0 in rows else float(rows.mean()), blocks, RNG(0), n_draws=400
-    )
+    found = block_bootstrap(lambda rows: np.nan if 0 in rows else float(rows.mean()), blocks, RNG(0), n_draws=400)
     assert np.isnan(found.value)
     assert found.n_undefined == np.isnan(found.draws).sum()
     assert found.n_undefined / 400 == pytest.approx(1 - 0.75**4, abs=0.1)

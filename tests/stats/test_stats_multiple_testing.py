@@ -8,9 +8,7 @@ from scipy.stats import false_discovery_control
 
 from lpact.stats import benjamini_hochberg
 
-P_VALUES = st.lists(
-    st.floats(0.0, 1.0) | st.sampled_from([0.01, 0.05, 0.5]), min_size=1, max_size=30
-)
+P_VALUES = st.lists(st.floats(0.0, 1.0) | st.sampled_from([0.01, 0.05, 0.5]), min_size=1, max_size=30)
 
 
 @given(P_VALUES)

@@ -45,9 +45,7 @@ def test_just_beyond_all_draws_the_p_value_is_the_rank():
     assert draw_p_value(18.5, draws) == pytest.approx(2 / 21)
 
 
-@pytest.mark.parametrize(
-    ("observed", "draws"), [(1.0, []), (np.nan, [0.0, 1.0, 2.0]), (1.0, [np.nan])]
-)
+@pytest.mark.parametrize(("observed", "draws"), [(1.0, []), (np.nan, [0.0, 1.0, 2.0]), (1.0, [np.nan])])
 def test_nothing_to_compare_has_no_p_value(observed, draws):
     assert np.isnan(draw_p_value(observed, np.array(draws)))
 
@@ -169,12 +167,7 @@ def groups(generator: np.random.Generator, n: int, mean: float) -> list[np.ndarr
 def test_the_bootstrap_bound_covers_with_few_groups(n):
     """At the threshold itself, 5 % of studies may pass; the plain percentile would let 13 % pass with three."""
     generator = rng(8)
-    p = np.array(
-        [
-            bootstrap_p_value(groups(generator, n, 0.25), 0.25, rng(i), n_draws=999)[0]
-            for i in range(600)
-        ]
-    )
+    p = np.array([bootstrap_p_value(groups(generator, n, 0.25), 0.25, rng(i), n_draws=999)[0] for i in range(600)])
     allowed = 0.05 + 3 * np.sqrt(0.05 * 0.95 / 600)
     assert (p <= 0.05).mean() <= allowed
     assert (p <= 0.2).mean() > 0.1  # not by never passing
@@ -271,9 +264,7 @@ def test_permuted_blocks_of_one_row_are_the_permutation_test_of_scipy():
         n_resamples=4_999,
         rng=rng(4),
     ).pvalue
-    found = block_permutation_p_value(
-        lambda order: np.corrcoef(x, y[order])[0, 1], np.arange(12), rng(5), 4_999
-    )
+    found = block_permutation_p_value(lambda order: np.corrcoef(x, y[order])[0, 1], np.arange(12), rng(5), 4_999)
     assert found == pytest.approx(expected, abs=0.01)
 
 

@@ -108,9 +108,7 @@ def test_interval_and_equivalence_by_leaving_one_subject_out(symmetric):
 def test_variance_of_the_gap_of_one_more_brain(symmetric, rho):
     """The closed form of the module's docstring; the estimate is unbiased, or a little large."""
     n, sd = 5, 0.7
-    studies = [
-        study(n, symmetric=symmetric, seed=i, sd=sd, rho=rho, sd_target=2.0) for i in range(3000)
-    ]
+    studies = [study(n, symmetric=symmetric, seed=i, sd=sd, rho=rho, sd_target=2.0) for i in range(3000)]
     gaps = [gap_by_hand(d, m) for d, m in studies]
     closed = (1 + 1 / n) * (sd**2 + (n + rho) / ((n + 1) * (n - 1)))
     assert np.var(gaps) == pytest.approx(closed, rel=4 * np.sqrt(2 / 3000))
@@ -138,9 +136,7 @@ def test_order_offset_and_scale_do_not_matter(n, symmetric):
     d, m = study(n, symmetric=symmetric, shift=0.5)
     order = RNG(1).permutation(n)
     first = compare_with_subjects(d, m, symmetric=symmetric, bound=0.4)
-    other = compare_with_subjects(
-        7 - 10 * d[np.ix_(order, order)], 7 - 10 * m[order], symmetric=symmetric, bound=4.0
-    )
+    other = compare_with_subjects(7 - 10 * d[np.ix_(order, order)], 7 - 10 * m[order], symmetric=symmetric, bound=4.0)
     scaled = {"gap": -10, "low": -10, "high": -10, "bound": 10, "detectable_gap": 10}
     swapped = {"low": "high", "high": "low"}
     for name, value in vars(first).items():
@@ -229,9 +225,7 @@ def test_share_of_subjects_is_the_planted_one(symmetric, sd_target):
 # --- power ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("n", "alpha", "level"), [(3, 0.05, 0.05), (8, 1e-4, 1e-4), (50, 0.05, 2 / 51)]
-)
+@pytest.mark.parametrize(("n", "alpha", "level"), [(3, 0.05, 0.05), (8, 1e-4, 1e-4), (50, 0.05, 2 / 51)])
 def test_power_is_that_of_the_noncentral_t(n, alpha, level):
     d, m = study(n, symmetric=True)
     found = compare_with_subjects(d, m, symmetric=True, bound=1.3, alpha=alpha)
@@ -257,9 +251,7 @@ def test_simulated_power_is_that_of_the_true_variance(test, n, sd):
     """The shipped rates against the formula, so that both are checked by each other."""
     level = np.floor(0.05 * (n + 1)) / (n + 1) if test == "exact" else 0.05
     spread = np.sqrt((1 + 1 / n) * (sd**2 + 1 / (n - 1)))
-    rates = subject_test_rates().filter(
-        pl.col("gap") > 0, test=test, symmetric=True, n_subjects=n, sd_subject=sd
-    )
+    rates = subject_test_rates().filter(pl.col("gap") > 0, test=test, symmetric=True, n_subjects=n, sd_subject=sd)
     assert rates.height == 3
     for gap, rate in rates.select("gap", "rate").rows():
         if not level:
@@ -279,9 +271,7 @@ def test_pooled_sources_are_a_paired_t_test_over_targets():
     rng = RNG(3)
     pool, model = rng.normal(0.5, 0.1, 8), rng.normal(0.55, 0.1, 8)
     oracle = stats.ttest_rel(model, pool)
-    found = compare_with_pooled(
-        np.append(pool, [np.nan, 1.0]), np.append(model, [1.0, np.nan]), bound=0.2
-    )
+    found = compare_with_pooled(np.append(pool, [np.nan, 1.0]), np.append(model, [1.0, np.nan]), bound=0.2)
     assert (found.test, found.n, found.n_left_out) == ("paired", 8, 2)
     assert found.p_value == pytest.approx(oracle.pvalue)
     assert (found.low, found.high) == pytest.approx(tuple(oracle.confidence_interval()))
@@ -341,9 +331,7 @@ def test_shipped_rates_are_found_again(n, sd, symmetric, effects):
         fixed = compare_with_subjects(d, m - s + 2.0, symmetric=symmetric, bound=2.0)
         counts["interval"] += fixed.low <= 2.0 <= fixed.high
         counts["equivalence"] += fixed.equivalence_p <= 0.05
-    rates = subject_test_rates().filter(
-        n_subjects=n, sd_subject=sd, symmetric=symmetric, effects=effects
-    )
+    rates = subject_test_rates().filter(n_subjects=n, sd_subject=sd, symmetric=symmetric, effects=effects)
     for test, count in counts.items():
         own_rows = rates.filter(pl.col("gap").is_in([0.0, 2.0]), test=test).sort("gap")
         if own_rows.height:
@@ -367,9 +355,7 @@ def test_shipped_sizes_are_close_to_their_level():
 
 
 def test_false_alarms_are_read_from_the_table():
-    rows = subject_test_rates().filter(
-        test="rank_sum", effects="normal", gap=0.0, symmetric=True, sd_subject=1.0
-    )
+    rows = subject_test_rates().filter(test="rank_sum", effects="normal", gap=0.0, symmetric=True, sd_subject=1.0)
     at = dict(rows.select("n_subjects", "rate").rows())
     assert false_alarms("rank_sum", 20, 2 / 3, True) == pytest.approx(at[20])
     assert false_alarms("rank_sum", 500, 0.9, True) == pytest.approx(at[40])
@@ -379,9 +365,7 @@ def test_false_alarms_are_read_from_the_table():
 
 def test_the_page_has_the_shipped_numbers():
     text = TOOL["PAGE"].read_text(encoding="utf-8")
-    assert TOOL["page"](text, subject_test_rates()) == text, (
-        "run tools/simulate_subject_tests.py --page"
-    )
+    assert TOOL["page"](text, subject_test_rates()) == text, "run tools/simulate_subject_tests.py --page"
 
 
 # --- mistakes -------------------------------------------------------------------------------------
@@ -446,9 +430,7 @@ def test_means_over_pairs_without_spread_or_without_pairs():
 
 def test_a_brief_test_is_the_same_test():
     d, m = study(6, symmetric=False, shift=0.4)
-    full, brief = (
-        compare_with_subjects(d, m, symmetric=False, bound=0.3, brief=own) for own in (False, True)
-    )
+    full, brief = (compare_with_subjects(d, m, symmetric=False, bound=0.3, brief=own) for own in (False, True))
     assert np.isnan([brief.power, brief.detectable_gap, brief.rank_sum_p, brief.ks_p]).all()
     for name in ("test", "n", "gap", "low", "high", "p_value", "equivalence_p", "bound"):
         assert getattr(brief, name) == getattr(full, name)

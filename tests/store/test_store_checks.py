@@ -83,9 +83,7 @@ def test_a_wrong_type_is_named_with_the_cast_that_mends_it(wrong, column, mend) 
     ],
 )
 def test_unfit_values_are_named_with_their_row(change, column) -> None:
-    changed = TWO.with_columns(
-        pl.when(pl.col("name") == "b").then(change).otherwise(pl.col(column)).alias(column)
-    )
+    changed = TWO.with_columns(pl.when(pl.col("name") == "b").then(change).otherwise(pl.col(column)).alias(column))
     with pytest.raises(TableError, match="does not fit") as caught:
         validate(changed, EVERY_TYPE)
     assert caught.value.where == f"table 'audits/every_type', column '{column}'"

@@ -118,9 +118,7 @@ def test_a_single_module_counts_with_the_neighbours_that_it_imports(site: Path) 
     assert digest("mod") == seen[-1]
 
 
-def test_an_installed_module_counts_without_what_lies_beside_it(
-    site: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_installed_module_counts_without_what_lies_beside_it(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Versions identify other distributions."""
     installed = site / "site-packages"
     write(installed, mod=f"import library\n{CLASS}", library="C = 1\n")
@@ -196,9 +194,7 @@ def test_a_class_without_any_file_is_never_taken_for_another(tmp_path: Path) -> 
         "print(package_digest(Mine))"
     )
     said = {
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
-        ).stdout
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
         for _ in range(2)
     }
     assert len(said) == 2

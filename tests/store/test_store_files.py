@@ -43,9 +43,7 @@ def parse(field: str, dtype: str, *, null: bool) -> object:
         return None
     if dtype.startswith("list["):
         return json.loads(field)
-    return {"str": str, "int": int, "float": float, "bool": {"true": True, "false": False}.get}[
-        dtype
-    ](field)
+    return {"str": str, "int": int, "float": float, "bool": {"true": True, "false": False}.get}[dtype](field)
 
 
 @settings(deadline=None)
@@ -178,9 +176,7 @@ def test_a_missing_table_is_named(tmp_path) -> None:
 
 def test_long_lists_are_written_in_small_pieces(monkeypatch) -> None:
     """The text of a table of draws would be many times as large as the table."""
-    made = frame(
-        EVERY_TYPE, [row(draw=i, pattern=[0.5] * 7, layers=[], units=[]) for i in range(100)]
-    )
+    made = frame(EVERY_TYPE, [row(draw=i, pattern=[0.5] * 7, layers=[], units=[]) for i in range(100)])
     whole = "".join(csv_rows(made, EVERY_TYPE))
     monkeypatch.setattr(frames, "ITEMS_PER_CSV_SLICE", 70)
     pieces = list(csv_rows(made, EVERY_TYPE))

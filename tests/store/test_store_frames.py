@@ -201,9 +201,7 @@ def test_array_types_are_as_strict_as_scalars() -> None:
     ):
         with pytest.raises(TableError, match="does not fit"):
             frame_from_columns(EVERY_TYPE, columns(**changes))
-    fine = frame_from_columns(
-        EVERY_TYPE, columns(draw=np.arange(3, dtype=np.uint8), score=np.array([0, 1, 2**53]))
-    )
+    fine = frame_from_columns(EVERY_TYPE, columns(draw=np.arange(3, dtype=np.uint8), score=np.array([0, 1, 2**53])))
     assert fine["score"].to_list() == [0.0, 1.0, 2.0**53]
 
 

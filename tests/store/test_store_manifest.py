@@ -52,9 +52,7 @@ def test_the_manifest_says_what_the_run_was_made_from(run) -> None:
             {
                 "path": f"audits/every_type.{suffix}",
                 "n_bytes": (run / f"audits/every_type.{suffix}").stat().st_size,
-                "sha256": hashlib.sha256(
-                    (run / f"audits/every_type.{suffix}").read_bytes()
-                ).hexdigest(),
+                "sha256": hashlib.sha256((run / f"audits/every_type.{suffix}").read_bytes()).hexdigest(),
             }
             for suffix in ("csv", "parquet")
         ],
@@ -67,9 +65,7 @@ def test_the_text_is_canonical(run) -> None:
 
 
 def test_the_bytes_depend_on_neither_place_nor_order(tmp_path) -> None:
-    files = tuple(
-        InputFile(dataset=d, path=p, n_bytes=1, sha256="ab") for d, p in (("e", "a"), ("d", "z"))
-    )
+    files = tuple(InputFile(dataset=d, path=p, n_bytes=1, sha256="ab") for d, p in (("e", "a"), ("d", "z")))
     contents = []
     for name, inputs, config in (
         ("one", files, {"a": 1, "b": {"c": 2.5, "d": "é"}}),
@@ -103,9 +99,7 @@ def test_a_folder_without_manifest_is_no_run(tmp_path) -> None:
     assert caught.value.remedy
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b"{}", b"null", b"\xff\xfe", b'{"format_version": 4}']
-)
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"null", b"\xff\xfe", b'{"format_version": 4}'])
 def test_a_damaged_manifest_is_refused(run, content) -> None:
     (run / "manifest.json").write_bytes(content)
     with pytest.raises(RunError, match="the manifest is damaged"):
@@ -160,9 +154,7 @@ def test_whatever_changed_since_a_run_was_made_is_named(run) -> None:
     manifest = read_manifest(run)
     assert differences(manifest, provenance()) == []
     moved = InputFile(dataset="d", path="x.npy", n_bytes=4, sha256="11" * 32)
-    assert differences(manifest, provenance(inputs=(moved,))) == [
-        "input file 'x.npy' of dataset 'd'"
-    ]
+    assert differences(manifest, provenance(inputs=(moved,))) == ["input file 'x.npy' of dataset 'd'"]
     assert len(differences(manifest, provenance(inputs=()))) == 1
     assert "configuration" in differences(manifest, provenance(config={"seed": 4}))[0]
     older = manifest.model_copy(update={"lpact_code": "0" * 16})

@@ -70,9 +70,7 @@ class Undisturbed:
     run: Path
 
 
-def write_study(
-    folder: Path, *, subjects: int = 2, layers: tuple[int, ...] = (1, 2), draws: int = 1
-) -> Path:
+def write_study(folder: Path, *, subjects: int = 2, layers: tuple[int, ...] = (1, 2), draws: int = 1) -> Path:
     """A study file; it has ``subjects · 2`` recordings, and a task for each with every layer."""
     path = folder / "study.toml"
     path.write_text(STUDY.format(subjects=subjects, layers=list(layers), draws=draws))

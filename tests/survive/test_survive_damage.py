@@ -131,9 +131,7 @@ def test_damaged_results_are_named_and_computed_again(undisturbed, out) -> None:
         damage(path, last)
     finish(undisturbed, out)
     named = events(out, "damaged_result")
-    assert sorted(Path(event["what"].split(": ")[1]).name for event in named) == sorted(
-        path.name for path in damaged
-    )
+    assert sorted(Path(event["what"].split(": ")[1]).name for event in named) == sorted(path.name for path in damaged)
     assert all(event["task"] and event["key"] for event in named)
     # What was damaged is computed again, and nothing else.
     assert sorted(computed(out)[n_before:]) == sorted(path.name for path in damaged)
@@ -169,9 +167,7 @@ def test_a_folder_in_the_place_of_a_result_is_refused_and_kept(undisturbed, out)
     assert_same_run(out, undisturbed.run)
 
 
-def test_a_result_damaged_before_the_tables_are_made_is_refused(
-    undisturbed, tmp_path, monkeypatch
-) -> None:
+def test_a_result_damaged_before_the_tables_are_made_is_refused(undisturbed, tmp_path, monkeypatch) -> None:
     """The run that computed it has checked it once; it is checked again when it is read."""
     out = tmp_path / "run"
     touched: list[Path] = []

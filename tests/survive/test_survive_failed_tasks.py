@@ -73,9 +73,7 @@ def expected(breeder: Breeder, study: Path) -> Path:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_an_error_of_some_tasks_does_not_lose_the_rest(
-    breeder, study, expected, site, tmp_path, workers
-) -> None:
+def test_an_error_of_some_tasks_does_not_lose_the_rest(breeder, study, expected, site, tmp_path, workers) -> None:
     out = tmp_path / "run"
     (site / "trouble.txt").write_text(TROUBLE)
     try:
@@ -123,9 +121,7 @@ def test_tasks_that_kill_their_process_are_known_by_name(breeder, study, site, t
     assert {event["task"] for event in failed} == {
         f"lpact/context/sim/sub-01_ses-01_run-{run}/integrated/1" for run in ("01", "02")
     }
-    assert all(
-        "worker processes die when they run this task alone" in event["what"] for event in failed
-    )
+    assert all("worker processes die when they run this task alone" in event["what"] for event in failed)
     assert events(partial_of(out), "worker_lost")
     n_before = len(computed(partial_of(out)))
     assert n_before == len(results_in(partial_of(out)))

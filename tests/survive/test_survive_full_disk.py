@@ -51,9 +51,7 @@ def disk(tmp_path: Path, require_tool: Callable[[str], str]) -> Iterator[SmallDi
     folder = tmp_path / "disk"
     folder.mkdir()
     options = ["-t", "tmpfs", "-o", f"size={SIZE},mode=0700", "tmpfs", str(folder)]
-    mounted = subprocess.run(
-        [require_tool("mount"), *options], capture_output=True, text=True, check=False
-    )
+    mounted = subprocess.run([require_tool("mount"), *options], capture_output=True, text=True, check=False)
     if mounted.returncode:
         pytest.skip(f"tool missing: a user who may mount ({mounted.stderr.strip()})")
     try:
@@ -63,9 +61,7 @@ def disk(tmp_path: Path, require_tool: Callable[[str], str]) -> Iterator[SmallDi
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_disk_that_is_full_during_tasks_and_during_publishing(
-    undisturbed, breeder, disk, workers
-) -> None:
+def test_a_disk_that_is_full_during_tasks_and_during_publishing(undisturbed, breeder, disk, workers) -> None:
     out = disk.folder / "run"
 
     def attempt() -> tuple[int, str]:
@@ -80,9 +76,7 @@ def test_a_disk_that_is_full_during_tasks_and_during_publishing(
         assert "finished tasks are kept" in said
         assert "Traceback" not in said
         assert not out.exists()
-        assert not [
-            p for part in ("tasks", "run") for p in partial_of(out).glob(f"{part}/**/.*.tmp")
-        ]
+        assert not [p for part in ("tasks", "run") for p in partial_of(out).glob(f"{part}/**/.*.tmp")]
         return results_in(partial_of(out))
 
     n_all = len(computed(undisturbed.run))

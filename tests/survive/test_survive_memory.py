@@ -21,9 +21,7 @@ def test_memory_does_not_grow_with_the_number_of_layers(breeder, tmp_path) -> No
         study, n_bytes = write_wide(folder, layers=layers, columns=COLUMNS, every=EVERY)
         process = breeder.start(study, folder / "run")
         assert process.wait() == 0, process.said()
-        contexts = [
-            e for e in events(folder / "run", "task_finished") if "/wide-model/" in e["task"]
-        ]
+        contexts = [e for e in events(folder / "run", "task_finished") if "/wide-model/" in e["task"]]
         assert len(contexts) == len(range(0, layers, EVERY))
         peaks.append(process.peak_bytes)
         sizes.append(n_bytes)

@@ -61,9 +61,7 @@ def test_kills_while_tables_are_written_and_moved(undisturbed, breeder, tmp_path
 
 
 @pytest.mark.parametrize("left", ["all", "lock", "nothing but the folder"])
-def test_what_a_kill_at_the_last_step_leaves_is_removed(
-    undisturbed, breeder, tmp_path, left
-) -> None:
+def test_what_a_kill_at_the_last_step_leaves_is_removed(undisturbed, breeder, tmp_path, left) -> None:
     """The run is published, and the process that removes its working folder is killed."""
     out = tmp_path / "run"
     shutil.copytree(undisturbed.run, out)

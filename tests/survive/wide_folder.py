@@ -81,8 +81,7 @@ def write_wide(folder: Path, *, layers: int, columns: int, every: int) -> tuple[
     recording = data / "recordings" / "one"
     recording.mkdir(parents=True)
     (recording / "recording.toml").write_text(
-        'subject = "01"\nsession = "1"\nrun = "1"\nstimulus = "talk"\n'
-        f"sampling_rate_hz = {RATE_HZ}\nstart_s = 0.0\n"
+        f'subject = "01"\nsession = "1"\nrun = "1"\nstimulus = "talk"\nsampling_rate_hz = {RATE_HZ}\nstart_s = 0.0\n'
     )
     n_samples = int((3.0 + 0.4 * N_WORDS) * RATE_HZ)
     np.save(recording / "neural.npy", rng.standard_normal((n_samples, N_UNITS)))

@@ -37,9 +37,7 @@ def relist(run: Path, frame: pl.DataFrame) -> None:
 def unlist(run: Path) -> None:
     """Take the table out of the manifest."""
     manifest = json.loads((run / "manifest.json").read_text())
-    manifest["outputs"] = [
-        output for output in manifest["outputs"] if not output["path"].startswith(TABLE)
-    ]
+    manifest["outputs"] = [output for output in manifest["outputs"] if not output["path"].startswith(TABLE)]
     (run / "manifest.json").write_text(json.dumps(manifest))
 
 
@@ -76,9 +74,7 @@ def total(page: str) -> int:
     return int(found)
 
 
-def test_a_broken_run_takes_nothing_from_the_others(
-    three: tuple[TestClient, str], decisions: pl.DataFrame
-) -> None:
+def test_a_broken_run_takes_nothing_from_the_others(three: tuple[TestClient, str], decisions: pl.DataFrame) -> None:
     client, why = three
     n = decisions.filter(gate_profile="paper").height
     for path, expected in (("/decisions", 2 * n), ("/decisions?run_slug=tiny", n)):
@@ -93,9 +89,7 @@ def test_a_broken_run_takes_nothing_from_the_others(
     assert client.get("/").status_code == 200
 
 
-def test_a_download_is_whole_or_refused(
-    three: tuple[TestClient, str], decisions: pl.DataFrame
-) -> None:
+def test_a_download_is_whole_or_refused(three: tuple[TestClient, str], decisions: pl.DataFrame) -> None:
     client, _ = three
     n = decisions.filter(gate_profile="paper").height
     refused = client.get("/decisions.csv")
@@ -115,9 +109,7 @@ def test_whole_runs_are_shown_without_a_warning(two: TestClient) -> None:
     assert "/decisions.csv" in page
 
 
-def test_a_comparison_that_cannot_be_made_keeps_its_form(
-    tiny_run: Path, planted: Path, tmp_path: Path
-) -> None:
+def test_a_comparison_that_cannot_be_made_keeps_its_form(tiny_run: Path, planted: Path, tmp_path: Path) -> None:
     broken = Path(shutil.copytree(tiny_run, tmp_path / "broken"))
     with TestClient(create_app([broken, tiny_run, planted]), base_url=BASE) as client:
         shutil.rmtree(broken)
@@ -128,9 +120,7 @@ def test_a_comparison_that_cannot_be_made_keeps_its_form(
         assert client.get("/compare?a=tiny&b=planted").status_code == 200
 
 
-def test_a_manifest_that_becomes_a_link_is_not_followed(
-    tiny_run: Path, planted: Path, tmp_path: Path
-) -> None:
+def test_a_manifest_that_becomes_a_link_is_not_followed(tiny_run: Path, planted: Path, tmp_path: Path) -> None:
     """What is compared is what was checked when the explorer started."""
     copy = Path(shutil.copytree(tiny_run, tmp_path / "copy"))
     elsewhere = tmp_path / "elsewhere.json"
@@ -158,9 +148,7 @@ def test_a_table_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_an_error_while_rows_are_streamed_is_told() -> None:
     database = Database([])
-    sql = (
-        "SELECT CASE WHEN i > 150000 THEN error('planted') ELSE i END AS x FROM range(200000) t(i)"
-    )
+    sql = "SELECT CASE WHEN i > 150000 THEN error('planted') ELSE i END AS x FROM range(200000) t(i)"
     # Whether the first piece still comes depends on how far the engine reads ahead.
     with pytest.raises(RunError, match="cannot be read") as told:
         list(database.batches(sql, {}))

@@ -88,9 +88,7 @@ def test_every_answer_carries_the_headers(client: TestClient, path: str) -> None
     assert "access-control-allow-origin" not in answer.headers
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/decisions", f"/runs/tiny/tables/{TABLE}", "/runs/tiny", "/compare"]
-)
+@pytest.mark.parametrize("path", ["/", "/decisions", f"/runs/tiny/tables/{TABLE}", "/runs/tiny", "/compare"])
 def test_pages_have_no_inline_script_or_style(client: TestClient, path: str) -> None:
     page = client.get(path).text
     assert page.count("<script") == 1
@@ -208,9 +206,7 @@ def test_values_have_the_type_of_their_column() -> None:
 
 def test_no_column_has_the_name_of_a_parameter_of_a_table() -> None:
     assert FACET.endswith(".")
-    names = {
-        f"{FACET}{column.name}" for table in declared_tables().values() for column in table.columns
-    }
+    names = {f"{FACET}{column.name}" for table in declared_tables().values() for column in table.columns}
     assert not names & {*TABLE_PARAMETERS, *MATRIX}
 
 

@@ -51,15 +51,11 @@ def get(client: TestClient, path: str, **query: object) -> str:
     return answer.text
 
 
-def test_the_overview_counts_verdicts_and_gates(
-    client: TestClient, decisions: pl.DataFrame, tiny_run: Path
-) -> None:
+def test_the_overview_counts_verdicts_and_gates(client: TestClient, decisions: pl.DataFrame, tiny_run: Path) -> None:
     page = get(client, "/")
     shown = {
         (label, profile): int(n)
-        for label, profile, n in re.findall(
-            r'data-verdict="(\w+)" data-profile="(\w+)">(\d+)<', page
-        )
+        for label, profile, n in re.findall(r'data-verdict="(\w+)" data-profile="(\w+)">(\d+)<', page)
     }
     counted = decisions.group_by("label", "gate_profile").len()
     assert shown == {(label, profile): n for label, profile, n in counted.iter_rows()}
@@ -92,8 +88,7 @@ def test_the_matrix_shows_the_decision_table(client: TestClient, decisions: pl.D
         ]
         words = ["pass" if row[name] else "fail" for name in GATE_COLUMNS.values()]
         assert [
-            text.split()[-1].removeprefix(letter)
-            for letter, text in zip(GATE_COLUMNS, texts[5:11], strict=True)
+            text.split()[-1].removeprefix(letter) for letter, text in zip(GATE_COLUMNS, texts[5:11], strict=True)
         ] == words
         assert texts[11] == row["label"].replace("_", " ")
         assert texts[12] == row["first_failed_gate"]
@@ -123,9 +118,7 @@ def test_filters_of_the_matrix(
 ) -> None:
     chosen = decisions if profile == "both" else decisions.filter(gate_profile=profile)
     n = chosen.filter(kept).height
-    page = get(
-        client, "/decisions", **query, **({} if profile == "paper" else {"profile": profile})
-    )
+    page = get(client, "/decisions", **query, **({} if profile == "paper" else {"profile": profile}))
     assert total(page) == n
     assert sum(int(k) for k in re.findall(r'data-count="\w+">(\d+)<', page)) == n
     downloaded = client.get("/decisions.csv", params={**query, "profile": profile}).text
@@ -147,9 +140,7 @@ def test_empty_fields_and_unknown_parameters_leave_the_links(client: TestClient)
 
 
 def test_downloads_hold_what_is_shown(client: TestClient, decisions: pl.DataFrame) -> None:
-    wanted = decisions.filter(gate_profile="calibrated", model="drift").sort(
-        "mechanism", descending=True
-    )
+    wanted = decisions.filter(gate_profile="calibrated", model="drift").sort("mechanism", descending=True)
     query = {"profile": "calibrated", "model": "drift", "sort": "mechanism", "dir": "desc"}
     text = client.get("/decisions.csv", params=query).text
     read = pl.read_csv(io.StringIO(text), schema_overrides=decisions.schema)
@@ -172,10 +163,7 @@ def test_a_whole_table_downloads_as_its_csv_twin(client: TestClient, tiny_run: P
 
 def test_every_table_has_a_page_with_meanings_and_units(client: TestClient, tiny_run: Path) -> None:
     listed = get(client, "/runs/tiny")
-    names = [
-        path.relative_to(tiny_run).with_suffix("").as_posix()
-        for path in tiny_run.rglob("*.parquet")
-    ]
+    names = [path.relative_to(tiny_run).with_suffix("").as_posix() for path in tiny_run.rglob("*.parquet")]
     for name in names:
         assert f'href="/runs/tiny/tables/{name}"' in listed
         page = get(client, f"/runs/tiny/tables/{name}")
@@ -198,9 +186,7 @@ def test_conditions_of_a_table(client: TestClient, tiny_run: Path) -> None:
         "null": pl.col("similarity").is_null(),
         "some": pl.col("similarity").is_not_null(),
     }.items():
-        page = get(
-            client, path, **{"is.model": "drift"}, col="similarity", op=relation, val=repr(middle)
-        )
+        page = get(client, path, **{"is.model": "drift"}, col="similarity", op=relation, val=repr(middle))
         assert total(page) == frame.filter(kept, model="drift").height, relation
     both = f"{path}?col=condition&op=has&val=RANDOM&col=counted&op=is&val=yes"
     kept = frame.filter(pl.col("condition").str.contains("random"), counted=True)

@@ -63,9 +63,7 @@ def test_sorted_pages_are_those_of_a_stable_sort(
 ) -> None:
     keep = Condition(find_column(TABLE, "model"), "is", "drift")
     query = Query(source, (keep,), sort=find_column(TABLE, name), descending=descending)
-    expected = frame.filter(model="drift").sort(
-        name, descending=descending, nulls_last=True, maintain_order=True
-    )
+    expected = frame.filter(model="drift").sort(name, descending=descending, nulls_last=True, maintain_order=True)
     seen = [row for at in range(0, expected.height, 7) for row in page(database, query, at, 7)]
     assert seen == expected.to_dicts()
 
@@ -87,9 +85,7 @@ def test_missing_numbers_come_last_both_ways(
 
 
 @pytest.mark.parametrize(("name", "decoy"), [("run[1]", "run1"), ("a*b", "axb"), ("a?b", "axb")])
-def test_a_path_is_no_pattern(
-    tiny_run: Path, planted: Path, tmp_path: Path, name: str, decoy: str
-) -> None:
+def test_a_path_is_no_pattern(tiny_run: Path, planted: Path, tmp_path: Path, name: str, decoy: str) -> None:
     """The explorer shows the run of that very name, whatever another one is called."""
     table = declared_tables()["decisions/lpact_decision_table"]
     shutil.copytree(planted, tmp_path / name)
@@ -107,9 +103,7 @@ def test_a_path_is_no_pattern(
 def test_search_looks_into_every_text_column(
     database: Database, source: Source, frame: pl.DataFrame, text: str
 ) -> None:
-    found = pl.any_horizontal(
-        pl.col(pl.String).str.to_lowercase().str.contains(text.lower(), literal=True)
-    )
+    found = pl.any_horizontal(pl.col(pl.String).str.to_lowercase().str.contains(text.lower(), literal=True))
     assert count(database, Query(source, search=text)) == frame.filter(found).height
 
 

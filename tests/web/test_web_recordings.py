@@ -62,9 +62,7 @@ def test_a_claim_that_does_not_exist_is_not_found(client: TestClient) -> None:
     assert client.get("/claim?run_slug=one&dataset=none").status_code == 404
 
 
-def test_the_report_has_no_score_and_no_shared_parts_that_nobody_uses(
-    run: Run, tmp_path: Path
-) -> None:
+def test_the_report_has_no_score_and_no_shared_parts_that_nobody_uses(run: Run, tmp_path: Path) -> None:
     written = run.report(tmp_path / "report", tables=False)
     assert "The strongest claim in full" in written.page.read_text()
     assert 'data-claim="sim/2"' in written.page.read_text()

@@ -61,9 +61,7 @@ def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["*", "*.example", "lab.example:80", "::1", "", "a b"])
-def test_names_that_are_no_names_are_refused(
-    tiny_run: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_names_that_are_no_names_are_refused(tiny_run: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: None)  # or it would serve on
     result = CliRunner().invoke(app, ["explore", str(tiny_run), "--allow-host", name])
     assert result.exit_code == 2

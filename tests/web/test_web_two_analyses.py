@@ -55,9 +55,7 @@ def test_the_matrix_shows_one_at_a_time(client: TestClient) -> None:
 
 
 def test_without_a_name_the_first_analysis_of_the_run_is_shown(run: Run, tmp_path: Path) -> None:
-    alone = (
-        lpact.load_study({**STUDY, "toy": {}}).only("toy").run(tmp_path / "toyb", progress=False)
-    )
+    alone = lpact.load_study({**STUDY, "toy": {}}).only("toy").run(tmp_path / "toyb", progress=False)
     with TestClient(create_app([run.root, alone.root]), base_url=BASE) as client:
         assert "short name" in client.get("/decisions?run_slug=toyb").text
         assert "short_name" in client.get("/decisions.csv?run_slug=toyb").text

@@ -144,9 +144,7 @@ class Narrator(Writer):
 
     # Clauses
 
-    def _clause(
-        self, frame: Frame, *, moving: float = 1.0, new: float = 0.0, weather: float = 0.0
-    ) -> Token:
+    def _clause(self, frame: Frame, *, moving: float = 1.0, new: float = 0.0, weather: float = 0.0) -> Token:
         """Write subject, predicate and what follows; return the root, to be attached."""
         options = subjects(self.state, new=new, weather=weather, close=self.n_in_sentence > 2)
         noun, frame.subject = self._subject(options)
@@ -260,11 +258,7 @@ class Narrator(Writer):
                     return
             else:
                 n = self.n_in_sentence
-                stop = (
-                    STOP.get(n, 0.0 if n < 4 else 1.0)
-                    if frame.kind == "main"
-                    else min(0.2 * n, 1.0)
-                )
+                stop = STOP.get(n, 0.0 if n < 4 else 1.0) if frame.kind == "main" else min(0.2 * n, 1.0)
                 marks = {"." if frame.kind == "main" else ",": stop if more else 1.0}
                 marks[""] = (1.0 - stop) * bool(more)
                 if frame.kind == "main" and not frame.coordinated and not self.depth and 3 < n < 8:
@@ -395,9 +389,7 @@ class Narrator(Writer):
             adverb_token.attach(root, "advmod")
         return root, self._complement(kind, base, root, frame)
 
-    def _verbs(
-        self, frame: Frame, kinds: tuple[str, ...], moving: float
-    ) -> dict[tuple[str, str], float]:
+    def _verbs(self, frame: Frame, kinds: tuple[str, ...], moving: float) -> dict[tuple[str, str], float]:
         """Weights of verbs: people and places favour some."""
         who, place = frame.subject.people, self.state.place
         weights: dict[tuple[str, str], float] = {}

@@ -77,8 +77,7 @@ ALONE = _verbs(
     "swam/swims/swim listened/listens/listen smiled/smiles/smile dreamed/dreams/dream"
 )
 MOTION = _verbs(
-    "walked/walks/walk ran/runs/run went/goes/go hurried/hurries/hurry rode/rides/ride "
-    "returned/returns/return"
+    "walked/walks/walk ran/runs/run went/goes/go hurried/hurries/hurry rode/rides/ride returned/returns/return"
 )
 HANDLE = _verbs(
     "took/takes/take found/finds/find carried/carries/carry lost/loses/lose cleaned/cleans/clean "
@@ -384,9 +383,7 @@ def people(
     return options
 
 
-def things(
-    state: State, candidates: list[Thing], subject: Subject, sentence: int
-) -> list[Phrase[Mention]]:
+def things(state: State, candidates: list[Thing], subject: Subject, sentence: int) -> list[Phrase[Mention]]:
     """Things as objects: new (``a rusty key``), known (``the key``, ``her key``), or ``it``."""
     options: list[Phrase[Mention]] = []
     for thing in candidates:
@@ -455,9 +452,7 @@ def settings() -> list[Phrase[None]]:
     """Where the people of a story live: ``in a small village near the sea``."""
     text = "{}/ADP/case a/DET/det {}/ADJ/amod {}/NOUN near/ADP/case/6 the/DET/det/6 {}/NOUN/nmod"
     return [
-        Phrase(
-            1.0, words(text.format("on" if place == "island" else "in", kind, place, near)), None
-        )
+        Phrase(1.0, words(text.format("on" if place == "island" else "in", kind, place, near)), None)
         for place in SETTINGS
         for kind in SETTING_ADJECTIVES
         for near in NEAR

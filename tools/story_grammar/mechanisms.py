@@ -30,10 +30,7 @@ def mechanisms(prose: Prose) -> dict[str, FloatArray]:
     units = (prose.story, prose.paragraph, prose.sentence)
     begins = sum(np.append(1.0, np.diff(ids) != 0) for ids in units)
     types = [word_type(word) for word in prose.word]
-    table = {
-        name: keyed_rng(0, "prose", "meaning", name).standard_normal(MEANING_DIMS)
-        for name in set(types)
-    }
+    table = {name: keyed_rng(0, "prose", "meaning", name).standard_normal(MEANING_DIMS) for name in set(types)}
     return {
         "semantic_transition": _transitions(np.stack([table[t] for t in types]), prose.story),
         "dependency_integration": integration_cost(head, np.ones(len(head), dtype=np.bool_)),

@@ -243,9 +243,7 @@ class Analysis(Plugin, ABC):
         return self.tables
 
     @abstractmethod
-    def audit(
-        self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]
-    ) -> Audit:
+    def audit(self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]) -> Audit:
         """Say what the sources allow; errors in them are appended to ``problems``, so that all are shown at once.
 
         ``advance`` is called once per recording.
@@ -281,9 +279,7 @@ class Analysis(Plugin, ABC):
         """The answer in one sentence, and why."""
 
     @abstractmethod
-    def explain(
-        self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str
-    ) -> Explanation:
+    def explain(self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str) -> Explanation:
         """Why a claim got its label. ``claim`` has a value for each column of ``claims.key``."""
 
     def verdicts(self, material: Material, profile: str) -> Verdicts | None:

@@ -45,9 +45,7 @@ _FORMATS = {
 Tables = Mapping[str, pl.DataFrame]
 
 
-def crate_bytes(
-    root: Path, lock: Lock, study: StudyConfig, tables: Tables, date: str, licence: str | None
-) -> bytes:
+def crate_bytes(root: Path, lock: Lock, study: StudyConfig, tables: Tables, date: str, licence: str | None) -> bytes:
     """The description of the locked run at ``root``; the lock has no day of publication and no URL of a licence."""
     from rocrate.rocrate import ContextEntity, ROCrate
 
@@ -109,9 +107,7 @@ def crate_bytes(
     if licence is not None:
         short = licence.rsplit("/", 1)[-1] or licence
         dataset["license"] = add(licence, "CreativeWork", name=short)
-    document = json.dumps(
-        crate.metadata.generate(), indent=1, ensure_ascii=False, sort_keys=True, allow_nan=False
-    )
+    document = json.dumps(crate.metadata.generate(), indent=1, ensure_ascii=False, sort_keys=True, allow_nan=False)
     return f"{document}\n".encode()
 
 
@@ -129,9 +125,7 @@ def _add_file(crate: Any, name: str, n_bytes: int, sha256: str) -> None:
     crate.add_file(None, dest_path=name, properties=properties)
 
 
-def _outcomes(
-    analysis: Analysis, study: StudyConfig, tables: Tables
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def _outcomes(analysis: Analysis, study: StudyConfig, tables: Tables) -> Iterator[tuple[str, dict[str, Any]]]:
     """Outcome and labels of an analysis, one per profile."""
     claims = tables[analysis.claims.table.name]
     # An analysis without outcomes of the whole study has its labels counted.

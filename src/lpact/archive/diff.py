@@ -160,15 +160,11 @@ def diff_runs(before: str | Path | StoredRun, after: str | Path | StoredRun) -> 
             study_after=second.manifest.study,
             options=options,
             versions=_changes(*(_versions(run.manifest) for run in runs)),
-            inputs=_changes(
-                *({f"{f.dataset}: {f.path}": f.sha256 for f in run.manifest.inputs} for run in runs)
-            ),
+            inputs=_changes(*({f"{f.dataset}: {f.path}": f.sha256 for f in run.manifest.inputs} for run in runs)),
             tables=tuple(_table_changes(first, second)),
             analyses_removed=tuple(name for name in old if name not in new),
             analyses_added=tuple(name for name in new if name not in old),
-            analyses=tuple(
-                _compare_analysis(old[name], new[name], options) for name in old if name in new
-            ),
+            analyses=tuple(_compare_analysis(old[name], new[name], options) for name in old if name in new),
         )
 
 
@@ -202,11 +198,7 @@ def _versions(manifest: Manifest) -> dict[str, str]:
 def _table_changes(before: StoredRun, after: StoredRun) -> Iterator[Change]:
     """Tables of one run only, or with other content, with their numbers of rows."""
     checksums = (
-        {
-            f.path.removesuffix(".parquet"): f.sha256
-            for f in run.manifest.outputs
-            if f.path.endswith(".parquet")
-        }
+        {f.path.removesuffix(".parquet"): f.sha256 for f in run.manifest.outputs if f.path.endswith(".parquet")}
         for run in (before, after)
     )
     for change in _changes(*checksums):
@@ -236,9 +228,7 @@ def _compare_analysis(before: _Side, after: _Side, options: Sequence[Change]) ->
         key=claims.key,
         removed=tuple(sorted(old - new, key=str)),
         added=tuple(sorted(new - old, key=str)),
-        profiles=tuple(
-            _compare_profile(before, after, own, options) for own in claims.profiles or ("",)
-        ),
+        profiles=tuple(_compare_profile(before, after, own, options) for own in claims.profiles or ("",)),
     )
 
 
@@ -267,9 +257,7 @@ def _criteria(side: _Side, profile: str) -> dict[Claim, dict[tuple[str, str], Ro
     return found
 
 
-def _compare_profile(
-    before: _Side, after: _Side, profile: str, options: Sequence[Change]
-) -> ProfileComparison:
+def _compare_profile(before: _Side, after: _Side, profile: str, options: Sequence[Change]) -> ProfileComparison:
     old, new = (_claim_rows(side, profile) for side in (before, after))
     old_criteria, new_criteria = (_criteria(side, profile) for side in (before, after))
     common = [claim for claim in old if claim in new]
@@ -334,11 +322,7 @@ def _claim_change(
     options: Sequence[Change],
 ) -> ClaimChange:
     before, after = rows
-    gates = {
-        letter: after[column]
-        for letter, column in table.gates.items()
-        if before[column] != after[column]
-    }
+    gates = {letter: after[column] for letter, column in table.gates.items() if before[column] != after[column]}
     flipped = [own for own in criteria if own.flipped]
     rest = sorted((own for own in criteria if not own.flipped), key=_relative_size, reverse=True)
     shown = (*flipped, *rest[:MOST_NUMBERS])
@@ -381,10 +365,7 @@ def _sentence(
         if changed
         else f"The verdict stays {after['label']}"
     ]
-    parts += [
-        f"gate {letter} {'now passes' if passes else 'no longer passes'}"
-        for letter, passes in gates.items()
-    ]
+    parts += [f"gate {letter} {'now passes' if passes else 'no longer passes'}" for letter, passes in gates.items()]
     sentences = ["; ".join(parts) + ".", *(own.sentence for own in criteria[:1])]
     if changed or (not criteria and before["reason"] != after["reason"]):
         sentences += [f"Reason before: {before['reason']}", f"Reason now: {after['reason']}"]
@@ -433,9 +414,7 @@ def _name(analysis: AnalysisComparison, profile: ProfileComparison) -> str:
 
 
 def _outcome_text(analysis: AnalysisComparison, profile: ProfileComparison) -> str:
-    before, after = (
-        plain(own or "none") for own in (profile.outcome_before, profile.outcome_after)
-    )
+    before, after = (plain(own or "none") for own in (profile.outcome_before, profile.outcome_after))
     outcome = f"outcome {after}" if before == after else f"outcome {before} → {after}"
     return (
         f"{_name(analysis, profile)}: {outcome}; {counted(profile.n_common, 'common claim')}, "

@@ -141,16 +141,12 @@ def first_difference(stored: BinaryIO, made: BinaryIO) -> str:
     return ""
 
 
-def frame_problems(
-    table: Table, old: pl.DataFrame, new: pl.DataFrame, *, kind: Kind
-) -> list[Problem]:
+def frame_problems(table: Table, old: pl.DataFrame, new: pl.DataFrame, *, kind: Kind) -> list[Problem]:
     """Differences between two valid frames of a table, by key; empty if the frames are the same."""
     if old.equals(new):
         return []
     place, key = table.name, list(table.key)
-    left, right = (
-        frame.with_columns(pl.lit(1).alias(m)) for frame, m in ((old, _OLD), (new, _NEW))
-    )
+    left, right = (frame.with_columns(pl.lit(1).alias(m)) for frame, m in ((old, _OLD), (new, _NEW)))
     joined = left.join(right, on=key, how="full", coalesce=True, nulls_equal=True, suffix=_NEW)
     joined = joined.sort(key)
     problems: list[Problem] = []
@@ -170,9 +166,7 @@ def frame_problems(
     return problems
 
 
-def _cells(
-    both: pl.DataFrame, name: str, key: list[str], kind: Kind, place: str
-) -> Iterator[Problem]:
+def _cells(both: pl.DataFrame, name: str, key: list[str], kind: Kind, place: str) -> Iterator[Problem]:
     changed = both.filter(pl.col(name).ne_missing(pl.col(f"{name}{_NEW}")))
     first = changed.head(MOST_CELLS)
     pairs = zip(first[name].to_list(), first[f"{name}{_NEW}"].to_list(), strict=True)

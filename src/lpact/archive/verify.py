@@ -89,9 +89,7 @@ def verify_run(
     """
     if digest is not None:
         remedy = "copy the whole digest that `lpact lock` printed"
-        digest = parse_digest(
-            digest, "the root digest is not valid", where="--digest", remedy=remedy
-        )
+        digest = parse_digest(digest, "the root digest is not valid", where="--digest", remedy=remedy)
     with unpacked_run(path) as root:
         found = _Verifier(root, tell)
         found.lock_and_files(digest)
@@ -116,9 +114,7 @@ def is_table(name: str) -> bool:
     return name.endswith((".parquet", ".csv")) and not name.startswith(f"{REPORT_FOLDER}/")
 
 
-def check_files(
-    listing: Listing, expected: Mapping[str, FileFacts], *, locked: bool
-) -> tuple[list[Problem], set[str]]:
+def check_files(listing: Listing, expected: Mapping[str, FileFacts], *, locked: bool) -> tuple[list[Problem], set[str]]:
     """Compare every file; return the problems, and the names of the intact files.
 
     Without a lock only table files are known, and others may be in the folder.
@@ -135,9 +131,7 @@ def check_files(
         if name not in expected and name not in NOT_LOCKED and (locked or is_table(name))
     ]
     problems += [
-        Problem("file", name, f"was added: {what}")
-        for name, what in listing.others.items()
-        if name not in expected
+        Problem("file", name, f"was added: {what}") for name, what in listing.others.items() if name not in expected
     ]
     for name in filter(is_table, expected):
         stem, _, suffix = name.rpartition(".")
@@ -181,10 +175,7 @@ def check_manifest(root: Path, lock: Lock) -> list[Problem]:
 
 
 def _by_name(files: Collection[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {
-        f"{own['dataset']}: {own['path']}": {"n_bytes": own["n_bytes"], "sha256": own["sha256"]}
-        for own in files
-    }
+    return {f"{own['dataset']}: {own['path']}": {"n_bytes": own["n_bytes"], "sha256": own["sha256"]} for own in files}
 
 
 class CheckedTables(LazyTables):
@@ -408,9 +399,7 @@ class _Verifier:
         """Make the report again, if the tables and the manifest are intact."""
         changed = self.expected.keys() - self.intact
         if self.manifest is None or any(n == MANIFEST_NAME or is_table(n) for n in changed):
-            self.notes.append(
-                "The report was not made again, because tables or the manifest have changed."
-            )
+            self.notes.append("The report was not made again, because tables or the manifest have changed.")
             return
         self.tell("making the report again")
         names = None

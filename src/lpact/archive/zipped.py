@@ -114,9 +114,7 @@ def unpack(source: Path, root: Path) -> None:
             refuse(source, [f"it is damaged: {str(error) or type(error).__name__}"])
 
 
-def check_entries(
-    entries: list[zipfile.ZipInfo], n_bytes: int, path: Path
-) -> list[zipfile.ZipInfo]:
+def check_entries(entries: list[zipfile.ZipInfo], n_bytes: int, path: Path) -> list[zipfile.ZipInfo]:
     """Refuse unsafe names and special files, and archives that are too large; return the entries of files.
 
     ``n_bytes`` is the size of the archive itself.
@@ -173,9 +171,7 @@ def _check_lock(archive: zipfile.ZipFile, files: list[zipfile.ZipInfo], source: 
     refuse(source, [f"{name} has more than {MOST_JSON_BYTES} bytes" for name in large])
     lock = parse_lock(archive.read(LOCK_FILE), where=f"{source}, {LOCK_FILE}")
     locked = {name: file.n_bytes for name, file in lock.content.files.items()}
-    faults = [
-        f"{name} is not part of the run" for name in sizes.keys() - locked.keys() - NOT_LOCKED
-    ]
+    faults = [f"{name} is not part of the run" for name in sizes.keys() - locked.keys() - NOT_LOCKED]
     faults += [f"{name} is missing" for name in locked.keys() - sizes.keys()]
     faults += [
         f"{name} has {sizes[name]} bytes instead of {n_bytes}"
@@ -216,9 +212,7 @@ class Exported:
     licence: str | None
 
 
-def export_run(
-    path: str | Path, out: str | Path, *, date: str | None = None, licence: str | None = None
-) -> Exported:
+def export_run(path: str | Path, out: str | Path, *, date: str | None = None, licence: str | None = None) -> Exported:
     """Write the locked run at ``path`` to the new zip file ``out``, with RO-Crate metadata.
 
     Parameters

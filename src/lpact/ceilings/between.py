@@ -115,10 +115,7 @@ def between_subjects(
     folds = split if split is None or hasattr(split, "check") else list(split)
     symmetric = measure.symmetric and measure.scope == "population"
     arrays = [np.asarray(own, dtype=np.float64) for own in subjects]
-    targets = [
-        [j for j in range(len(arrays)) if j != i and not (symmetric and j < i)]
-        for i in range(len(arrays))
-    ]
+    targets = [[j for j in range(len(arrays)) if j != i and not (symmetric and j < i)] for i in range(len(arrays))]
     cases = [(arrays[i], [arrays[j] for j in own]) for i, own in enumerate(targets) if own]
     pairs: dict[tuple[int, int], Consistency] = {}
     for i, found in enumerate(all_consistencies(cases, measure, folds, **options)):
@@ -152,8 +149,5 @@ def pool(subjects: Sequence[npt.ArrayLike]) -> FloatArray:
         expected = "stimuli × repetitions × units, the same stimuli for every subject"
         raise InputError("the subjects cannot be pooled", where="pool", got=got, expected=expected)
     longest = max(array.shape[1] for array in arrays)
-    padded = [
-        np.pad(a, ((0, 0), (0, longest - a.shape[1]), (0, 0)), constant_values=np.nan)
-        for a in arrays
-    ]
+    padded = [np.pad(a, ((0, 0), (0, longest - a.shape[1]), (0, 0)), constant_values=np.nan) for a in arrays]
     return np.concatenate(padded, axis=2)

@@ -211,17 +211,12 @@ def all_consistencies(
     )
     n = len(subsets[0])
     return [
-        [
-            _averaged(of_target, estimator)
-            for of_target in zip(*parts[k * n : (k + 1) * n], strict=True)
-        ]
+        [_averaged(of_target, estimator) for of_target in zip(*parts[k * n : (k + 1) * n], strict=True)]
         for k in range(len(made))
     ]
 
 
-def _folds(
-    measure: Measure, split: Folds | None, x: FloatArray
-) -> tuple[list[RowsOfFold], Measure]:
+def _folds(measure: Measure, split: Folds | None, x: FloatArray) -> tuple[list[RowsOfFold], Measure]:
     """Training and test rows of every fold, and the measure with at least the gap of the split."""
     if split is None:
         if measure.needs_fit:
@@ -239,9 +234,7 @@ def _folds(
         return list(split), measure
     folds = [(np.asarray(train), np.asarray(test)) for train, test in split]
     if not folds or any(np.intersect1d(*fold).size or not fold[1].size for fold in folds):
-        what = (
-            "a fold without test rows, or with rows in training and test" if folds else "no folds"
-        )
+        what = "a fold without test rows, or with rows in training and test" if folds else "no folds"
         raise _error(what, f"{len(folds)} folds", "pairs of training and test rows")
     return folds, measure
 

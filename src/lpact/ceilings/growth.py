@@ -188,9 +188,7 @@ def _some(n: int, share: float, rng: np.random.Generator) -> IntArray:
     return np.sort(rng.permutation(n)[: max(1, round(n * share))])
 
 
-def extrapolate(
-    sizes: npt.ArrayLike, values: npt.ArrayLike, *, both_sides: bool = False
-) -> Extrapolation:
+def extrapolate(sizes: npt.ArrayLike, values: npt.ArrayLike, *, both_sides: bool = False) -> Extrapolation:
     """Extrapolate consistency beyond the data.
 
     Parameters

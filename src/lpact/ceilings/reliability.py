@@ -156,9 +156,7 @@ def split_half(
         drawn = (chosen_halves(present, pair) for pair in halves)
     values, factors, n_left_out = [], [], []
     for pair in drawn:
-        values.append(
-            pearson_rows(*(mean_of_finite(np.where(half, trials, np.nan), 1).T for half in pair))
-        )
+        values.append(pearson_rows(*(mean_of_finite(np.where(half, trials, np.nan), 1).T for half in pair)))
         factor, used = halves_factor(pair, present)
         factors.append(factor)
         n_left_out.append((~used).sum(axis=0))
@@ -169,9 +167,7 @@ def split_half(
     return Ceiling(np.stack(values), factor, np.broadcast_to(np.stack(n_left_out), shape))
 
 
-def chosen_halves(
-    present: BoolArray, halves: tuple[npt.ArrayLike, npt.ArrayLike]
-) -> tuple[BoolArray, BoolArray]:
+def chosen_halves(present: BoolArray, halves: tuple[npt.ArrayLike, npt.ArrayLike]) -> tuple[BoolArray, BoolArray]:
     """Trials of the repetitions with these numbers that are not missing, as `random_halves` gives them."""
     chosen = np.zeros((2, present.shape[1], 1), dtype=bool)
     for half, numbers in zip(chosen, halves, strict=True):
@@ -335,9 +331,7 @@ class PairScores:
         return sum(score.n_undefined for score in self.scores.values())
 
 
-def subject_pairs(
-    subjects: Sequence[npt.ArrayLike], measure: Measure, split: Split | None = None
-) -> PairScores:
+def subject_pairs(subjects: Sequence[npt.ArrayLike], measure: Measure, split: Split | None = None) -> PairScores:
     """Score every subject as a model of every other: ordered pairs for a measure that is not symmetric.
 
     Parameters
@@ -366,9 +360,7 @@ def subject_pairs(
     return PairScores(len(arrays), scores)
 
 
-def pooled_source(
-    subjects: Sequence[npt.ArrayLike], measure: Measure, split: Split | None = None
-) -> list[Score]:
+def pooled_source(subjects: Sequence[npt.ArrayLike], measure: Measure, split: Split | None = None) -> list[Score]:
     """Score all other subjects' units, side by side, as one model of every subject: one score per target subject.
 
     Parameters are those of `subject_pairs`.
@@ -384,9 +376,7 @@ def _score(measure: Measure, x: FloatArray, y: FloatArray, split: Split | None) 
     return measure.score(x, y) if split is None else measure.cross_validate(x, y, split)
 
 
-def _subjects(
-    subjects: Sequence[npt.ArrayLike], measure: Measure, split: Split | None, where: str
-) -> list[FloatArray]:
+def _subjects(subjects: Sequence[npt.ArrayLike], measure: Measure, split: Split | None, where: str) -> list[FloatArray]:
     """Subjects [n_stimuli, n_units] that the measure can compare."""
     arrays = [matrices(subject, subject)[0] for subject in subjects]
     if len(arrays) < 2:

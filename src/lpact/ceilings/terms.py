@@ -167,10 +167,7 @@ def _predict(
             _set_factors(x, group, draw)
             halves = [y.half_means(draw, slice(None)) for y in ys]
             sources = (x.mean, x.mean) if x.noise_free else x.half_means(draw, slice(None))
-            jobs += [
-                _Job(source, half_rows, [pair[half] for pair in halves])
-                for half, source in enumerate(sources)
-            ]
+            jobs += [_Job(source, half_rows, [pair[half] for pair in halves]) for half, source in enumerate(sources)]
         for fold, (train, test) in enumerate(folds):
             p = [np.hstack(own) for own in _predictions(measure, jobs, train, test)]
             s = [np.hstack([y[job.of(test)] for y in job.targets]) for job in jobs]
@@ -204,9 +201,7 @@ class _Job(NamedTuple):
         return rows[self.rows[rows]]
 
 
-def _predictions(
-    measure: Measure, jobs: list[_Job], train: IntArray, test: IntArray
-) -> list[list[FloatArray]]:
+def _predictions(measure: Measure, jobs: list[_Job], train: IntArray, test: IntArray) -> list[list[FloatArray]]:
     """Predictions of test rows, by job and target. Jobs in a row with one source are fitted together."""
     found = []
     for _, same in groupby(jobs, key=lambda job: (id(job.source), id(job.rows))):
@@ -220,9 +215,7 @@ def _predictions(
     return found
 
 
-def _fitted(
-    measure: Measure, x: FloatArray, ys: list[FloatArray], x_test: FloatArray
-) -> list[FloatArray]:
+def _fitted(measure: Measure, x: FloatArray, ys: list[FloatArray], x_test: FloatArray) -> list[FloatArray]:
     """Predictions for ``x_test`` of maps from x to every target; of one map where units are fitted one by one.
 
     NaN where training stimuli are too few for the validation of the measure.
@@ -233,9 +226,7 @@ def _fitted(
         return [np.full((len(x_test), y.shape[1]), np.nan) for y in ys]
 
 
-def _mapped(
-    measure: Measure, x: FloatArray, ys: list[FloatArray], x_test: FloatArray
-) -> list[FloatArray]:
+def _mapped(measure: Measure, x: FloatArray, ys: list[FloatArray], x_test: FloatArray) -> list[FloatArray]:
     from lpact.measures.predictivity import LinearPredictivity
 
     if isinstance(measure, LinearPredictivity) and measure.grid.selection.per_target:

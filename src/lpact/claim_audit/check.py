@@ -32,9 +32,7 @@ _SUFFIXES: dict[str, Format] = {
     **dict.fromkeys(("md", "markdown", "qmd", "rmd"), "markdown"),
     **dict.fromkeys(("tex", "latex", "ltx"), "latex"),
 }
-_REFERENCES = re.compile(
-    r"[\s#*\d.]*(?:references|bibliography|literature cited|works cited)[\s:*.]*$", re.IGNORECASE
-)
+_REFERENCES = re.compile(r"[\s#*\d.]*(?:references|bibliography|literature cited|works cited)[\s:*.]*$", re.IGNORECASE)
 _APPENDIX = re.compile(r"[\s#*\d.]*(?:appendix|appendices|supplement)", re.IGNORECASE)
 # An entry of a list of references: initials of an author, and a year, an arXiv number or a digital object identifier.
 _REFERENCE = re.compile(
@@ -43,9 +41,7 @@ _REFERENCE = re.compile(
     re.DOTALL,
 )
 # "Hypothesis 2." marks the next sentence as one.
-_LABEL = re.compile(
-    r"[\s*]*(?:hypothes[ie]s|question|aim|conjecture)\s*\w{0,3}\.[\s*]*", re.IGNORECASE
-)
+_LABEL = re.compile(r"[\s*]*(?:hypothes[ie]s|question|aim|conjecture)\s*\w{0,3}\.[\s*]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -104,9 +100,7 @@ def check_text(text: str, format: Format, evidence: Verdicts) -> list[Overclaim]
     return overclaims
 
 
-def _statements(
-    text: str, format: Format, rules: Rules, names: list[str]
-) -> Iterator[tuple[Sentence, list[Found]]]:
+def _statements(text: str, format: Format, rules: Rules, names: list[str]) -> Iterator[tuple[Sentence, list[Found]]]:
     in_references = False
     for block in READERS[format](text):
         in_references = _lists_references(block, in_references)
@@ -163,9 +157,7 @@ _NEARBY = {
     "measure": r"(?:measures?|metrics?|predictivity|regression|similarity|scores?|tests?)",
     "region": r"(?:areas?|regions?|cortex|gyrus|units|electrodes|voxels|neurons)",
 }
-_NEARBY_ANY = (
-    r"(?:models?|layers?|features|embeddings|network|dataset|data|recordings|study|corpus)"
-)
+_NEARBY_ANY = r"(?:models?|layers?|features|embeddings|network|dataset|data|recordings|study|corpus)"
 _BY = re.compile(r"\b(?:by|under|with|using)\s+[`'\"*]*$", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"'“‘]$")
 _NO_NAME = (NONE, "all")
@@ -230,8 +222,7 @@ def named_claims(sentence: str, verdicts: Verdicts) -> tuple[Verdict, ...] | Non
     claims = tuple(
         v
         for v in verdicts.claims
-        if v.claim is not None
-        and all(value in named for value, named in zip(v.claim, chosen, strict=True))
+        if v.claim is not None and all(value in named for value, named in zip(v.claim, chosen, strict=True))
     )
     return claims if 0 < len(claims) < len(verdicts.claims) else None
 

@@ -81,11 +81,7 @@ _DENIAL = re.compile(r"\b(?:not|no|nothing|never|neither|in place of|in lieu of|
 
 def sides(line: str, model: re.Pattern[str]) -> set[str]:
     """Sides of the comparison that a sentence mentions; ``model`` finds the model side."""
-    found = {
-        side
-        for side, own in {"model": model, "brain": PATTERNS["BRAIN"]}.items()
-        if own.search(line)
-    }
+    found = {side for side, own in {"model": model, "brain": PATTERNS["BRAIN"]}.items() if own.search(line)}
     if _BOTH_SIDES.search(line):
         found = {"model", "brain"}
     return found | ({"either"} if found else set())
@@ -132,8 +128,7 @@ def _compile(line: str, classes: Mapping[str, str]) -> Rule:
     pattern, *options = rest.split(" @")
     given = {option.partition(" ")[0]: option.partition(" ")[2] for option in options}
     unless, never_with = (
-        _words([given[option].format(**_LISTS)]) if option in given else None
-        for option in ("unless", "never-with")
+        _words([given[option].format(**_LISTS)]) if option in given else None for option in ("unless", "never-with")
     )
     return Rule(
         Statement[name],
@@ -224,9 +219,7 @@ class Found:
     plain: bool = False
 
 
-def find_statements(
-    words: Words, rules: Rules, kind: BlockKind, *, question: bool
-) -> Iterator[Found]:
+def find_statements(words: Words, rules: Rules, kind: BlockKind, *, question: bool) -> Iterator[Found]:
     """All statements of a sentence; a question or a quotation makes none."""
     scope = Scope.of(words)
     mentioned = sides(words.line, rules.model)
@@ -272,10 +265,7 @@ def _last(text: str, n_words: int) -> str:
 
 def _affirmed(text: str) -> bool:
     """Whether a text affirms what it names: "is confirmed", and not "is not confirmed" or "finds no support"."""
-    return any(
-        not has("NEGATIONS", _last(text[: m.start()], _NEAR))
-        for m in PATTERNS["AFFIRMED"].finditer(text)
-    )
+    return any(not has("NEGATIONS", _last(text[: m.start()], _NEAR)) for m in PATTERNS["AFFIRMED"].finditer(text))
 
 
 @dataclass(frozen=True)
@@ -327,9 +317,7 @@ class Scope:
         if 2 * sum(inside) >= len(inside) or sum(inside) > 1:
             return True
         outside = "".join(
-            f"{word} "
-            for word, quoted in zip(self.line.split(), self.words.quoted, strict=True)
-            if not quoted
+            f"{word} " for word, quoted in zip(self.line.split(), self.words.quoted, strict=True) if not quoted
         )
         return sum(self.words.quoted) > 1 and has("WORDING", outside) and not _affirmed(outside)
 
@@ -338,10 +326,7 @@ class Scope:
         before, inside = self.line[first:start], self.line[start:end]
         return (
             has("NEGATIONS", before)
-            or any(
-                not has("SHOWING", before[m.end() :])
-                for m in PATTERNS["LOCAL_NEGATIONS"].finditer(before)
-            )
+            or any(not has("SHOWING", before[m.end() :]) for m in PATTERNS["LOCAL_NEGATIONS"].finditer(before))
             or has("SHORT_NEGATIONS", _last(before, _NEAR))
             or (not denies and (has("NEGATIONS", inside) or has("WITHDRAWN", inside)))
             or self._taken_back(start, end, first, last, noun=noun)
@@ -478,9 +463,7 @@ def _widened(statement: Statement, force: Force, scope: Scope, match: re.Match[s
         wide = against or statement is Statement.ALIGNMENT
         generic = wide and has("GENERIC_SUBJECT", part)
         # "Every brain" of a comparison is one of the study.
-        if has("UNIVERSAL", part.replace(match[0], "") if against else part) or (
-            generic and not bounded
-        ):
+        if has("UNIVERSAL", part.replace(match[0], "") if against else part) or (generic and not bounded):
             return Found(Statement.UNIVERSAL, Force.ASSERTED, words)
     plain = force is Force.NEGATED and statement in _LEVELS and not has("WITHHELD", part)
     return Found(statement, force, words, plain)

@@ -63,9 +63,7 @@ class Canvas:
         for i, character in enumerate(leaving[: end - start]):
             self.characters[start + i] = character
 
-    def blank_all(
-        self, pattern: re.Pattern[str] | str, *, leaving: str = "", groups: tuple[int, ...] = (0,)
-    ) -> None:
+    def blank_all(self, pattern: re.Pattern[str] | str, *, leaving: str = "", groups: tuple[int, ...] = (0,)) -> None:
         """Blank these groups of every match."""
         for match in re.finditer(pattern, self.text()):
             for group in groups:
@@ -116,9 +114,7 @@ _MARKER = re.compile(
 )
 """Marks of headings, quotations and items, and tick boxes."""
 # A callout is the text's own words: it opens with a label in bold type, or with [!NOTE].
-_CALLOUT = re.compile(
-    r"\s*(?:\*\*|__)[^*_\n]{1,60}(?:[:.]\s*(?:\*\*|__)|(?:\*\*|__)\s*[:.])|\s*\[!\w+\]"
-)
+_CALLOUT = re.compile(r"\s*(?:\*\*|__)[^*_\n]{1,60}(?:[:.]\s*(?:\*\*|__)|(?:\*\*|__)\s*[:.])|\s*\[!\w+\]")
 _LINK_DEFINITION = re.compile(r"^ {0,3}\[(?!\^)[^\]]+\]:[ \t]+\S+.*$", re.MULTILINE)
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 # Names of models are often set as code.
@@ -133,9 +129,7 @@ _INLINE = (
     (re.compile(r"<!--.*?-->", re.DOTALL), ""),
     (re.compile(r"</?[a-zA-Z][^<>\n]*>|<https?://[^>\s]*>"), ""),
 )
-_LINK = re.compile(
-    r"(!?\[)([^\[\]]*)(\](?:\([^()\s]*(?:\([^()]*\)[^()\s]*)?(?:\s+\"[^\"]*\")?\)|\[[^\]]*\]))"
-)
+_LINK = re.compile(r"(!?\[)([^\[\]]*)(\](?:\([^()\s]*(?:\([^()]*\)[^()\s]*)?(?:\s+\"[^\"]*\")?\)|\[[^\]]*\]))")
 _AUTHOR = re.compile(r"(?<![\w@])@[A-Za-z][\w:.-]*\w")
 _ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
 _STRONG = re.compile(r"\*+|~~|(?<!\w)_+(?=\w)|(?<=[\w.!?])_+(?!\w)")
@@ -209,8 +203,7 @@ def _cells(line: str, start: int) -> Iterator[Block]:
 # --- LaTeX -----------------------------------------------------------------------------------------
 
 _SILENT_ENVIRONMENTS = (
-    "verbatim Verbatim lstlisting minted comment thebibliography tikzpicture filecontents "
-    "algorithm algorithmic"
+    "verbatim Verbatim lstlisting minted comment thebibliography tikzpicture filecontents algorithm algorithmic"
 )
 _MATHS_ENVIRONMENTS = "equation align gather multline eqnarray displaymath math flalign alignat"
 _QUOTE_ENVIRONMENTS = "quote quotation displayquote verse"
@@ -241,9 +234,7 @@ _BODY = re.compile(r"\\begin\{document\}(.*?)(?:\\end\{document\}|\Z)", re.DOTAL
 _TITLED = re.compile(rf"\\{_any_of(_TITLES)}\*?{_OPTIONS}\s*({_ARGUMENT})", re.DOTALL)
 _CITE = re.compile(rf"\\([A-Za-z]*cite[A-Za-z]*)\*?{_OPTIONS}\s*{_ARGUMENT}", re.DOTALL)
 _CITE_IN_TEXT = ("citet", "textcite", "citeauthor", "citea")
-_UNREAD_COMMAND = re.compile(
-    rf"\\{_any_of(_UNREAD)}\*?{_OPTIONS}\s*{_ARGUMENT}{_OPTIONS}", re.DOTALL
-)
+_UNREAD_COMMAND = re.compile(rf"\\{_any_of(_UNREAD)}\*?{_OPTIONS}\s*{_ARGUMENT}{_OPTIONS}", re.DOTALL)
 _INCLUDED = re.compile(r"\\(?:input|include|subfile|import|subfileinclude)\s*\{([^{}]*)\}")
 # Mathematics ends with its paragraph, as in TeX: an unpaired sign hides no more than that. The spacing after a line
 # break, \\\\[2pt], opens none.
@@ -259,9 +250,7 @@ _VERBATIM = re.compile(
     r"\\(?:verb|lstinline)\*?(?:\[[^\]\n]*\])?([^A-Za-z\s*])[^\n]*?\1"
     r"|\\(?:url|nolinkurl|path)\s*\{[^{}\n]*\}"
 )
-_QUOTED = re.compile(
-    rf"\\(?:enquote|textquote|blockquote|blockcquote)\*?\s*({_ARGUMENT})", re.DOTALL
-)
+_QUOTED = re.compile(rf"\\(?:enquote|textquote|blockquote|blockcquote)\*?\s*({_ARGUMENT})", re.DOTALL)
 _ITEMS = re.compile(r"\\(item|begin|end)\b[^\n]*?(?:\{[^{}]*\}|(?=\s))")
 
 

@@ -196,9 +196,7 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def _option_values(
-    debug: Annotated[
-        bool, typer.Option("--debug", envvar="LPACT_DEBUG", help="Show tracebacks of errors.")
-    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", envvar="LPACT_DEBUG", help="Show tracebacks of errors.")] = False,
     version: Annotated[
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),

@@ -21,9 +21,7 @@ def check_blocks(check: DatasetCheck) -> list[Block]:
     place = f" in {check.folder}" if check.folder else ""
     state = "usable" if check.usable else "something must be fixed first"
     info = check.info
-    about = (
-        () if info is None else (f"{info.source}; version {info.version}; licence {info.licence}",)
-    )
+    about = () if info is None else (f"{info.source}; version {info.version}; licence {info.licence}",)
     return [
         Block(f"{check.reader}{place}: {state}", about),
         *_layout(check),
@@ -114,9 +112,7 @@ def _media(check: DatasetCheck) -> list[Block]:
 def _findings(check: DatasetCheck) -> Block:
     grouped: dict[tuple[str, ...], list[str]] = {}
     places = [(finding, "") for finding in check.findings]
-    places += [
-        (f, f"{recording.id} ") for recording in check.recordings for f in recording.findings
-    ]
+    places += [(f, f"{recording.id} ") for recording in check.recordings for f in recording.findings]
     for f, recording_id in places:
         kind = (f.severity, str(f.reason), f.found, f.expected, f.remedy)
         grouped.setdefault(kind, []).append(f"{recording_id}{f.field} ({f.where})")
@@ -136,14 +132,9 @@ def _findings(check: DatasetCheck) -> Block:
 
 def _problems(check: DatasetCheck) -> Block:
     missing = [part for part in check.parts if part.must_be_fixed]
-    lines = [
-        f"{part.status}: {part.expected.what} ({' or '.join(part.expected.patterns)})"
-        for part in missing
-    ]
+    lines = [f"{part.status}: {part.expected.what} ({' or '.join(part.expected.patterns)})" for part in missing]
     lines += map(str, check.problems)
-    lines += (
-        f"{path} has more of the layout: pass {path} instead" for path in check.instead[:MAX_SHOWN]
-    )
+    lines += (f"{path} has more of the layout: pass {path} instead" for path in check.instead[:MAX_SHOWN])
     if missing and check.fetchable:
         lines.append(f"How to get it: {program()} datasets fetch {check.reader} --to FOLDER")
     n_problems = len(check.problems) + len(missing)
@@ -194,8 +185,7 @@ def _recording(found: RecordingCheck) -> dict[str, Any]:
         "reason": str(found.reason),
         "media": dict(found.media.present),
         "media_absent": {
-            kind: {"reason": str(why.reason), "detail": why.detail}
-            for kind, why in found.media.absent.items()
+            kind: {"reason": str(why.reason), "detail": why.detail} for kind, why in found.media.absent.items()
         },
         "findings": [_finding(finding) for finding in found.findings],
     }

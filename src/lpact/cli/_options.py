@@ -83,15 +83,11 @@ def load(
     """Load a study, or one analysis of it; folders given here replace ``[run.paths]`` and ``[run.models]``."""
     import lpact
 
-    loaded = lpact.load_study(
-        study, paths=_folders("--path", paths or []), models=_folders("--model", models or [])
-    )
+    loaded = lpact.load_study(study, paths=_folders("--path", paths or []), models=_folders("--model", models or []))
     return loaded if analysis is None else loaded.only(analysis)
 
 
-def load_asking(
-    analysis: str, study: Path, paths: list[str] | None, models: list[str] | None
-) -> Study:
+def load_asking(analysis: str, study: Path, paths: list[str] | None, models: list[str] | None) -> Study:
     """Load one analysis of a study; raises `ConfigError` where the study does not ask it."""
     loaded = load(study, paths, models)
     if analysis not in loaded.config.analyses:
@@ -156,9 +152,7 @@ def refuse_existing(out: Path, run: Path | None = None) -> None:
             raise _refusal(out, "it is the root of a disk or volume", "a new folder inside of it")
 
 
-def write_tables(
-    tables: Mapping[str, pl.DataFrame], out: Path, files: Mapping[str, bytes] | None = None
-) -> None:
+def write_tables(tables: Mapping[str, pl.DataFrame], out: Path, files: Mapping[str, bytes] | None = None) -> None:
     """Write tables, by their names, and other ``files`` to the new or empty folder ``out``: all of them, or none."""
     from lpact.store import atomic_write_bytes, write_table
     from lpact.tables import find_table
@@ -167,9 +161,7 @@ def write_tables(
     target = Path(os.path.abspath(out))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            prefix=f"{target.name}.", suffix=".partial", dir=target.parent
-        ) as folder:
+        with tempfile.TemporaryDirectory(prefix=f"{target.name}.", suffix=".partial", dir=target.parent) as folder:
             made = Path(folder) / "made"
             made.mkdir()
             for name, frame in tables.items():

@@ -48,9 +48,7 @@ def show_claim_counts(analysis: Analysis, claims: pl.DataFrame) -> None:
     profiles = tuple(about.profiles) or ("claims",)
     if not about.profiles:
         claims = claims.with_columns(gate_profile=pl.lit("claims"))
-    counts = {
-        row[:-1]: row[-1] for row in claims.group_by(*group, "label", "gate_profile").len().rows()
-    }
+    counts = {row[:-1]: row[-1] for row in claims.group_by(*group, "label", "gate_profile").len().rows()}
     rows = [
         (place, label, *n)
         for (place,) in claims.select(group).unique(maintain_order=True).iter_rows()
@@ -79,9 +77,7 @@ def _show_claims(analysis: Analysis, claims: pl.DataFrame) -> None:
         say(f"{letter}: {meaning}", indent=2)
 
 
-def _shared_lines(
-    about: ClaimTable, rows: list[dict[str, Any]], last: str
-) -> Iterator[tuple[str, ...]]:
+def _shared_lines(about: ClaimTable, rows: list[dict[str, Any]], last: str) -> Iterator[tuple[str, ...]]:
     """Cells from the score on, one line for each label that the claims of a group got."""
     grouped: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:

@@ -88,9 +88,7 @@ def broken(text: str, width: int | None, indent: int, hanging: int = 0) -> list[
             continue
         wide = max(NARROWEST_TEXT + len(first) + hanging, width)
         rest = first + " " * hanging
-        lines += textwrap.wrap(
-            words, wide, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
-        )
+        lines += textwrap.wrap(words, wide, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
     return lines
 
 

@@ -60,12 +60,8 @@ def lock(run: RunFolder) -> None:
 
 
 def verify(
-    run: Annotated[
-        Path, typer.Argument(help="Folder of a finished run, or an archive of `lpact export`.")
-    ],
-    digest: Annotated[
-        str | None, typer.Option("--digest", help="Root digest that was quoted for the run.")
-    ] = None,
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run, or an archive of `lpact export`.")],
+    digest: Annotated[str | None, typer.Option("--digest", help="Root digest that was quoted for the run.")] = None,
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Also rebuild the report and compare it.")
     ] = True,
@@ -75,9 +71,7 @@ def verify(
     from lpact.archive import verify_run
 
     with console(stderr=True).status("reading the run") as status:
-        found = verify_run(
-            run, digest=digest, report=report, workers=chosen_workers(None), tell=status.update
-        )
+        found = verify_run(run, digest=digest, report=report, workers=chosen_workers(None), tell=status.update)
     if as_json:
         print_json(found.as_json())
     else:
@@ -117,9 +111,7 @@ def export(
     archive: Annotated[Path, typer.Argument(help="The archive to write, such as study.zip.")],
     date: Annotated[
         str | None,
-        typer.Option(
-            "--date", help="Day of publication, as in 2026-01-31; default: the day of the lock."
-        ),
+        typer.Option("--date", help="Day of publication, as in 2026-01-31; default: the day of the lock."),
     ] = None,
     licence: Annotated[
         str | None,

@@ -47,9 +47,7 @@ app = typer.Typer(
 @app.command(_DEFAULT)
 def command(
     run: RunFolder,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="New folder for the tables of statements.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="New folder for the tables of statements.")] = None,
     analysis: Which = None,
     as_json: Json = False,
 ) -> None:
@@ -119,9 +117,7 @@ def _show(found: Verdicts) -> None:
 
 @app.command("check")
 def check(
-    texts: Annotated[
-        list[str], typer.Argument(help="Files to check; - reads standard input.", metavar="PAPER")
-    ],
+    texts: Annotated[list[str], typer.Argument(help="Files to check; - reads standard input.", metavar="PAPER")],
     run: Annotated[Path, typer.Option("--run", help="Folder of a finished run.")],
     format: Annotated[
         Literal["markdown", "latex", "text"] | None,
@@ -171,9 +167,7 @@ def _read(name: str) -> str:
             return typer.get_binary_stream("stdin").read().decode("utf-8-sig")
         return Path(name).read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        got = (
-            "bytes that are not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
-        )
+        got = "bytes that are not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
         raise InputError(
             "the text cannot be read",
             where="standard input" if name == STANDARD_INPUT else name,

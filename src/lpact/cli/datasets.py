@@ -86,9 +86,7 @@ def check(
 def fetch(
     name: _Name,
     to: Annotated[Path, typer.Option("--to", help="Folder for the dataset.")],
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Show what would be done, and stop; the default.")
-    ] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Show what would be done, and stop; the default.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Fetch it.")] = False,
     as_json: Json = False,
     progress: _Progress = True,

@@ -16,12 +16,8 @@ if TYPE_CHECKING:
     from lpact.run.extract import Words
 
 
-_Model = Annotated[
-    str, typer.Option("--model", help="Folder, GGUF file or hub name; lpact-tiny comes with lpact.")
-]
-_Words = Annotated[
-    Path, typer.Option("--words", help="TSV file: word, and optionally story_id and sentence_id.")
-]
+_Model = Annotated[str, typer.Option("--model", help="Folder, GGUF file or hub name; lpact-tiny comes with lpact.")]
+_Words = Annotated[Path, typer.Option("--words", help="TSV file: word, and optionally story_id and sentence_id.")]
 _Out = Annotated[Path, typer.Option("--out", help="Folder for the feature sets.")]
 _Contexts = Annotated[
     str,
@@ -39,33 +35,19 @@ _Table = Annotated[
     Path | None,
     typer.Option("--table", help="Also write surprisal and entropy of each word, as TSV."),
 ]
-_Pooling = Annotated[
-    str, typer.Option("--pooling", help="How to pool a word's tokens: last, mean, sum or first.")
-]
-_Window = Annotated[
-    int | None, typer.Option("--window", help="Maximum number of tokens read at once.")
-]
+_Pooling = Annotated[str, typer.Option("--pooling", help="How to pool a word's tokens: last, mean, sum or first.")]
+_Window = Annotated[int | None, typer.Option("--window", help="Maximum number of tokens read at once.")]
 _Stride = Annotated[int | None, typer.Option("--stride", help="Step between windows, in tokens.")]
-_MinContext = Annotated[
-    int, typer.Option("--min-context", help="Minimum number of context tokens before each word.")
-]
+_MinContext = Annotated[int, typer.Option("--min-context", help="Minimum number of context tokens before each word.")]
 _WordContext = Annotated[
     int | None,
-    typer.Option(
-        "--word-context", help="Most tokens of a passage for one word; default: the window."
-    ),
+    typer.Option("--word-context", help="Most tokens of a passage for one word; default: the window."),
 ]
-_UntrainedSeeds = Annotated[
-    int, typer.Option("--untrained-seeds", help="Draws of the context untrained.")
-]
-_ShuffledDraws = Annotated[
-    int, typer.Option("--shuffled-draws", help="Draws of the context shuffled.")
-]
+_UntrainedSeeds = Annotated[int, typer.Option("--untrained-seeds", help="Draws of the context untrained.")]
+_ShuffledDraws = Annotated[int, typer.Option("--shuffled-draws", help="Draws of the context shuffled.")]
 _Revision = Annotated[str, typer.Option("--revision", help="Branch, tag or commit of a hub model.")]
 _Kind = Annotated[str, typer.Option("--kind", help="auto, causal or masked.")]
-_Future = Annotated[
-    str, typer.Option("--future", help="Later words in masked models: hidden or seen.")
-]
+_Future = Annotated[str, typer.Option("--future", help="Later words in masked models: hidden or seen.")]
 _Joiner = Annotated[
     str,
     typer.Option("--joiner", help="Text between two words; default: a space.", show_default=False),
@@ -132,9 +114,7 @@ def command(
         "precision": precision,
         "batch_tokens": batch_tokens,
     }
-    extraction = plan_features(
-        model, words, out, contexts=contexts, name=name, transcripts=transcripts, **options
-    )
+    extraction = plan_features(model, words, out, contexts=contexts, name=name, transcripts=transcripts, **options)
     _show_cost(extraction, given)
     if plan:
         return
@@ -183,9 +163,7 @@ def _show_sets(sets: list[FeatureSet]) -> None:
         draw = f", draw {found.about['draw']}" if found.about["draw"] else ""
         context = f"{found.about['context']}{draw}"
         bits = fixed(float(known.mean()), 2) if known.size else None
-        rows.append(
-            (context, found.n_words, found.n_layers, found.n_columns, bits, str(found.path))
-        )
+        rows.append((context, found.n_words, found.n_layers, found.n_columns, bits, str(found.path)))
     columns = ("context", "words", "layers", "columns", "bits per word", "folder")
     show_table(columns, rows, right=columns[4:5], indent=0)
 
@@ -201,8 +179,6 @@ def _write_table(path: Path, words: Words, extraction: Extraction, sets: list[Fe
     for planned, found in zip(extraction.sets, sets, strict=True):
         draw = f"_draw_{planned.draw}" if extraction.options.draws(planned.context) > 1 else ""
         for what, values in (("surprisal", found.surprisal()), ("entropy", found.entropy())):
-            columns[f"{what}_bits_{planned.context}{draw}"] = [
-                repr(float(v)) if v == v else "" for v in values
-            ]
+            columns[f"{what}_bits_{planned.context}{draw}"] = [repr(float(v)) if v == v else "" for v in values]
     lines = ["\t".join(columns), *("\t".join(row) for row in zip(*columns.values(), strict=True))]
     atomic_write_bytes(path, ("\n".join(lines) + "\n").encode())

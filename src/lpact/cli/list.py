@@ -24,9 +24,7 @@ SHARED = {
 
 
 def command(
-    kind: Annotated[
-        str | None, typer.Argument(help="A kind, such as controls. Without it: all kinds.")
-    ] = None,
+    kind: Annotated[str | None, typer.Argument(help="A kind, such as controls. Without it: all kinds.")] = None,
 ) -> None:
     """List registered analyses, controls and other plug-ins."""
     kinds = plugin_kinds()

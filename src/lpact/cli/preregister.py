@@ -22,9 +22,7 @@ SUFFIX = ".preregistration.json"
 
 
 def command(
-    study: Annotated[
-        Path, typer.Argument(help="Study file (TOML); with --check, a registration (JSON).")
-    ],
+    study: Annotated[Path, typer.Argument(help="Study file (TOML); with --check, a registration (JSON).")],
     out: Annotated[
         Path | None,
         typer.Option("--out", help=f"File to write; default: next to the study, NAME{SUFFIX}."),
@@ -119,10 +117,7 @@ def _show_registration(made: Registration) -> None:
         ("configuration", content.config_digest),
         ("seed", str(content.seed)),
         ("input files", f"{len(content.inputs):,} with SHA-256"),
-        *(
-            ("audit", f"{counted(len(own), 'row')} of {name}")
-            for name, own in content.audit.items()
-        ),
+        *(("audit", f"{counted(len(own), 'row')} of {name}") for name, own in content.audit.items()),
         *(("claims", f"{len(own):,} of {name}") for name, own in content.claims.items()),
         ("rows", f"of {counted(len(content.rows), 'table')}"),
         ("lpact", f"{content.lpact_version}, code {content.lpact_code}"),

@@ -37,9 +37,7 @@ def explain(
         str | None,
         typer.Argument(help="A claim, such as dataset/model/layer/mechanism, or its first parts."),
     ] = None,
-    analysis: Annotated[
-        str | None, typer.Option("--analysis", help="Analysis of the run; default: the first.")
-    ] = None,
+    analysis: Annotated[str | None, typer.Option("--analysis", help="Analysis of the run; default: the first.")] = None,
     profile: Annotated[
         str | None, typer.Option("--profile", help="Gate profile; default: the analysis' first.")
     ] = None,
@@ -99,9 +97,7 @@ def _show_explanation(text: str) -> None:
 
 def tables(
     run: RunFolder,
-    name: Annotated[
-        str | None, typer.Argument(help="A table, with or without its folder. Without it: a list.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(help="A table, with or without its folder. Without it: a list.")] = None,
     head: Annotated[int, typer.Option("--head", min=1, help="Rows to show.")] = 10,
     csv: Annotated[bool, typer.Option("--csv", help="Write the whole table as CSV.")] = False,
 ) -> None:
@@ -150,9 +146,7 @@ def explore(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs.", metavar="RUN...")],
     port: Annotated[
         int | None,
-        typer.Option(
-            "--port", min=1, max=65535, help="Port; without it 8321, or a free one if it is taken."
-        ),
+        typer.Option("--port", min=1, max=65535, help="Port; without it 8321, or a free one if it is taken."),
     ] = None,
     host: Annotated[
         str, typer.Option("--host", help="Address to listen on; the default is this machine only.")
@@ -164,9 +158,7 @@ def explore(
             help="Additional host name under which to serve the page; may be repeated. No patterns.",
         ),
     ] = None,
-    open_browser: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
-    ] = False,
+    open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Look at runs in a browser: claims, evidence, tables."""
     from lpact.web import serve
@@ -176,9 +168,7 @@ def explore(
 
 def report(
     run: RunFolder,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder of the report; default: RUN/report.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder of the report; default: RUN/report.")] = None,
     tables: Annotated[
         bool, typer.Option("--tables/--no-tables", help="Write every table as CSV and LaTeX too.")
     ] = True,
@@ -188,9 +178,7 @@ def report(
 
     written = _make_report(lpact.open_run(run), out=out, tables=tables)
     say(f"Report: {written.page}")
-    figures = (
-        f"{counted(len(written.figures), 'figure')} in it and in {written.folder / 'figures'}/"
-    )
+    figures = f"{counted(len(written.figures), 'figure')} in it and in {written.folder / 'figures'}/"
     say(f"{figures}; {written.page_bytes / 1e6:.1f} MB, one file, no network needed.", indent=2)
     if written.n_tables:
         n_tables = counted(written.n_tables, "table")

@@ -31,12 +31,8 @@ MANY_FAILED = 5
 def command(
     run: Annotated[Path, typer.Argument(help="Folder that was given to `lpact run` as --out.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object, for programs.")] = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Refresh every two seconds until the run ends.")
-    ] = False,
-    traceback: Annotated[
-        bool, typer.Option("--traceback", help="Also show the tracebacks of failed tasks.")
-    ] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh every two seconds until the run ends.")] = False,
+    traceback: Annotated[bool, typer.Option("--traceback", help="Also show the tracebacks of failed tasks.")] = False,
 ) -> None:
     """Show the progress, expected end and failures of a run.
 

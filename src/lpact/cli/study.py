@@ -68,9 +68,7 @@ def init(
 
 def plan(
     study: StudyFile,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder that the run would be written to.")
-    ] = Path(),
+    out: Annotated[Path, typer.Option("--out", help="Folder that the run would be written to.")] = Path(),
     workers: Workers = None,
     report: Report = True,
     path: Paths = None,
@@ -105,9 +103,7 @@ def audit(
     study: StudyFile,
     path: Paths = None,
     model: Models = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="List every finding, however many there are.")
-    ] = False,
+    every: Annotated[bool, typer.Option("--all", help="List every finding, however many there are.")] = False,
 ) -> None:
     """Audit the sources without planning or running anything."""
     loaded = load(study, path, model)
@@ -197,10 +193,7 @@ def _show_outline(outline: Outline) -> None:
             check = f"{program()} datasets check {dataset.reader} {dataset.folder}"
             say(f"Check {dataset.name}: {check}", indent=2)
     heading("Models")
-    models = [
-        (m.name, m.source, ", ".join(map(str, m.layers)), m.missing or "nothing")
-        for m in outline.models
-    ]
+    models = [(m.name, m.source, ", ".join(map(str, m.layers)), m.missing or "nothing") for m in outline.models]
     show_table(("model", "source", "layers", "missing"), models)
     if outline.models:
         contexts = ", ".join(outline.models[0].contexts)
@@ -229,9 +222,7 @@ def _show_source(dataset: DatasetOutline) -> None:
 
 def run(
     study: StudyFile,
-    out: Annotated[
-        Path, typer.Option("--out", help="Output folder: a new one, or that of an interrupted run.")
-    ],
+    out: Annotated[Path, typer.Option("--out", help="Output folder: a new one, or that of an interrupted run.")],
     workers: Workers = None,
     cluster: Annotated[
         str | None,
@@ -244,15 +235,11 @@ def run(
     ] = None,
     slurm: Annotated[
         Path | None,
-        typer.Option(
-            "--slurm", envvar="LPACT_SLURM", help="File with the options of SLURM jobs (TOML)."
-        ),
+        typer.Option("--slurm", envvar="LPACT_SLURM", help="File with the options of SLURM jobs (TOML)."),
     ] = None,
     preregistration: Annotated[
         Path | None,
-        typer.Option(
-            "--preregistration", help="File of `lpact preregister` to compare the run with."
-        ),
+        typer.Option("--preregistration", help="File of `lpact preregister` to compare the run with."),
     ] = None,
     registered_digest: Annotated[
         str | None,
@@ -262,9 +249,7 @@ def run(
             help="The registration's deposited digest; a file with another is refused.",
         ),
     ] = None,
-    anyway: Annotated[
-        bool, typer.Option("--anyway", help="Run even if memory or disk seem too small.")
-    ] = False,
+    anyway: Annotated[bool, typer.Option("--anyway", help="Run even if memory or disk seem too small.")] = False,
     progress: Progress = None,
     report: Report = True,
     path: Paths = None,
@@ -306,9 +291,7 @@ def run(
         raise typer.Exit(1)
 
 
-def compute(
-    study: Study, out: Path, digest: str | None = None, *, anyway: bool = False, report: bool = True
-) -> Run:
+def compute(study: Study, out: Path, digest: str | None = None, *, anyway: bool = False, report: bool = True) -> Run:
     """Print what a run costs, then make it; a complete one is opened as it is."""
     from lpact.run.executors.local import too_many_workers
     from lpact.store import existing_run, partial_folder, refuse_held, refuse_other_run
@@ -355,9 +338,7 @@ def _plan(study: Study, out: Path, *, anyway: bool, report: bool) -> Plan:
             limits = replace(limits, out=limits.out + size_of(partial_folder(out.absolute())))
         if settings.cluster:
             limits = replace(limits, memory=None)
-        refusal = plan.refusal(
-            workers=settings.workers, out=out, features=features, limits=limits, report=report
-        )
+        refusal = plan.refusal(workers=settings.workers, out=out, features=features, limits=limits, report=report)
         if refusal is not None and not anyway:
             raise RunError(
                 refusal.what,
@@ -370,18 +351,14 @@ def _plan(study: Study, out: Path, *, anyway: bool, report: bool) -> Plan:
 
 
 def demo(
-    analysis: Annotated[
-        str, typer.Argument(help="The analysis to show (`lpact list analyses`).")
-    ] = DEFAULT,
+    analysis: Annotated[str, typer.Argument(help="The analysis to show (`lpact list analyses`).")] = DEFAULT,
     out: Annotated[
         Path | None,
         typer.Option("--out", help="Folder of the run; default: `demo`, or `demo-ANALYSIS`."),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(
-            "--workers", min=1, help=f"Processes; default: cores, at most {MOST_WORKERS}."
-        ),
+        typer.Option("--workers", min=1, help=f"Processes; default: cores, at most {MOST_WORKERS}."),
     ] = None,
 ) -> None:
     """Run a whole study on simulated recordings."""

@@ -129,14 +129,10 @@ class PreprocessConfig(Section):
     def _check(self) -> PreprocessConfig:
         bands = self.envelope_bands_hz
         if any(low >= high for low, high in pairwise(bands)):
-            raise ValueError(
-                "envelope_bands_hz does not rise; list the edges of the bands in order"
-            )
+            raise ValueError("envelope_bands_hz does not rise; list the edges of the bands in order")
         low, high = self.highpass_hz, self.lowpass_hz
         if low is not None and high is not None and low >= high:
-            raise ValueError(
-                "highpass_hz is not below lowpass_hz, which removes all frequencies; swap them"
-            )
+            raise ValueError("highpass_hz is not below lowpass_hz, which removes all frequencies; swap them")
         if self.envelope == "high_gamma" and (low is not None or high is not None):
             raise ValueError(
                 'envelope = "high_gamma" cuts its own bands; unset highpass_hz and lowpass_hz, '
@@ -278,9 +274,7 @@ class NuisanceConfig(Section):
     @model_validator(mode="after")
     def _check(self) -> NuisanceConfig:
         if 2 * self.envelope_lowpass_hz > self.envelope_rate_hz:
-            raise ValueError(
-                "envelope_lowpass_hz is above half of envelope_rate_hz; lower it or raise the rate"
-            )
+            raise ValueError("envelope_lowpass_hz is above half of envelope_rate_hz; lower it or raise the rate")
         return self
 
 

@@ -125,9 +125,7 @@ class RunConfig(RunTable):
     def _address(cls, value: str) -> str:
         if value in ("", "slurm") or re.fullmatch(r"(tcp|tls)://\S+", value):
             return value
-        raise ValueError(
-            f"'{value}' is not a cluster; write tcp://host:port, tls://host:port, or slurm"
-        )
+        raise ValueError(f"'{value}' is not a cluster; write tcp://host:port, tls://host:port, or slurm")
 
 
 class SharedConfig(Section):
@@ -163,9 +161,7 @@ class SharedConfig(Section):
         )
         named = self.mechanisms.model
         if named is not None and named not in {m.name for m in self.models}:
-            raise ValueError(
-                f"mechanisms.model '{named}' is not a model of the study; name one of them"
-            )
+            raise ValueError(f"mechanisms.model '{named}' is not a model of the study; name one of them")
         return self
 
     def digest(self) -> str:
@@ -222,9 +218,7 @@ def study_config(values: Mapping[str, Any], *, where: str) -> StudyConfig:
             )
     named = [name for name in values if name in ANALYSES.names()]
     sections = {
-        name: validate_model(
-            ANALYSES.get(name).Options, _mapping(values[name]), where=f"{where}, table [{name}]"
-        )
+        name: validate_model(ANALYSES.get(name).Options, _mapping(values[name]), where=f"{where}, table [{name}]")
         for name in named
     }
     shared = {name: value for name, value in values.items() if name not in named}
@@ -265,9 +259,7 @@ def read_study_file(path: str | Path) -> tuple[StudyConfig, RunConfig]:
     study, run = study_from_values(read_toml(path, "the study file"), where=str(path))
     folder = path.absolute().parent
     own = ("features", "grids", "tasks", "preregistration")
-    found: dict[str, Any] = {
-        name: str(folder / value) for name in own if (value := getattr(run, name))
-    }
+    found: dict[str, Any] = {name: str(folder / value) for name in own if (value := getattr(run, name))}
     for option in ("paths", "models"):
         given = getattr(run, option)
         found[option] = {name: str(folder / value) for name, value in given.items()}
@@ -376,9 +368,7 @@ class Model(LanguageModelConfig):
     """Folder (or GGUF file) of a language model."""
 
 
-def with_paths(
-    run: RunConfig | None, datasets: Sequence[Section], models: Sequence[Section]
-) -> RunConfig:
+def with_paths(run: RunConfig | None, datasets: Sequence[Section], models: Sequence[Section]) -> RunConfig:
     """Add the folders of datasets and models to the run's settings, which they override."""
     run = run or RunConfig()
     given = {"paths": _paths(datasets), "models": _paths(models)}

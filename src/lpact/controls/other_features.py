@@ -121,9 +121,7 @@ class LayerLabelPermutation(SevereControl):
         """Return NO_OTHER_LAYER if the model offers no second layer."""
         if len(_layers(inputs)) >= 2:
             return None
-        return Missing(
-            Reason.NO_OTHER_LAYER, f"layer {inputs.layer} is the only one in context '{FULL}'"
-        )
+        return Missing(Reason.NO_OTHER_LAYER, f"layer {inputs.layer} is the only one in context '{FULL}'")
 
     def n_draws(self, inputs: ControlInputs, configured: int) -> int:
         """As configured, or one for every other layer if that is fewer."""

@@ -206,20 +206,14 @@ class FmriDataset(FolderDataset[OptionsT, Scan]):
         stated["the dataset's publication"] = self.published_tr_s
         stated = {source: value for source, value in stated.items() if value is not None}
         listed = ", ".join(
-            f"{source}: {value:g} s" if _is_time(value) else f"{source}: {value!r}"
-            for source, value in stated.items()
+            f"{source}: {value:g} s" if _is_time(value) else f"{source}: {value!r}" for source, value in stated.items()
         )
         times = [value for value in stated.values() if _is_time(value)]
         tr_s = self.options.tr_s or (times[-1] if times else None)
-        same = [
-            _is_time(value) and math.isclose(value, tr_s or 0, rel_tol=SAME_TR)
-            for value in stated.values()
-        ]
+        same = [_is_time(value) and math.isclose(value, tr_s or 0, rel_tol=SAME_TR) for value in stated.values()]
         if tr_s is None or (self.options.tr_s is None and not all(same)):
             raise RecordingError(
-                "sources disagree about the repetition time"
-                if times
-                else "no file states the repetition time",
+                "sources disagree about the repetition time" if times else "no file states the repetition time",
                 where=str(scan.bold),
                 got=listed or "none in the header, and no sidecar with RepetitionTime",
                 expected="one repetition time, in seconds above 0",

@@ -220,9 +220,7 @@ class UnitFiles:
             image = image.slicer[..., 0]
         if len(image.shape) != 3:
             expected = "one volume: x, y and z; a probabilistic atlas has a fourth axis"
-            remedy = (
-                "use the maximum-probability version of the atlas (whole numbers, one per voxel)"
-            )
+            remedy = "use the maximum-probability version of the atlas (whole numbers, one per voxel)"
             raise invalid(path, f"shape {image.shape}", expected, remedy=remedy)
         own = _space(image)
         if not own.same(space) and not self.resample:
@@ -240,9 +238,7 @@ class UnitFiles:
         values = np.nan_to_num(values.reshape(-1, order="F"), nan=0.0, posinf=0.0, neginf=0.0)
         if not values.any():
             found = "no voxel above 0 on the grid of the BOLD series"
-            raise invalid(
-                path, found, f"a {what} in the space of the series", remedy=f"use another {what}"
-            )
+            raise invalid(path, found, f"a {what} in the space of the series", remedy=f"use another {what}")
         return values
 
     def _read_labels(self, path: Path, space: Space, bold: Path) -> IntArray:

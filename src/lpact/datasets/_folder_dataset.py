@@ -47,9 +47,7 @@ UNKNOWN = "unknown"
 _PLAIN = re.compile(r"[^A-Za-z0-9]+")
 _CLOSING = "\"'\u201d\u2019)]}\u00bb"
 _ENDS = (".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f")
-_ABBREVIATIONS = frozenset(
-    ("mr.", "mrs.", "ms.", "dr.", "st.", "jr.", "sr.", "prof.", "vs.", "etc.", "e.g.", "i.e.")
-)
+_ABBREVIATIONS = frozenset(("mr.", "mrs.", "ms.", "dr.", "st.", "jr.", "sr.", "prof.", "vs.", "etc.", "e.g.", "i.e."))
 
 OptionsT = TypeVar("OptionsT", bound=PluginOptions)
 FilesT = TypeVar("FilesT")
@@ -103,9 +101,7 @@ class FolderDataset(Dataset, DatasetReader, Generic[OptionsT, FilesT]):
     def _paths(self) -> Iterable[Path | None]:
         """Return every file that is read; None for an optional file that is missing."""
 
-    def _set_recordings(
-        self, recordings: Iterable[tuple[RecordingId, FilesT]], where: str = ""
-    ) -> None:
+    def _set_recordings(self, recordings: Iterable[tuple[RecordingId, FilesT]], where: str = "") -> None:
         pairs = list(recordings)
         ids = [recording_id for recording_id, _ in pairs]
         check_recording_ids(ids, where=where or str(self.folder.root))
@@ -185,9 +181,7 @@ def chosen_file(
     )
 
 
-def check_known(
-    wanted: Iterable[str], known: Iterable[str], *, option: str, folder: SourceFolder
-) -> None:
+def check_known(wanted: Iterable[str], known: Iterable[str], *, option: str, folder: SourceFolder) -> None:
     """Raise `InputError` if an option lists a name that the dataset does not have."""
     where = f"dataset '{folder.name}', {folder.root}, option '{option}'"
     for name in wanted:

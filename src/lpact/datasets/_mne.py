@@ -353,9 +353,7 @@ def _bad_annotations(raw: Any) -> list[Span]:
     found = raw.annotations
     return [
         Span(float(onset - raw.first_time), float(onset - raw.first_time + duration), str(label))
-        for onset, duration, label in zip(
-            found.onset, found.duration, found.description, strict=True
-        )
+        for onset, duration, label in zip(found.onset, found.duration, found.description, strict=True)
         if str(label).lower().startswith("bad")
     ]
 
@@ -372,9 +370,7 @@ class SampleMismatch(NamedTuple):
     texts: tuple[str, str]
 
 
-def sample_mismatch(
-    onset_s: npt.ArrayLike, samples: Sequence[float], rate_hz: float
-) -> SampleMismatch | None:
+def sample_mismatch(onset_s: npt.ArrayLike, samples: Sequence[float], rate_hz: float) -> SampleMismatch | None:
     """Compare ``onset`` (seconds) and ``sample`` (a number) of events, one row per line; None where they agree.
 
     They agree where ``|onset · rate_hz − sample|`` is at most `NUMBERING_SAMPLES` and the samples in `ROUNDING_S`.
@@ -426,9 +422,7 @@ def _scaling(
             where = f"{table.path if table else ''}, channel '{name}', column 'units'"
             found = f"'{text}' in {path.name}, '{listed}' in the table"
             expected = "the same unit in the recording and in channels.tsv"
-            raise invalid(
-                where, found, expected, remedy="find out which is right, and fix the other"
-            )
+            raise invalid(where, found, expected, remedy="find out which is right, and fix the other")
         elif listed_volts != stated and listed not in MISSING:
             different.append((name, text, listed))
         factors.append(1e6 * ((listed_volts if stated is None else stated) or 1.0) / applied)

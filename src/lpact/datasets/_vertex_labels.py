@@ -57,9 +57,7 @@ def read_vertex_labels(paths: tuple[Path, ...]) -> VertexLabels:
     if paths[0].name.endswith(".gii"):
         sides = HEMISPHERES if len(paths) > 1 else ("",)
         names = [_gifti(path) for path in paths]
-        ids = [
-            f"{side}{i}" for side, own in zip(sides, names, strict=True) for i in range(len(own))
-        ]
+        ids = [f"{side}{i}" for side, own in zip(sides, names, strict=True) for i in range(len(own))]
         regions = [name for own in names for name in own]
     elif paths[0].name.endswith(".nii"):
         ids, regions = _cifti(paths[0])

@@ -75,9 +75,7 @@ class Alice(FolderDataset[AliceOptions, Path]):
     contents = "a folder with alice_data_shared/ and alice_stim_shared/"
     chosen_by = "radius_mm"
     layout, download = published("alice")
-    info = DatasetInfo(
-        "Alice fMRI time courses (Brennan et al. 2016)", download.version, download.licence
-    )
+    info = DatasetInfo("Alice fMRI time courses (Brennan et al. 2016)", download.version, download.licence)
 
     def _open(self) -> None:
         home = f"alice_data_shared/{self.options.radius_mm}mm"
@@ -131,8 +129,7 @@ class Alice(FolderDataset[AliceOptions, Path]):
         if self.folder.glob(pattern, RecordingError):
             motion = chosen_file(self.folder, pattern, error=RecordingError)
         return {"motion": motion} | {
-            name: self.folder.optional(f"{home}-{kind}.txt", RecordingError)
-            for name, kind in PREDICTORS.items()
+            name: self.folder.optional(f"{home}-{kind}.txt", RecordingError) for name, kind in PREDICTORS.items()
         }
 
     def _stimulus(self, stimulus_id: str) -> Stimulus:
@@ -167,7 +164,5 @@ class Alice(FolderDataset[AliceOptions, Path]):
         return chosen_file(self.folder, "alice_stim_shared/*.TextGrid", error=StimulusError)
 
     def _paths(self) -> list[Path | None]:
-        confounds = [
-            path for i in self.recordings for path in self._confound_files(i.subject).values()
-        ]
+        confounds = [path for i in self.recordings for path in self._confound_files(i.subject).values()]
         return [*self.recordings.values(), self._textgrid(), *confounds]

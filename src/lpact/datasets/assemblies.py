@@ -279,9 +279,7 @@ class Blank2014(AssemblyDataset[Blank2014Options]):
 
     def _stimulus(self, stimulus_id: str) -> Stimulus:
         pieces = [
-            words
-            for rows in group(self._stories).values()
-            for words in split_words([self._texts[row] for row in rows])
+            words for rows in group(self._stories).values() for words in split_words([self._texts[row] for row in rows])
         ]
         words = [word for own in pieces for word in own]
         times = [

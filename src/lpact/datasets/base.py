@@ -304,9 +304,7 @@ class DatasetReader(Plugin, ABC):
         """Open the dataset ``name`` of a study with seed ``seed``; ``path`` is its folder, if it has one."""
 
 
-DATASETS: Registry[DatasetReader] = Registry(
-    "dataset", "lpact.datasets.base:DatasetReader", package="lpact.datasets"
-)
+DATASETS: Registry[DatasetReader] = Registry("dataset", "lpact.datasets.base:DatasetReader", package="lpact.datasets")
 
 
 def items_table(items: pl.DataFrame, story: str) -> tuple[pl.DataFrame, frozenset[str]]:

@@ -66,8 +66,7 @@ READ_BYTES = 64 * 2**20
 _DIGITS = re.compile(r"(\d+)")
 _PLACE = re.compile(r"\{(\w*)\}")
 _GLM = (
-    "derivatives/versionB/fsLR32k/GLM/sub-{subject}/prepared_betas/"
-    "sub-{subject}_organized_betas_task-{set}_normalized"
+    "derivatives/versionB/fsLR32k/GLM/sub-{subject}/prepared_betas/sub-{subject}_organized_betas_task-{set}_normalized"
 )
 _HEMISPHERE = re.compile(r"^(?:[LR]|[lr]h)[_-]|[_-](?:[LR]|[lr]h)$|_ROI$")
 
@@ -251,9 +250,7 @@ class Betas(FolderDataset["BetasOptions", Rows]):
         template, options = self.options.files, self.options
         names = _PLACE.findall(template)
         if SUBJECT not in names or not {*names} <= {*PLACES}:
-            expected = (
-                "a path with {subject}, and {session}, {run} and {set} if files differ in them"
-            )
+            expected = "a path with {subject}, and {session}, {run} and {set} if files differ in them"
             raise self._wrong_option("files", template, expected)
         pattern = re.escape(template).replace(r"\*", "[^/]*")
         for name in {*names}:
@@ -390,8 +387,7 @@ class Betas(FolderDataset["BetasOptions", Rows]):
         else:
             # Without a mask, units are the voxels of the atlas.
             atlas, table, mask = (
-                next(iter(self._named(name, subject)), None)
-                for name in ("atlas", "atlas_labels", "mask")
+                next(iter(self._named(name, subject)), None) for name in ("atlas", "atlas_labels", "mask")
             )
             made = UnitFiles(atlas, table, mask or atlas, options.resample_atlas, self.folder.name)
             parcels = made.parcels(file.data.space, file.path, frame)
@@ -519,9 +515,7 @@ class Betas(FolderDataset["BetasOptions", Rows]):
             str(data) if isinstance(data, BetaArray) else data.space
             for data in (file.data, self._first[file.subject].data)
         )
-        same = (
-            own.same(first) if isinstance(own, Space) and isinstance(first, Space) else own == first
-        )
+        same = own.same(first) if isinstance(own, Space) and isinstance(first, Space) else own == first
         if not same:
             raise invalid(file.path, str(own), f"the units of the subject's other files: {first}")
 
@@ -544,9 +538,7 @@ class Betas(FolderDataset["BetasOptions", Rows]):
 
     def _unit_paths(self) -> set[Path]:
         options = ("atlas", "atlas_labels", "mask")
-        return {
-            p for subject in self._first for name in options for p in self._named(name, subject)
-        }
+        return {p for subject in self._first for name in options for p in self._named(name, subject)}
 
     def _paths(self) -> Iterable[Path | None]:
         files = [path for file in self._files for path in (file.path, *file.tables)]

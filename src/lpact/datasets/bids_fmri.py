@@ -180,9 +180,7 @@ class BidsFmri(FmriDataset[BidsFmriOptions]):
         pattern: str = getattr(self.options, option)
         files: dict[str, str | None] = {}
         for key, scan in self.recordings.items():
-            file = (
-                None if pattern in ("", EVENTS) else fill(pattern, scan.bold, f"option '{option}'")
-            )
+            file = None if pattern in ("", EVENTS) else fill(pattern, scan.bold, f"option '{option}'")
             if files.setdefault(key.stimulus, file) != file:
                 raise InputError(
                     f"the option {option} names two files for the stimulus '{key.stimulus}'",
@@ -302,9 +300,7 @@ class BidsFmri(FmriDataset[BidsFmriOptions]):
             found = "trial_type " + ", ".join(sorted(set(kinds))[:8])
             expected = f"rows with trial_type '{kind}', the value of the option word_event"
             remedy = "fix the option word_event, or name a table of words in the option words"
-            raise invalid(
-                f"{table.path}, column 'trial_type'", found, expected, StimulusError, remedy
-            )
+            raise invalid(f"{table.path}, column 'trial_type'", found, expected, StimulusError, remedy)
         return [row for row, cell in enumerate(kinds) if cell == kind]
 
     def _stimulus_paths(self) -> Iterable[Path | None]:

@@ -43,8 +43,7 @@ class Connectivity:
                 where=self.where,
                 got=f"no {listed(missing)}",
                 expected=f"a row and a column for each of the data's {len(set(regions))} regions",
-                remedy="use a matrix of the data's atlas, or rename its regions; "
-                + "; ".join(hints),
+                remedy="use a matrix of the data's atlas, or rename its regions; " + "; ".join(hints),
             )
         return tuple(name for name in self.names if name not in set(regions))
 

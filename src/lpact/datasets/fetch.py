@@ -228,9 +228,7 @@ def fetch_file(file: RemoteFile, folder: Path, *, retries: int = RETRIES) -> boo
 
     pooch.get_logger().setLevel("ERROR")
     registry = {file.path: f"sha256:{file.sha256.lower()}" if file.sha256 else None}
-    source = pooch.create(
-        folder, "", registry=registry, urls={file.path: file.url}, retry_if_failed=retries
-    )
+    source = pooch.create(folder, "", registry=registry, urls={file.path: file.url}, retry_if_failed=retries)
     try:
         source.fetch(file.path, downloader=pooch.HTTPDownloader(timeout=60))
     except (OSError, RequestException, ValueError) as error:
@@ -271,7 +269,5 @@ def _target(file: RemoteFile, folder: Path) -> Path:
     target = folder / file.path
     inside = target.resolve().is_relative_to(folder.resolve()) and target != folder
     if not inside or "\\" in file.path:
-        raise FetchError(
-            "a file would be written outside the folder", where=file.url, got=repr(file.path)
-        )
+        raise FetchError("a file would be written outside the folder", where=file.url, got=repr(file.path))
     return target

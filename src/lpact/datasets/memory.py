@@ -194,22 +194,16 @@ def _recordings(responses: Responses) -> list[Recording]:
         values = responses.values[:, repetition]
         if not np.isfinite(values).any():
             continue
-        recording_id = RecordingId(
-            responses.subject, responses.session, str(repetition + 1), STIMULI
-        )
+        recording_id = RecordingId(responses.subject, responses.session, str(repetition + 1), STIMULI)
         signal: Signal = Epochs(values[None], (0.0,), responses.physical_unit)
         if responses.sampling_rate_hz is not None:
             start_s = 0.0 if responses.onset_s is None else float(responses.onset_s[0])
-            signal = TimeSeries(
-                values, responses.sampling_rate_hz, start_s, responses.physical_unit
-            )
+            signal = TimeSeries(values, responses.sampling_rate_hz, start_s, responses.physical_unit)
         made.append(Recording(recording_id, signal, units, f"arrays in memory, {recording_id}"))
     return made
 
 
-def _stimulus_table(
-    first: Responses, words: pl.DataFrame | None
-) -> tuple[pl.DataFrame, frozenset[str]]:
+def _stimulus_table(first: Responses, words: pl.DataFrame | None) -> tuple[pl.DataFrame, frozenset[str]]:
     """The words table, completed from what the responses know, and which columns are unknown."""
     if first.sampling_rate_hz is not None:
         if words is None:

@@ -164,9 +164,7 @@ class Narratives(FmriDataset[NarrativesOptions]):
         elif self.folder.optional(_alignment(story)) is None:
             found = f"there is no {_alignment(story)}"
             expected = "a story with one alignment of its words"
-            remedy = (
-                "download stimuli/gentle; scrambled stories and the clips of 'schema' have none"
-            )
+            remedy = "download stimuli/gentle; scrambled stories and the clips of 'schema' have none"
         else:
             return True
         field = stem(bold, *RAW_KEYS)
@@ -240,9 +238,7 @@ class Narratives(FmriDataset[NarrativesOptions]):
             **self._audio(audio, f"'{sound}' is not in the folder"),
         )
 
-    def _transcript(
-        self, story: str, written: list[str]
-    ) -> tuple[str | None, IntArray | None, str]:
+    def _transcript(self, story: str, written: list[str]) -> tuple[str | None, IntArray | None, str]:
         """Return the transcript and the sentence of every aligned word in it, or why they cannot be used."""
         path = first_file(self.folder, *_transcripts(story), error=StimulusError)
         if path is None:

@@ -296,9 +296,7 @@ class NaturalStories(FolderDataset[NaturalStoriesOptions, Path]):
         for row, word in zip(rows, words, strict=True):
             if AS_READ in self._found and cells[row] != word:
                 raise table.wrong("word", row, f"{word!r}, as in {AS_READ}")
-        times = {
-            name: pl.Series(table.numbers(column)).gather(rows) for column, name in READING.items()
-        }
+        times = {name: pl.Series(table.numbers(column)).gather(rows) for column, name in READING.items()}
         return times | {"n_readers": times["n_readers"].cast(pl.Int64)}
 
     def _parses(

@@ -165,9 +165,7 @@ class Annotation:
             if row - 1 in rows:
                 offset_s[row - 1] = offset_s[row]
         onsets, offsets = [self._onset_s[i] for i in kept], [offset_s[i] for i in kept]
-        columns: dict[str, Any] = {
-            name: [values[row] for row in annotated] for name, values in self._columns.items()
-        }
+        columns: dict[str, Any] = {name: [values[row] for row in annotated] for name, values in self._columns.items()}
         if self._sentence is not None:
             sentences: Any = [self._sentence[row] for row in annotated]
         else:
@@ -180,9 +178,7 @@ class Annotation:
         words = [SPREADSHEET.get(self._words[row], self._words[row]) for row in kept]
         return words_table(words, onsets, offsets, sentences, f"section{number}", columns)
 
-    def _note_rows(
-        self, kept: list[int], blank: list[int], broken: list[Broken], findings: Findings
-    ) -> None:
+    def _note_rows(self, kept: list[int], blank: list[int], broken: list[Broken], findings: Findings) -> None:
         repairs = {}
         if blank:
             found = f"{len(blank)} row(s) without a word, the second half of a contraction; first: row {blank[0]}"
@@ -201,9 +197,7 @@ class Annotation:
             remedy = "the rows are left out; words below them in the parse go to their heads"
             findings.excluded("word", Reason.SOURCE_ROWS_LEFT_OUT, found, expected, remedy)
 
-    def _heads(
-        self, rows: list[int], annotated: set[int], findings: Findings
-    ) -> tuple[list[int], list[str]]:
+    def _heads(self, rows: list[int], annotated: set[int], findings: Findings) -> tuple[list[int], list[str]]:
         assert self._sentence is not None
         assert self._tokens is not None
         starts = np.cumsum([0, *map(len, self._tokens)])

@@ -153,9 +153,7 @@ class TokenTable:
         for row, index in enumerate(self.word):
             known = transcript.words[index] if 0 <= index < n_words else None
             if words[row] != known:
-                found = (
-                    f"word {index} is {words[row]!r} here, and {known!r} in {transcript.path.name}"
-                )
+                found = f"word {index} is {words[row]!r} here, and {known!r} in {transcript.path.name}"
                 expected = "the words of the transcript, of the same version of the dataset"
                 where = f"{path}, line {row + 2}, column 'word'"
                 remedy = "download both files again, of one version of the dataset"
@@ -264,19 +262,14 @@ def feature_sources(name: str, path: Path, tokens: TokenTable) -> dict[FeatureKe
     if not layers:
         expected = "datasets layer-0, layer-1, …" if name == GPT2 else "the dataset 'vectors'"
         raise invalid(path, "datasets " + (", ".join(names) or "none"), expected, FeatureError)
-    return {
-        FeatureKey(name, layer, "full"): (path, dataset, tokens)
-        for layer, dataset in sorted(layers.items())
-    }
+    return {FeatureKey(name, layer, "full"): (path, dataset, tokens) for layer, dataset in sorted(layers.items())}
 
 
 class PodcastEcog(FolderDataset[PodcastOptions, Path]):
     """The Podcast ECoG dataset; see docs/how-to/datasets/podcast_ecog.md."""
 
     name = "podcast_ecog"
-    summary = (
-        "Podcast ECoG (ds005574): nine people hear a 30-minute story; high-gamma envelope, 512 Hz"
-    )
+    summary = "Podcast ECoG (ds005574): nine people hear a 30-minute story; high-gamma envelope, 512 Hz"
     Options = PodcastOptions
     contents = "the folder of ds005574, with derivatives/ecogprep/ and stimuli/"
     chosen_by = "signal"
@@ -320,9 +313,7 @@ class PodcastEcog(FolderDataset[PodcastOptions, Path]):
         path, inside = self._electrodes(subject), own.coordinates_mm
         if path is None:
             return Places(inside, FRAME, own.regions)
-        listed = read_electrodes(
-            path, ids, unit="mm", frame=FRAME, region_column="", where=self.folder.where(path)
-        )
+        listed = read_electrodes(path, ids, unit="mm", frame=FRAME, region_column="", where=self.folder.where(path))
         known = np.isfinite(inside).all(axis=1, keepdims=True)
         coordinates = np.where(known, inside, listed.coordinates_mm)
         return Places(coordinates, FRAME, listed.regions, listed.findings)

@@ -220,12 +220,8 @@ class SentenceTable(FolderDataset[SentenceTableOptions, Recording]):
         text += f"no response in '{roi}'"
         expected = "a response of every region to every sentence of the subject"
         if self.options.missing == "error":
-            remedy = (
-                'fill the cells, choose regions with the option rois, or set missing = "leave_out"'
-            )
-            raise invalid(
-                f"{self._path}, subject '{own['subject'][0]}'", text, expected, remedy=remedy
-            )
+            remedy = 'fill the cells, choose regions with the option rois, or set missing = "leave_out"'
+            raise invalid(f"{self._path}, subject '{own['subject'][0]}'", text, expected, remedy=remedy)
         remedy = "those sentences are left out for the subject; fill the cells to keep them"
         column = self.options.response_column
         findings.excluded(column, Reason.SOURCE_ROWS_LEFT_OUT, text, expected, remedy)

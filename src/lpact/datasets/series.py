@@ -55,9 +55,7 @@ def read_units(values: FloatArray | StreamedSeries, units: Sequence[int]) -> Flo
     return values[:, list(units)]
 
 
-def take_units(
-    values: FloatArray | StreamedSeries, indices: Sequence[int]
-) -> FloatArray | StreamedSeries:
+def take_units(values: FloatArray | StreamedSeries, indices: Sequence[int]) -> FloatArray | StreamedSeries:
     """Return the series of these units; a streamed or very large one is not read."""
     if isinstance(values, StreamedSeries) or (values.ndim == 2 and values.nbytes > BLOCK_BYTES):
         return _Taken(values, indices)

@@ -95,9 +95,7 @@ class SimulatedBrains(SimulatedDataset[BrainsOptions]):
 
     def latents(self) -> FloatArray:
         """Shared latent variables, [stimuli, latents]."""
-        return self._rng("latents").standard_normal(
-            (self.options.n_stimuli, self.options.n_latents)
-        )
+        return self._rng("latents").standard_normal((self.options.n_stimuli, self.options.n_latents))
 
     def activity(self, who: str, n_seen: int | None) -> FloatArray:
         """Noise-free activity of a brain (or model), [stimuli, units].
@@ -107,15 +105,11 @@ class SimulatedBrains(SimulatedDataset[BrainsOptions]):
         o, rng = self.options, self._rng("brain", who)
         seen = rng.choice(o.n_latents, o.n_latents if n_seen is None else n_seen, replace=False)
         n_own = max(2, o.n_latents // 4)
-        private = rng.standard_normal((o.n_stimuli, n_own)) @ rng.standard_normal(
-            (n_own, o.n_units)
-        )
+        private = rng.standard_normal((o.n_stimuli, n_own)) @ rng.standard_normal((n_own, o.n_units))
         shared = self.latents()[:, seen] @ rng.standard_normal((len(seen), o.n_units))
         share = np.where(np.array(self.regions) == FRONTAL, 2.0 * o.own, o.own)
         share = share if n_seen is not None else np.zeros(o.n_units)
-        made: FloatArray = (
-            np.sqrt((1.0 - share) / len(seen)) * shared + np.sqrt(share / n_own) * private
-        )
+        made: FloatArray = np.sqrt((1.0 - share) / len(seen)) * shared + np.sqrt(share / n_own) * private
         return made
 
     def recording_ids(self) -> list[RecordingId]:
@@ -142,9 +136,7 @@ class SimulatedBrains(SimulatedDataset[BrainsOptions]):
         names = [f"item{i + 1:04d}" for i in range(self.options.n_stimuli)]
         table, unknown = items_table(pl.DataFrame({ITEM: names}), stimulus_id)
         offered = {
-            (key := FeatureKey(model, layer, FULL)): OfferedFeatures(
-                self.where, partial(self.features, key)
-            )
+            (key := FeatureKey(model, layer, FULL)): OfferedFeatures(self.where, partial(self.features, key))
             for model in MODELS
             for layer in range(self.options.n_layers)
         }
@@ -153,7 +145,5 @@ class SimulatedBrains(SimulatedDataset[BrainsOptions]):
     def features(self, key: FeatureKey) -> FloatArray:
         """Features of every stimulus: the first units of the model's activity, more of them in every layer."""
         share, o = MODELS[key.model], self.options
-        activity = self.activity(
-            key.model, None if share is None else max(1, round(share * o.n_seen))
-        )
+        activity = self.activity(key.model, None if share is None else max(1, round(share * o.n_seen)))
         return activity[:, : max(1, round(o.n_units * (key.layer + 1) / o.n_layers))]

@@ -222,9 +222,7 @@ class SimulatedPassages(SimulatedDataset[PassagesOptions]):
 
     name = "simulated_passages"
     noun = "simulated passages"
-    summary = (
-        "simulated sentences in passages with planted shares of simple and contextual features"
-    )
+    summary = "simulated sentences in passages with planted shares of simple and contextual features"
     Options = PassagesOptions
 
     @cached_property

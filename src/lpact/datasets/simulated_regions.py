@@ -166,9 +166,7 @@ class SimulatedRegions(SimulatedDataset[RegionsOptions]):
             spread = np.sqrt(n_trials / self.snr(_place(region, o.n_regions)))
             parts.append(signal + spread * noise.standard_normal(signal.shape))
         values = np.concatenate(parts, axis=1)
-        return Recording(
-            recording_id, Epochs(values[None], (0.0,), "a.u."), self._units(who), where
-        )
+        return Recording(recording_id, Epochs(values[None], (0.0,), "a.u."), self._units(who), where)
 
     def _units(self, who: str) -> Units:
         """Units of all regions: half of each region in either hemisphere, from the back of the brain to the front."""

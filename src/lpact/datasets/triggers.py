@@ -176,11 +176,9 @@ class TriggerClock:
             found.note(
                 "triggers",
                 Reason.CLOCK_DRIFT,
-                f"{self.drift_ppm:+.1f} ppm, {1000 * apart_s:+.1f} ms over {span:.1f} s"
-                + self._breaks(),
+                f"{self.drift_ppm:+.1f} ppm, {1000 * apart_s:+.1f} ms over {span:.1f} s" + self._breaks(),
                 f"clocks that stay within {1000 * _DRIFT_NOTE_S:g} ms",
-                f"nothing to do: word times follow the triggers (rule '{self.rule}'), never across a pause "
-                "or a skip",
+                f"nothing to do: word times follow the triggers (rule '{self.rule}'), never across a pause or a skip",
             )
         missing = self.dropped
         if missing.any():

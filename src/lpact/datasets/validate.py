@@ -42,9 +42,7 @@ def check_recording(recording: Recording) -> None:
 def _raise_first(problems: Iterable[tuple[str, object, str]], where: str) -> None:
     """Raise for the first of (what is wrong, found, expected)."""
     for what, got, expected in problems:
-        raise RecordingError(
-            what, where=where, got=got, expected=expected, remedy="correct the source"
-        )
+        raise RecordingError(what, where=where, got=got, expected=expected, remedy="correct the source")
 
 
 def _recording_problems(recording: Recording) -> Iterator[tuple[str, object, str]]:
@@ -92,9 +90,7 @@ def check_recording_ids(ids: Iterable[RecordingId], *, where: str) -> None:
     check_unique(map(str, ids), where=where, remedy=remedy, error=InputError)
 
 
-def check_unique(
-    names: Iterable[str], *, where: str, remedy: str, error: type[InputError] = RecordingError
-) -> None:
+def check_unique(names: Iterable[str], *, where: str, remedy: str, error: type[InputError] = RecordingError) -> None:
     """Raise ``error`` if a name is listed more than once."""
     for name, count in Counter(names).items():
         if count > 1:
@@ -128,9 +124,7 @@ def check_word_onsets(recording: Recording, stimulus: Stimulus) -> None:
     _raise_first(problems, recording.where)
 
 
-def unit_findings(
-    recording: Recording, *, gaps_allowed: bool = False
-) -> tuple[list[int], list[Finding]]:
+def unit_findings(recording: Recording, *, gaps_allowed: bool = False) -> tuple[list[int], list[Finding]]:
     """Return the indices of usable units, and one finding for every other unit; see `UnitScan`."""
     scan = UnitScan(recording, gaps_allowed=gaps_allowed)
     signal = recording.signal
@@ -196,10 +190,7 @@ def _describe(unit_values: npt.NDArray[Any]) -> str:
         return f"the value {unit_values.flat[0]} throughout"
     first = tuple(int(i) for i in bad[0])
     place = f"sample {first[0]}" if len(first) == 1 else f"lag {first[0]}, word {first[1]}"
-    return (
-        f"{len(bad)} of {unit_values.size} values not finite; "
-        f"first: {unit_values[first]} at {place} (from 0)"
-    )
+    return f"{len(bad)} of {unit_values.size} values not finite; first: {unit_values[first]} at {place} (from 0)"
 
 
 def check_stimulus(stimulus: Stimulus) -> None:
@@ -332,9 +323,7 @@ def _check_rows(stimulus: Stimulus) -> None:
 def _returns(ids: pl.Series) -> npt.NDArray[np.bool_]:
     """Rows where an id begins for a second time."""
     starts = ids.ne(ids.shift(1)).fill_null(True)
-    again = (
-        ~pl.DataFrame([ids, starts.alias("starts")]).filter("starts")[ids.name].is_first_distinct()
-    )
+    again = ~pl.DataFrame([ids, starts.alias("starts")]).filter("starts")[ids.name].is_first_distinct()
     found = np.zeros(len(ids), dtype=np.bool_)
     found[starts.arg_true().filter(again).to_numpy()] = True
     return found
@@ -353,8 +342,7 @@ def _envelope_problem(envelope: Envelope) -> str:
 def _word_error(stimulus: Stimulus, column: str, row: int, problem: str, got: str) -> StimulusError:
     return StimulusError(
         f"'{column}' of a word {problem}",
-        where=f"{stimulus.where}, column '{column}', row {row + 1}, "
-        f"word {stimulus.words['word'][row]!r}",
+        where=f"{stimulus.where}, column '{column}', row {row + 1}, word {stimulus.words['word'][row]!r}",
         got=got,
         expected="complete rows in order of time; stories and sentences in consecutive rows, with unique ids",
         remedy="correct the words table; features and mechanisms follow its order",

@@ -234,9 +234,7 @@ class BlockedEstimator(MultiOutputMixin, RegressorMixin, BaseEstimator):
         _, readout = self._nested(X, y, groups, unpenalised, metrics=metrics, keep=keep)
         return readout
 
-    def _nested(
-        self, X: ArrayLike, y: ArrayLike, *data: Any, **options: Any
-    ) -> tuple[Problem, Any]:
+    def _nested(self, X: ArrayLike, y: ArrayLike, *data: Any, **options: Any) -> tuple[Problem, Any]:
         problem = self._problem(X, y, *data, lags=np.ndim(y) == 3)
         return problem, self._solve(type(self)._fit_nested, problem, **options)
 
@@ -298,9 +296,7 @@ class BlockedEstimator(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 raise ValueError(f"groups must be [{n_rows}], got shape {np.shape(groups)}")
             return _folds_of(grouped, groups, gap=self.gap)
         if not isinstance(self.cv, Integral) or isinstance(self.cv, bool):
-            raise ValueError(
-                f"cv must be a number of blocks or a split of lpact.splits, got {self.cv!r}"
-            )
+            raise ValueError(f"cv must be a number of blocks or a split of lpact.splits, got {self.cv!r}")
         return _folds_of(contiguous, n_rows, int(self.cv), gap=self.gap)
 
 
@@ -551,9 +547,7 @@ class BandedRidge(BlockedEstimator):
             return _of_mapping(self.spaces, n_features, problem.names)
         labels = self.spaces.tolist() if isinstance(self.spaces, np.ndarray) else list(self.spaces)
         if len(labels) != n_features:
-            raise ValueError(
-                f"spaces must name the space of each of {n_features} features, got {len(labels)} labels"
-            )
+            raise ValueError(f"spaces must name the space of each of {n_features} features, got {len(labels)} labels")
         found: dict[Hashable, list[int]] = {}
         for i, label in enumerate(labels):
             found.setdefault(label, []).append(i)
@@ -577,9 +571,7 @@ def _unpenalised(columns: ArrayLike | None, X: FloatArray) -> FloatArray | None:
     return checked
 
 
-def _of_mapping(
-    spaces: Mapping[Hashable, Any], n_features: int, names: tuple[str, ...]
-) -> dict[Hashable, IntArray]:
+def _of_mapping(spaces: Mapping[Hashable, Any], n_features: int, names: tuple[str, ...]) -> dict[Hashable, IntArray]:
     """Columns by number, for spaces that list them by number or by name."""
     found: dict[Hashable, IntArray] = {}
     places = {name: i for i, name in enumerate(names)}

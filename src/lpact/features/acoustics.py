@@ -60,9 +60,7 @@ def _has_wav(stimulus: Stimulus) -> bool:
 
 
 @lru_cache(maxsize=KEPT_ENVELOPES)
-def _envelope(
-    path: Path, _n_bytes: int, _changed_ns: int, settings: EnvelopeSettings
-) -> FloatArray:
+def _envelope(path: Path, _n_bytes: int, _changed_ns: int, settings: EnvelopeSettings) -> FloatArray:
     """Return the envelope of a file; size and time of change are keys of the cache."""
     values = wav_envelope(path, settings.rate_hz, settings.lowpass_hz)
     values.setflags(write=False)

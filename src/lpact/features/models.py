@@ -65,9 +65,7 @@ class ExtractionCost:
     n_bytes: int = 0
 
     def __add__(self, other: ExtractionCost) -> ExtractionCost:
-        return ExtractionCost(
-            *map(sum, zip(vars(self).values(), vars(other).values(), strict=True))
-        )
+        return ExtractionCost(*map(sum, zip(vars(self).values(), vars(other).values(), strict=True)))
 
 
 NO_COST = ExtractionCost()
@@ -126,9 +124,7 @@ class ModelSource(Plugin, ABC):
         """Return the remaining extraction of these contexts."""
         return NO_COST
 
-    def extract(
-        self, model: str, stimulus: Stimulus, contexts: Sequence[str], progress: Progress
-    ) -> None:
+    def extract(self, model: str, stimulus: Stimulus, contexts: Sequence[str], progress: Progress) -> None:
         """Extract and keep what is missing in these contexts."""
 
     def words(self, model: str, stimulus: Stimulus) -> WordValues | Missing:  # noqa: ARG002
@@ -161,9 +157,7 @@ class ModelSource(Plugin, ABC):
         return {}
 
 
-MODELS: Registry[ModelSource] = Registry(
-    "model", "lpact.features.models:ModelSource", package="lpact.features.sources"
-)
+MODELS: Registry[ModelSource] = Registry("model", "lpact.features.models:ModelSource", package="lpact.features.sources")
 
 
 def check_features(

@@ -226,9 +226,7 @@ def _stories(stimulus: Stimulus) -> list[slice]:
 
 
 def _not_offered(stimulus: Stimulus, why: str) -> Missing:
-    return Missing(
-        Reason.NUISANCE_NOT_OFFERED, f"stimulus '{stimulus.id}' ({stimulus.where}): {why}"
-    )
+    return Missing(Reason.NUISANCE_NOT_OFFERED, f"stimulus '{stimulus.id}' ({stimulus.where}): {why}")
 
 
 def _some(stimulus: Stimulus, affected: BoolArray) -> str:

@@ -34,9 +34,7 @@ RELABELLED = {"relcl": "acl:relcl"}
 """Labels of spaCy's English pipelines that are not of Universal Dependencies, and that a mechanism needs."""
 
 
-def read_parse(
-    stimulus: Stimulus, parser: str | None, *, where: str = "the parser of the study"
-) -> Parse | Missing:
+def read_parse(stimulus: Stimulus, parser: str | None, *, where: str = "the parser of the study") -> Parse | Missing:
     """Return the Universal Dependencies of a checked stimulus' words.
 
     Without a ``parser``, they are the columns ``head`` and ``deprel``. A pipeline replaces these: it parses each
@@ -155,9 +153,7 @@ def _wrong(
     what: str = "",
     remedy: str = "correct the cell; the columns are those of CoNLL-U, positions counted in the sentence",
 ) -> StimulusError:
-    where = (
-        f"{stimulus.where}, column '{column}', row {row + 1}, word {stimulus.words['word'][row]!r}"
-    )
+    where = f"{stimulus.where}, column '{column}', row {row + 1}, word {stimulus.words['word'][row]!r}"
     what = what or f"'{column}' of a word is not valid"
     return StimulusError(what, where=where, got=got, expected=expected, remedy=remedy)
 
@@ -280,9 +276,7 @@ def collapse(spans: Sequence[tuple[int, int]], tokens: Sequence[Token]) -> Sente
     return SentenceTree(heads, tuple(relation), tuple(upos))
 
 
-def _owners(
-    spans: Sequence[tuple[int, int]], tokens: Sequence[Token]
-) -> tuple[list[int], dict[int, int]]:
+def _owners(spans: Sequence[tuple[int, int]], tokens: Sequence[Token]) -> tuple[list[int], dict[int, int]]:
     """Return the first word that each token touches (−1: none), and for other words touched, that first word."""
     owner, shared = [ROOT] * len(tokens), {}
     starts, stops = [start for start, _ in spans], [stop for _, stop in spans]
@@ -399,8 +393,7 @@ def _open_stanza(name: str, where: str) -> Pipeline:
             got=f"{type(error).__name__}: {error}".strip(),
             expected="a language whose models are installed, or the folder of that language inside "
             "Stanza's folder of models, which contains 'resources.json'",
-            remedy="download the models: "
-            f"`python -c \"import stanza; stanza.download('{place['lang']}')\"`",
+            remedy=f"download the models: `python -c \"import stanza; stanza.download('{place['lang']}')\"`",
         ) from error
 
     def tokens(texts: Sequence[str]) -> Iterator[list[Token]]:

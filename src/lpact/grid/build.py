@@ -154,9 +154,7 @@ def _beyond(block: FloatArray, threshold: float, usable: BoolArray, events: Cand
     return counts
 
 
-def _epoch_grid(
-    recording: Recording, signal: Epochs, stimulus: Stimulus, config: GridConfig
-) -> EventGrid:
+def _epoch_grid(recording: Recording, signal: Epochs, stimulus: Stimulus, config: GridConfig) -> EventGrid:
     """One event per epoch: a word (or another item), or a sentence."""
     words = stimulus.words
     if config.events == "trs":

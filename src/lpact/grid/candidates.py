@@ -72,9 +72,7 @@ class Candidates:
         return replace(self.take(kept), exclusions=(*self.exclusions, exclusion))
 
 
-def usable_events(
-    recording: Recording, signal: TimeSeries, words: pl.DataFrame, config: GridConfig
-) -> Candidates:
+def usable_events(recording: Recording, signal: TimeSeries, words: pl.DataFrame, config: GridConfig) -> Candidates:
     """Return the events of a time series, as the study defines them, whose windows the recording covers.
 
     Words answer in the window ``[onset + lag, onset + lag + window)``, sentences in ``[first onset + lag, last offset +
@@ -152,9 +150,7 @@ def _pooled_trs(signal: TimeSeries, words: pl.DataFrame, config: GridConfig) -> 
     return replace(events, exclusions=(exclusion,), n_events=tr.size + n_wordless)
 
 
-def _trs(
-    signal: TimeSeries, config: GridConfig, tr: IntArray, first_word: IntArray, stop_word: IntArray
-) -> Candidates:
+def _trs(signal: TimeSeries, config: GridConfig, tr: IntArray, first_word: IntArray, stop_word: IntArray) -> Candidates:
     """Events at these TRs; the response is the sample ``lag · fs`` later."""
     onset_s = signal.start_s + tr / signal.sampling_rate_hz
     return Candidates(
@@ -202,9 +198,7 @@ def _windowed(
         offset_s=offset_s,
         first_word=first_word,
         stop_word=stop_word,
-        first_sample=nearest_sample(
-            heard_s + lag_s, start_s=signal.start_s, sampling_rate_hz=rate_hz
-        ),
+        first_sample=nearest_sample(heard_s + lag_s, start_s=signal.start_s, sampling_rate_hz=rate_hz),
         n_samples=window_samples(length_s, sampling_rate_hz=rate_hz),
         exclusions=(),
         n_events=onset_s.size,
@@ -266,9 +260,7 @@ def _with_all_words(events: Candidates, recording: Recording, words: pl.DataFram
     return events.without(whole, Reason.BAD_SPAN, detail)
 
 
-def _check_pace(
-    recording: Recording, signal: TimeSeries, events: Candidates, config: GridConfig
-) -> None:
+def _check_pace(recording: Recording, signal: TimeSeries, events: Candidates, config: GridConfig) -> None:
     """Raise `RecordingError` if samples are too fast to be TRs, or if several events would share one slow sample."""
     rate_hz = signal.sampling_rate_hz
     where = f"{recording.where}, option 'grid.events'"
@@ -313,9 +305,7 @@ def _covered(events: Candidates, signal: TimeSeries, lags_ms: tuple[float, ...])
     return events.without(kept, Reason.WORDS_OUTSIDE_RECORDING, detail)
 
 
-def _without_bad_spans(
-    events: Candidates, spans: tuple[Span, ...], signal: TimeSeries
-) -> Candidates:
+def _without_bad_spans(events: Candidates, spans: tuple[Span, ...], signal: TimeSeries) -> Candidates:
     """Leave out events with a window, at any lag, that overlaps a span marked as unusable in the source."""
     if not spans or not events.onset_s.size:
         return events

@@ -289,9 +289,7 @@ def _events(recording: Recording, stimulus: Stimulus) -> Events:
     return Events(first_word, onset_s, sentence[first_word], story_codes(words)[first_word])
 
 
-def _from_grid(
-    dataset: Dataset, recording: Recording, stimulus: Stimulus, found: RecordingCheck
-) -> RecordingCheck:
+def _from_grid(dataset: Dataset, recording: Recording, stimulus: Stimulus, found: RecordingCheck) -> RecordingCheck:
     """The recording on its grid, with the source audit's checks of every unit."""
     grid = default_grid(recording, stimulus)
     entry = DatasetConfig(name="dataset", reader="folder", grid=grid)

@@ -56,9 +56,7 @@ class OnGrid:
 Place = Callable[[Dataset, RecordingId, Stimulus, DatasetConfig], OnGrid]
 
 
-def put_on_grid(
-    dataset: Dataset, recording_id: RecordingId, stimulus: Stimulus, entry: DatasetConfig
-) -> OnGrid:
+def put_on_grid(dataset: Dataset, recording_id: RecordingId, stimulus: Stimulus, entry: DatasetConfig) -> OnGrid:
     """Read a recording, preprocess it, and take its responses to the words."""
     config = entry.preprocess
     recording = preprocess(dataset.recording(recording_id), config)
@@ -89,16 +87,12 @@ class GridCache:
     if the files are still the same after the recording was read. A folder that cannot be written is not used.
     """
 
-    def __init__(
-        self, folder: Path, known: Callable[[str], str], *, keep_after_s: float = KEEP_AFTER_S
-    ) -> None:
+    def __init__(self, folder: Path, known: Callable[[str], str], *, keep_after_s: float = KEEP_AFTER_S) -> None:
         self._folder = folder
         self._known = known
         self._keep_after_s = keep_after_s
 
-    def place(
-        self, dataset: Dataset, recording_id: RecordingId, stimulus: Stimulus, entry: DatasetConfig
-    ) -> OnGrid:
+    def place(self, dataset: Dataset, recording_id: RecordingId, stimulus: Stimulus, entry: DatasetConfig) -> OnGrid:
         """Return a recording on its grid: the cached one, or a new one."""
         # One file for each recording and its options, whatever its sources contain.
         name = _digest({"recording": asdict(recording_id), "entry": entry.model_dump(mode="json")})

@@ -247,9 +247,7 @@ def _unusable(placed: OnGrid, n_words: int, most_bad: float) -> Finding | None:
     if placed.grid is None:
         found = f"{placed.n_samples} samples, {placed.n_units} units, {n_words} words"
         remedy = "remove the recording, or add its data"
-        return Finding(
-            "recording", Reason.EMPTY_RUN, "excluded", where, found, "at least one of each", remedy
-        )
+        return Finding("recording", Reason.EMPTY_RUN, "excluded", where, found, "at least one of each", remedy)
     n_bad = placed.n_units - len(placed.usable)
     if placed.usable and n_bad <= most_bad * placed.n_units:
         return None
@@ -325,11 +323,7 @@ def _with_predictors(
             missing["mechanism", mechanism] = Missing(Reason.MECHANISM_CONSTANT, detail)
         else:
             mechanisms[mechanism], delayed[mechanism] = scalars[:, 0], scalars
-    extractable = {
-        name
-        for name, why in missing_mechanisms.items()
-        if why.reason is Reason.FEATURES_NOT_EXTRACTED
-    }
+    extractable = {name for name, why in missing_mechanisms.items() if why.reason is Reason.FEATURES_NOT_EXTRACTED}
     pending = tuple(name for name in config.mechanisms.include if name in extractable)
     complete = replace(
         prepared,
@@ -341,9 +335,7 @@ def _with_predictors(
     return complete, missing
 
 
-def _mechanism_inputs(
-    stimulus: Stimulus, config: SharedConfig, language: Language
-) -> MechanismInputs:
+def _mechanism_inputs(stimulus: Stimulus, config: SharedConfig, language: Language) -> MechanismInputs:
     """What mechanisms are computed from; only what one of them needs is parsed or read."""
     included = config.mechanisms.include
     needed = [MECHANISMS.get(name) for name in included if name not in stimulus.mechanisms]
@@ -369,9 +361,7 @@ def average_regions(grid: EventGrid) -> EventGrid:
     regions, members = zip(*members_of_regions(grid.units).items(), strict=True)
     responses = np.stack([grid.responses[..., m].mean(axis=-1) for m in members], axis=-1)
     coordinates = grid.units.coordinates_mm
-    means = (
-        None if coordinates is None else np.stack([coordinates[m].mean(axis=0) for m in members])
-    )
+    means = None if coordinates is None else np.stack([coordinates[m].mean(axis=0) for m in members])
     units = Units(regions, regions, means, grid.units.coordinate_frame)
     return replace(grid, responses=np.ascontiguousarray(responses), units=units)
 

@@ -94,16 +94,11 @@ def place_recordings(
     return found
 
 
-def stack_recordings(
-    recordings: Sequence[Placed], entry: DatasetConfig, lag_ms: float | None = None
-) -> Responses:
+def stack_recordings(recordings: Sequence[Placed], entry: DatasetConfig, lag_ms: float | None = None) -> Responses:
     """Responses of one subject at a lag: events of the same stimulus in several recordings are repetitions."""
     subject = recordings[0].id.subject
     units = _all_units([own.grid.units for own in recordings])
-    runs = [
-        pl.DataFrame(own.grid.responses[_lag(own, lag_ms)], schema=list(own.grid.units.ids))
-        for own in recordings
-    ]
+    runs = [pl.DataFrame(own.grid.responses[_lag(own, lag_ms)], schema=list(own.grid.units.ids)) for own in recordings]
     rows = pl.concat(runs, how="diagonal").to_numpy()
     events = pl.concat(
         pl.DataFrame(
@@ -166,10 +161,7 @@ def _all_units(each: Sequence[Units]) -> Units:
         for i, unit in enumerate(units.ids):
             first.setdefault(unit, (units, i))
     unknown = np.full(3, np.nan)
-    places = [
-        unknown if units.coordinates_mm is None else units.coordinates_mm[i]
-        for units, i in first.values()
-    ]
+    places = [unknown if units.coordinates_mm is None else units.coordinates_mm[i] for units, i in first.values()]
     located = any(units.coordinates_mm is not None for units in each)
     return Units(
         tuple(first),

@@ -93,9 +93,7 @@ def _state(place: str) -> State:
 def changed(owner: Owner, file: Seen, found: str) -> InputError:
     """The error about a file whose content differs from what the audit saw."""
     dataset, model = owner
-    whose = (
-        f"features of model '{model}' for dataset '{dataset}'" if model else f"dataset '{dataset}'"
-    )
+    whose = f"features of model '{model}' for dataset '{dataset}'" if model else f"dataset '{dataset}'"
     return InputError(
         f"a file of {whose} has changed since the audit",
         where=file.place,

@@ -83,11 +83,7 @@ class Workspace:
         Returns whether files were written again with the same content: what was read of them is then discarded, and
         must be read again.
         """
-        owners = [
-            (own, model)
-            for own, model in self.watch.seen
-            if dataset in (None, own) and (features or not model)
-        ]
+        owners = [(own, model) for own, model in self.watch.seen if dataset in (None, own) and (features or not model)]
         rewritten = self.watch.check(owners)
         if rewritten:
             for kept in (self._datasets, self._inspections, self._recalled):

@@ -62,9 +62,7 @@ def amplitude_envelope(
     if n_samples < 1 or piece_samples < 1:
         raise ValueError("a sound and a piece need at least one sample")
     if not (0 < lowpass_hz < sampling_rate_hz / 2 and rate_hz > 0):
-        raise ValueError(
-            "the cut-off must be between 0 and half the sampling rate, and the rate above 0"
-        )
+        raise ValueError("the cut-off must be between 0 and half the sampling rate, and the rate above 0")
     kernel = hilbert_kernel(sampling_rate_hz)
     sections = scipy.signal.butter(FILTER_ORDER, lowpass_hz, fs=sampling_rate_hz, output="sos")
     overlap = math.ceil(SETTLING_CYCLES / lowpass_hz * sampling_rate_hz)
@@ -116,7 +114,5 @@ def _magnitude(read: Read, low: int, high: int, n_samples: int, kernel: FloatArr
 def _forwards_and_backwards(sections: FloatArray, values: FloatArray) -> FloatArray:
     """Return the zero-phase low-pass; a very short sound is padded by less than usual."""
     usual = 3 * (2 * len(sections) + 1)
-    smooth: FloatArray = scipy.signal.sosfiltfilt(
-        sections, values, padlen=min(usual, values.size - 1)
-    )
+    smooth: FloatArray = scipy.signal.sosfiltfilt(sections, values, padlen=min(usual, values.size - 1))
     return smooth

@@ -81,9 +81,7 @@ def profile_similarity_pairs(a: FloatArray, b: FloatArray, kind: ProfileKind) ->
     compare = _comparison(kind)
     first, second = _without_self(a), _without_self(b)
     if first.shape != second.shape:
-        raise ValueError(
-            f"patterns must be of the same units, got {first.shape} and {second.shape}"
-        )
+        raise ValueError(f"patterns must be of the same units, got {first.shape} and {second.shape}")
     return compare(first, second)
 
 

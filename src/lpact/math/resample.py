@@ -44,16 +44,12 @@ HRFS = {
 """Canonical responses by name: SPM's (Friston et al. 1998), and Glover's (1999)."""
 
 
-def hrf_weights(
-    sample_s: FloatArray, event_s: FloatArray, hrf: Callable[[FloatArray], FloatArray]
-) -> sparse.csr_array:
+def hrf_weights(sample_s: FloatArray, event_s: FloatArray, hrf: Callable[[FloatArray], FloatArray]) -> sparse.csr_array:
     """Return W [n_samples, n_events] with ``W_ke = h(sample_k − event_e)``: W @ x is x convolved with h, sampled."""
     return _weights(sample_s, event_s, -HRF_LENGTH_S, 0.0, hrf)
 
 
-def lanczos_weights(
-    sample_s: FloatArray, event_s: FloatArray, *, cutoff_hz: float, lobes: int
-) -> sparse.csr_array:
+def lanczos_weights(sample_s: FloatArray, event_s: FloatArray, *, cutoff_hz: float, lobes: int) -> sparse.csr_array:
     """Return W [n_samples, n_events] of a Lanczos filter, as used for words in continuous-speech fMRI.
 
     ``W_ke = sinc(u) sinc(u / lobes)`` for |u| < lobes, else 0, with ``u = cutoff_hz · (sample_k − event_e)`` and

@@ -37,9 +37,7 @@ def spearman_columns(a: FloatArray, b: FloatArray) -> FloatArray:
     """
     a, b = _same_shape(a, b)
     finite = np.isfinite(a).all(axis=0) & np.isfinite(b).all(axis=0)
-    r = pearson_columns(
-        average_ranks(np.where(finite, a, 0.0).T).T, average_ranks(np.where(finite, b, 0.0).T).T
-    )
+    r = pearson_columns(average_ranks(np.where(finite, a, 0.0).T).T, average_ranks(np.where(finite, b, 0.0).T).T)
     return np.where(finite, r, np.nan)
 
 

@@ -44,9 +44,7 @@ def phase_randomize(x: FloatArray, rng: np.random.Generator) -> FloatArray:
     return np.where(varying_columns(x), surrogate, x)
 
 
-def phase_randomize_segments(
-    x: FloatArray, segment_ids: IntArray, rng: np.random.Generator
-) -> FloatArray:
+def phase_randomize_segments(x: FloatArray, segment_ids: IntArray, rng: np.random.Generator) -> FloatArray:
     """Return ``x`` [n, p], with each contiguous segment phase-randomised by other phases."""
     x = as_finite_matrix(x, "x")
     if len(segment_ids) != len(x):

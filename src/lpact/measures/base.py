@@ -191,9 +191,7 @@ class Measure(Plugin, ABC):
         source = self.prepare(z[:, varies])
         return np.array([self.compare(source, self.prepare(unit[:, None])) for unit in Y.T])
 
-    def pairwise(
-        self, Y: FloatArray, split: Split | None = None, lagged: FloatArray | None = None
-    ) -> FloatArray:
+    def pairwise(self, Y: FloatArray, split: Split | None = None, lagged: FloatArray | None = None) -> FloatArray:
         """Value of every unit (row) with every unit (column) of Y [n, N]: [N, N].
 
         A fitted measure needs a ``split``. ``lagged`` [n_lags, n, N] is the target at candidate lags, which
@@ -216,9 +214,7 @@ class Measure(Plugin, ABC):
         """
         x, y = matrices(X, Y)
         check_rows(x, split)
-        return mean_of_folds(
-            [copy(self).fit(x[a], y[a]).score(x[b], y[b]) for a, b in split], split
-        )
+        return mean_of_folds([copy(self).fit(x[a], y[a]).score(x[b], y[b]) for a, b in split], split)
 
     def undefined(self, n_units: int, reason: str) -> Score:
         """A score without any value."""
@@ -281,9 +277,7 @@ def check_rows(x: FloatArray, split: Split) -> None:
             type(split).__name__,
             "a Split of lpact.splits",
         )
-        remedy = (
-            "use lpact.splits: contiguous(n, k) is KFold(k), grouped(groups) is LeaveOneGroupOut()"
-        )
+        remedy = "use lpact.splits: contiguous(n, k) is KFold(k), grouped(groups) is LeaveOneGroupOut()"
         raise InputError(what, where=where, got=got, expected=expected, remedy=remedy)
     if split.n_rows != len(x):
         got = f"{split.n_rows} rows in the split, {len(x)} in X"
@@ -291,6 +285,4 @@ def check_rows(x: FloatArray, split: Split) -> None:
     split.check()
 
 
-MEASURES: Registry[Measure] = Registry(
-    "measure", "lpact.measures.base:Measure", package="lpact.measures"
-)
+MEASURES: Registry[Measure] = Registry("measure", "lpact.measures.base:Measure", package="lpact.measures")

@@ -59,17 +59,13 @@ class Fitted(Measure):
             self._reason = np.where(self._reason == "", learned, self._reason)
         return self
 
-    def _trained(
-        self, n_features: int | None = None, n_units: int | None = None
-    ) -> npt.NDArray[np.str_]:
+    def _trained(self, n_features: int | None = None, n_units: int | None = None) -> npt.NDArray[np.str_]:
         """Reasons from training; an error without a fit, or for other numbers of columns than the fitted ones."""
         where = f"measure '{self.name}'"
         if self._reason is None:
             remedy = "call fit with training stimuli first, or cross_validate with a split"
             raise InputError("the measure is not fitted", where=where, remedy=remedy)
-        for side, got, mean in zip(
-            ("source", "target"), (n_features, n_units), self._means, strict=True
-        ):
+        for side, got, mean in zip(("source", "target"), (n_features, n_units), self._means, strict=True):
             if got is not None and got != len(mean):
                 what = f"the {side} has another number of units than the fitted one"
                 raise InputError(what, where=where, got=got, expected=len(mean))
@@ -94,9 +90,7 @@ class Fitted(Measure):
             return np.full(reason.shape, np.nan)
         return self._held_out(X - self._means[0], Y - self._means[1])
 
-    def pairwise(
-        self, Y: FloatArray, split: Split | None = None, lagged: FloatArray | None = None
-    ) -> FloatArray:
+    def pairwise(self, Y: FloatArray, split: Split | None = None, lagged: FloatArray | None = None) -> FloatArray:
         """Value of every unit (row) with every unit (column), one pair at a time for measures of populations."""
         if split is None or self.scope == "unit":
             return super().pairwise(Y, split, lagged)

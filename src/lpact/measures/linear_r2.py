@@ -21,9 +21,7 @@ from lpact.splits import Split
 class LinearR2Options(PluginOptions):
     """Options of `linear_r2`."""
 
-    alphas: tuple[Annotated[float, Field(gt=0.0)], ...] = Field(
-        tuple(10.0**i for i in range(-9, 10)), min_length=1
-    )
+    alphas: tuple[Annotated[float, Field(gt=0.0)], ...] = Field(tuple(10.0**i for i in range(-9, 10)), min_length=1)
     """Penalties to choose from."""
     penalty: Literal["population", "unit"] = "population"
     """Which units share a penalty: those of a population, or every unit has its own."""
@@ -73,9 +71,7 @@ class LinearR2(FittedUnits):
         super().__init__(options, **values)
         self.populations, self.compute = populations, compute or Compute()
 
-    def fit(
-        self, X: npt.ArrayLike, Y: npt.ArrayLike, populations: npt.ArrayLike | None = None
-    ) -> Self:
+    def fit(self, X: npt.ArrayLike, Y: npt.ArrayLike, populations: npt.ArrayLike | None = None) -> Self:
         """Choose penalties on training stimuli, X [n, p] and Y [n, t]; ``populations`` replace those of the measure."""
         self._labels = self.populations if populations is None else populations
         return super().fit(X, Y)
@@ -124,9 +120,7 @@ class LinearR2(FittedUnits):
         """The penalty of every unit [t]; NaN where training leaves it undefined."""
         return self._of_units(lambda ridge: ridge.alphas).value
 
-    def pairwise(
-        self, Y: FloatArray, split: Split | None = None, lagged: FloatArray | None = None
-    ) -> FloatArray:
+    def pairwise(self, Y: FloatArray, split: Split | None = None, lagged: FloatArray | None = None) -> FloatArray:
         """Value of every unit (row) with every unit (column), each pair with its own penalty."""
         own = copy(self)
         own.options = self.options.model_copy(update={"penalty": "unit"})

@@ -15,9 +15,7 @@ from lpact.measures.base import Invariance
 from lpact.measures.fitted import Fitted, FittedUnits
 from lpact.registry import PluginOptions
 
-TOO_MANY_DIMENSIONS = (
-    "without a penalty, more dimensions than training stimuli correlate perfectly whatever the data"
-)
+TOO_MANY_DIMENSIONS = "without a penalty, more dimensions than training stimuli correlate perfectly whatever the data"
 _NOTHING_LEFT = 1e-12
 """A covariance below this share of the first one is rounding: PLS has no further component."""
 
@@ -62,8 +60,7 @@ class PLS(FittedUnits):
 
     def _learn(self, x: FloatArray, y: FloatArray) -> str:
         scales = [
-            np.where(varying_columns(a), a.std(axis=0), 1.0) if self.options.scale else np.ones(1)
-            for a in (x, y)
+            np.where(varying_columns(a), a.std(axis=0), 1.0) if self.options.scale else np.ones(1) for a in (x, y)
         ]
         x, y = x / scales[0], y / scales[1]
         parts = np.hsplit(y, y.shape[1]) if self.options.per_unit else [y]
@@ -245,18 +242,14 @@ def principal_axes(x: FloatArray) -> Axes:
     return u[:, kept], s[kept], vt[kept].T
 
 
-def aligned(
-    x: Axes, y: Axes, penalty: float, n_components: int | None = None
-) -> tuple[FloatArray, FloatArray]:
+def aligned(x: Axes, y: Axes, penalty: float, n_components: int | None = None) -> tuple[FloatArray, FloatArray]:
     """Maps A [p, k] and B [t, k] of X and Y to canonical components; with a penalty of 1, orthonormal columns.
 
     S^(−½) = v w vᵀ, with w² = m / ((1 − γ) s² + γ m) and m the mean of s²; A and B are S_X^(−½) and S_Y^(−½) times the
     singular vectors of S_X^(−½) XᵀY S_Y^(−½).
     """
     (u_x, s_x, v_x), (u_y, s_y, v_y) = x, y
-    w_x, w_y = (
-        np.sqrt((m := np.mean(s**2)) / ((1.0 - penalty) * s**2 + penalty * m)) for s in (s_x, s_y)
-    )
+    w_x, w_y = (np.sqrt((m := np.mean(s**2)) / ((1.0 - penalty) * s**2 + penalty * m)) for s in (s_x, s_y))
     left, r, right = np.linalg.svd((w_x * s_x)[:, None] * (u_x.T @ u_y) * (w_y * s_y))
     k = min(len(r), n_components or len(r))
     return v_x @ (w_x[:, None] * left[:, :k]), v_y @ (w_y[:, None] * right[:k].T)

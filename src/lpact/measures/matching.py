@@ -70,9 +70,7 @@ class OneToOne(PairwiseMatching):
         self._partner[columns[matched]] = rows[found]
         return np.where(np.isin(np.arange(y.shape[1]), columns[matched]), "", NO_PARTNER)
 
-    def pairwise(
-        self, Y: FloatArray, split: Split | None = None, lagged: FloatArray | None = None
-    ) -> FloatArray:
+    def pairwise(self, Y: FloatArray, split: Split | None = None, lagged: FloatArray | None = None) -> FloatArray:
         """Value of every unit (row) with every unit (column): of one pair, the assignment is the best match."""
         return PairwiseMatching(self.options).pairwise(Y, split, lagged)
 
@@ -113,6 +111,4 @@ class SoftMatching(Fitted):
     def explained(self, value: FloatArray, x: FloatArray, y: FloatArray) -> Score:
         """As for any measure; what else leaves a value undefined is a matched unit without a correlation."""
         score = super().explained(value, x, y)
-        return replace(
-            score, reason=np.where(score.reason == UNDEFINED, MATCHED_CONSTANT, score.reason)
-        )
+        return replace(score, reason=np.where(score.reason == UNDEFINED, MATCHED_CONSTANT, score.reason))

@@ -181,9 +181,7 @@ class LinearPredictivity(Measure):
         score = self.explained(readout.scores(self.metric), x, reference)
         return replace(score, by_fold=readout.fold_scores(self.metric), combined="pooled")
 
-    def pairwise(
-        self, Y: FloatArray, split: Split | None = None, lagged: FloatArray | None = None
-    ) -> FloatArray:
+    def pairwise(self, Y: FloatArray, split: Split | None = None, lagged: FloatArray | None = None) -> FloatArray:
         """Readouts from every unit alone to every unit, all at once and without a prediction."""
         if split is None:
             return super().pairwise(Y)
@@ -191,6 +189,4 @@ class LinearPredictivity(Measure):
         order, folds = split.blocks()
         if not split.contiguous:
             Y, target = Y[order], target[:, order]
-        return single_column_readouts(
-            Y, target, folds, self.grid, metric=self.metric, compute=self.compute
-        )
+        return single_column_readouts(Y, target, folds, self.grid, metric=self.metric, compute=self.compute)

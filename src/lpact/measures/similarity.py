@@ -186,10 +186,7 @@ class RSA(Similarity):
             self.needs_trials = True  # type: ignore[misc]
         if self.options.comparator == "tau_a":
             self.correctable = False  # type: ignore[misc]
-        if (
-            self.options.comparator.startswith("cosine")
-            and self.options.dissimilarity != "crossnobis"
-        ):
+        if self.options.comparator.startswith("cosine") and self.options.dissimilarity != "crossnobis":
             self.zero_at_chance = False  # type: ignore[misc]
         if self.options.dissimilarity != "correlation":
             more: Invariance = "rotation" if self.options.noise == "none" else "column_scale"
@@ -266,13 +263,9 @@ class RSA(Similarity):
         self._check_without_trials()
         return super().to_units(X, Y) if self._default else Measure.to_units(self, X, Y)
 
-    def pairwise(
-        self, Y: FloatArray, split: Split | None = None, lagged: FloatArray | None = None
-    ) -> FloatArray:
+    def pairwise(self, Y: FloatArray, split: Split | None = None, lagged: FloatArray | None = None) -> FloatArray:
         """Value of all pairs of units, in one call with the default options."""
-        return (super().pairwise if self._default else super(Similarity, self).pairwise)(
-            Y, split, lagged
-        )
+        return (super().pairwise if self._default else super(Similarity, self).pairwise)(Y, split, lagged)
 
     @property
     def _default(self) -> bool:

@@ -237,9 +237,7 @@ def _check_frequencies(recording: Recording, signal: TimeSeries, config: Preproc
         )
 
 
-def _cleaning(
-    recording: Recording, signal: TimeSeries, config: PreprocessConfig, chain: Chain
-) -> Cleaning | None:
+def _cleaning(recording: Recording, signal: TimeSeries, config: PreprocessConfig, chain: Chain) -> Cleaning | None:
     if not (config.detrend or config.highpass_s is not None or config.confounds):
         return None
     table = recording.confounds

@@ -84,9 +84,7 @@ def amplitude(values: FloatArray) -> FloatArray:
     return np.hypot(values, shifted)
 
 
-def between_gaps(
-    function: Callable[[FloatArray], FloatArray], values: FloatArray, shortest: int
-) -> FloatArray:
+def between_gaps(function: Callable[[FloatArray], FloatArray], values: FloatArray, shortest: int) -> FloatArray:
     """Apply a function to every stretch of finite values; NaN stays, and stretches up to ``shortest`` become NaN."""
     finite = np.isfinite(values)
     if finite.all():
@@ -125,9 +123,7 @@ class Chain:
             sections=np.concatenate(parts) if parts else None,
             hilbert=config.envelope == "hilbert",
             bands=tuple(butterworth(low, high, rate_hz) for low, high in bands),
-            ratio=Fraction(1)
-            if config.resample_hz is None
-            else ratio_of_rates(config.resample_hz, rate_hz),
+            ratio=Fraction(1) if config.resample_hz is None else ratio_of_rates(config.resample_hz, rate_hz),
             gaps=config.missing != "drop_units",
         )
 
@@ -165,9 +161,7 @@ class Chain:
         values = self._envelope(values)
         if self.ratio != 1:
             # New sample k is at the time of old sample k / ratio; NaN wherever the low-pass spans a gap.
-            values = scipy.signal.resample_poly(
-                values, self.ratio.numerator, self.ratio.denominator, padtype="edge"
-            )
+            values = scipy.signal.resample_poly(values, self.ratio.numerator, self.ratio.denominator, padtype="edge")
         return values
 
     def _envelope(self, values: FloatArray) -> FloatArray:

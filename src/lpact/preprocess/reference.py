@@ -154,9 +154,7 @@ def next_contacts(units: Units) -> dict[int, int]:
     return dict(sorted(after.items()))
 
 
-def _bipolar(
-    units: Units, after: dict[int, int], sound: BoolArray
-) -> tuple[list[Terms], Units, list[int]]:
+def _bipolar(units: Units, after: dict[int, int], sound: BoolArray) -> tuple[list[Terms], Units, list[int]]:
     """Pairs of sound neighbours, as units between them; and sound channels without a pair."""
     pairs = [(a, b) for a, b in after.items() if sound[a] and sound[b]]
     paired = {index for pair in pairs for index in pair}

@@ -236,9 +236,7 @@ def _histogram(shown: Distribution, x: Scale) -> Iterable[str]:
             start, end = low + place * width, low + (place + 1) * width
             wide = max(0.8, min(x(end), WIDTH) - x(start) - 0.6)
             tall = max(1.0, (PLOT_HEIGHT - 4) * n / max(counts))
-            where = (
-                f'x="{x(start):.1f}" y="{BASE - tall:.1f}" width="{wide:.1f}" height="{tall:.1f}"'
-            )
+            where = f'x="{x(start):.1f}" y="{BASE - tall:.1f}" width="{wide:.1f}" height="{tall:.1f}"'
             text = f"{n} from {number(start, scale)} to {number(end, scale)}"
             yield f'<rect class="bar" {where}><title>{text}</title></rect>'
 

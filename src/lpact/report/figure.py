@@ -21,9 +21,7 @@ from lpact.wording import counted, fixed, whole
 if TYPE_CHECKING:
     import altair as alt
 
-    Chart: TypeAlias = (
-        alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart | alt.ConcatChart
-    )
+    Chart: TypeAlias = alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart | alt.ConcatChart
 
 Spec = dict[str, Any]
 
@@ -80,9 +78,7 @@ Drawing: TypeAlias = "tuple[Chart, Caption, str]"
 """Chart, caption and summary."""
 
 
-def figure(
-    name: str, title: str, *needs: Table
-) -> Callable[[Callable[[Material], Drawing | str]], MakeFigure]:
+def figure(name: str, title: str, *needs: Table) -> Callable[[Callable[[Material], Drawing | str]], MakeFigure]:
     """Decorator for a function that draws one figure, or says in a few words why it cannot be drawn.
 
     Without the tables that it ``needs`` the function is not called.
@@ -141,9 +137,7 @@ def mark(text: str, **about: Any) -> str:
     return json.dumps(drawable(given), sort_keys=True)
 
 
-def with_marks(
-    rows: pl.DataFrame, text: str | Callable[[dict[str, Any]], str], value: str = ""
-) -> pl.DataFrame:
+def with_marks(rows: pl.DataFrame, text: str | Callable[[dict[str, Any]], str], value: str = "") -> pl.DataFrame:
     """The rows with a column `MARK`; dataset, model, layer and gate profile are taken from columns of those names.
 
     ``text`` is a template with names of columns (`filled`), or a function of the row.

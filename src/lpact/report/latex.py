@@ -97,11 +97,7 @@ def latex_table(frame: pl.DataFrame, table: Table) -> str:
             r"\bottomrule",
             r"\endfoot",
             *(rf"{row} \\" for row in rows.to_series()),
-            *(
-                []
-                if frame.height
-                else [rf"\multicolumn{{{frame.width}}}{{@{{}}l@{{}}}}{{no rows}} \\"]
-            ),
+            *([] if frame.height else [rf"\multicolumn{{{frame.width}}}{{@{{}}l@{{}}}}{{no rows}} \\"]),
             r"\end{longtable}",
             r"\endgroup",
             "",

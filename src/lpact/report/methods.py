@@ -66,16 +66,12 @@ _PACKAGES = {
     "nibabel": "NiBabel",
 }
 _CITATION = re.compile(f" {OPEN}([^{CLOSE}]*){CLOSE}")
-_MARKDOWN = str.maketrans(
-    {c: f"\\{c}" for c in "\\`*_[]|#~^$@{}"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
-)
+_MARKDOWN = str.maketrans({c: f"\\{c}" for c in "\\`*_[]|#~^$@{}"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"})
 
 Parts = Sequence[MethodsPart]
 
 
-def methods_parts(
-    manifest: Manifest, analyses: Mapping[str, Analysis], material: Material
-) -> tuple[MethodsPart, ...]:
+def methods_parts(manifest: Manifest, analyses: Mapping[str, Analysis], material: Material) -> tuple[MethodsPart, ...]:
     """The section in parts: what all analyses share, then each analysis, then software and further options."""
     config = material.config
     uses = frozenset[str]().union(*(analysis.uses for analysis in analyses.values()))
@@ -98,8 +94,7 @@ def methods_parts(
         "Further options": remaining_options(config, uses),
     }
     before, after = (
-        [MethodsPart(title, tuple(said)) for title, said in parts.items() if said]
-        for parts in (shared, last)
+        [MethodsPart(title, tuple(said)) for title, said in parts.items() if said] for parts in (shared, last)
     )
     return (*before, *own, *after)
 
@@ -142,15 +137,9 @@ def _written(
 ) -> str:
     def sentence(text: str) -> str:
         pieces = _CITATION.split(text)  # every second one is the keys of a citation
-        return "".join(
-            citation(piece.split(",")) if place % 2 else escape(piece)
-            for place, piece in enumerate(pieces)
-        )
+        return "".join(citation(piece.split(",")) if place % 2 else escape(piece) for place, piece in enumerate(pieces))
 
-    paragraphs = [
-        heading.format(escape(part.title)) + " ".join(map(sentence, part.sentences))
-        for part in parts
-    ]
+    paragraphs = [heading.format(escape(part.title)) + " ".join(map(sentence, part.sentences)) for part in parts]
     return "\n\n".join(paragraphs) + "\n"
 
 
@@ -159,9 +148,7 @@ def _written(
 
 def overview(config: StudyConfig, analyses: Mapping[str, Analysis]) -> list[str]:
     """The study and its analyses."""
-    used = enumerated(
-        [f"{name} ({one_line(own.summary.rstrip('.'))})" for name, own in analyses.items()]
-    )
+    used = enumerated([f"{name} ({one_line(own.summary.rstrip('.'))})" for name, own in analyses.items()])
     return [f"The study {one_line(config.name)} was analysed with {used}."]
 
 
@@ -191,12 +178,10 @@ def _preprocessing(steps: PreprocessConfig, keeps_missing: bool) -> str:
         f"high-pass at {setting(steps.highpass_hz or 0)} Hz": steps.highpass_hz is not None,
         f"low-pass at {setting(steps.lowpass_hz or 0)} Hz": steps.lowpass_hz is not None,
         "amplitude of the analytic signal": steps.envelope == "hilbert",
-        f"mean amplitude of bands with edges at {edges}, each divided by its own mean": steps.envelope
-        == "high_gamma",
+        f"mean amplitude of bands with edges at {edges}, each divided by its own mean": steps.envelope == "high_gamma",
         f"resampled to {setting(steps.resample_hz or 0)} Hz": steps.resample_hz is not None,
         "a straight line taken out of each recording": steps.detrend,
-        f"periods longer than {setting(steps.highpass_s or 0)} s taken out with cosines": steps.highpass_s
-        is not None,
+        f"periods longer than {setting(steps.highpass_s or 0)} s taken out with cosines": steps.highpass_s is not None,
         f"confounds regressed out: {names(steps.confounds)}": steps.confounds,
         "units scaled to mean 0 and standard deviation 1": steps.zscore,
     }
@@ -236,11 +221,7 @@ def _grid(grid: GridConfig, uses: frozenset[str]) -> str:
         middle = grid.reference_lag_ms is None
         lag = "the middle lag" if middle else f"the lag of {setting(grid.reference_lag_ms or 0)} ms"
         text += f"; measures without a readout use {lag}"
-    of = (
-        "means over regions"
-        if grid.units == "regions"
-        else "electrodes, sensors or voxels as the dataset has them"
-    )
+    of = "means over regions" if grid.units == "regions" else "electrodes, sensors or voxels as the dataset has them"
     epochs = "Recordings with one response per event were taken as they are, at their own lags."
     return f"{text}; brain units are {of}. {epochs}"
 
@@ -286,16 +267,11 @@ def readout(config: StudyConfig) -> list[str]:
         "per_region": "for all units of a region together",
         "shared": "for all units together",
     }[chosen.selection]
-    counts = [
-        setting(k) if k else "all features, without a principal component analysis"
-        for k in chosen.pca
-    ]
+    counts = [setting(k) if k else "all features, without a principal component analysis" for k in chosen.pca]
     if chosen.pca == (0,):
         components = "No principal component analysis was used."
     else:
-        components = (
-            f"Numbers of principal components to choose from were {enumerated(counts, 'or')}."
-        )
+        components = f"Numbers of principal components to choose from were {enumerated(counts, 'or')}."
     known = {"cpu": "the CPU (NumPy)", "torch": "the CPU (PyTorch)"}
     device = known.get(chosen.device, f"{one_line(chosen.device)} (PyTorch)")
     penalties = settings(chosen.alphas)
@@ -319,9 +295,7 @@ def software(manifest: Manifest, seed: int) -> list[str]:
     """Versions, seed and checksums."""
     versions = [
         f"{_PACKAGES.get(name, one_line(name))} {one_line(version)}{cite(*SOFTWARE.get(name, ()))}"
-        for name, version in sorted(
-            manifest.versions.items(), key=lambda item: (item[0] != "python", item[0])
-        )
+        for name, version in sorted(manifest.versions.items(), key=lambda item: (item[0] != "python", item[0]))
     ]
     sentences = [
         f"The analysis was made with lpact {one_line(manifest.lpact_version)} (code {one_line(manifest.lpact_code)})"
@@ -351,11 +325,7 @@ def remaining_options(config: StudyConfig, uses: frozenset[str]) -> list[str]:
 
 def option_sentences(parts: Iterable[tuple[str, str, Mapping[str, object]]]) -> list[str]:
     """One sentence per plug-in that has options: what it is, its name and its options."""
-    return [
-        f"{what.capitalize()} {one_line(name)}: {options(given)}."
-        for what, name, given in parts
-        if given
-    ]
+    return [f"{what.capitalize()} {one_line(name)}: {options(given)}." for what, name, given in parts if given]
 
 
 # --- words ------------------------------------------------------------------------------------------

@@ -72,10 +72,7 @@ def plan_html(plan: Plan) -> str:
     """A plan: claims, tasks, time, memory, disk, and what is impossible; the rows of each table are folded."""
     seconds = plan.seconds_with(1)
     time = "not known yet" if isnan(seconds) else f"about {timedelta(seconds=ceil(seconds))}"
-    rows = [
-        (name, f"{'at most ' if name in plan.at_most else ''}{whole(n)}")
-        for name, n in plan.rows.items()
-    ]
+    rows = [(name, f"{'at most ' if name in plan.at_most else ''}{whole(n)}") for name, n in plan.rows.items()]
     return _cell(
         f"Plan of {plan.config.name}",
         f"{counted(plan.n_claims, 'claim')}, {counted(plan.n_tasks, 'task')}",

@@ -78,26 +78,17 @@ def page_html(
             manifest=manifest,
             analyses=shown,
             sections={
-                section: [
-                    (part.analysis.name, [own for own in part.drawn if own.section == section])
-                    for part in parts
-                ]
+                section: [(part.analysis.name, [own for own in part.drawn if own.section == section]) for part in parts]
                 for section in sections
             },
             picture=lambda drawn: _safe(in_page(drawn.svg)),
             explained=lambda shown: _safe(explanation_html(shown)),
             # What the page can be filtered by: the key columns of all analyses, and their values.
             choices={
-                name: sorted(values, key=lambda value: (str(type(value)), value))
-                for name, values in choices.items()
+                name: sorted(values, key=lambda value: (str(type(value)), value)) for name, values in choices.items()
             },
-            profiles={
-                name: text for own in shown for name, text in own["profiles"].items() if name
-            },
-            options=[
-                (path, json.dumps(value, ensure_ascii=False))
-                for path, value in flat_options(manifest.config)
-            ],
+            profiles={name: text for own in shown for name, text in own["profiles"].items() if name},
+            options=[(path, json.dumps(value, ensure_ascii=False)) for path, value in flat_options(manifest.config)],
             versions=sorted(manifest.versions.items()),
             inputs=[(f.dataset, f.path, size(f.n_bytes), f.sha256) for f in manifest.inputs],
             outputs=[(f.path, size(f.n_bytes), f.sha256) for f in manifest.outputs],
@@ -229,9 +220,7 @@ def claim_rows(shown: ClaimTable, claims: pl.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def evidence_data(
-    shown: ClaimTable, rows: list[dict[str, Any]], evidence: pl.DataFrame | None
-) -> dict[str, Any]:
+def evidence_data(shown: ClaimTable, rows: list[dict[str, Any]], evidence: pl.DataFrame | None) -> dict[str, Any]:
     """The criteria of every claim, for the page's script.
 
     Claims share much of their evidence, so criteria are listed once: ``criteria`` holds [gate, passed, sentence], and

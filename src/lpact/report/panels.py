@@ -46,9 +46,7 @@ def wedge(share: float) -> str:
 # -- one layer of marks ------------------------------------------------------------------------------------------------
 
 
-def layer(
-    rows: Rows, kind: str, look: Mapping[str, Any] | None = None, **channels: Any
-) -> alt.Chart:
+def layer(rows: Rows, kind: str, look: Mapping[str, Any] | None = None, **channels: Any) -> alt.Chart:
     """Marks of one kind ("point", "rule", "bar", "text" …), one per row; only used columns enter the picture.
 
     ``look`` are properties of the mark, with palette roles as colours. ``channels`` are names of columns, or
@@ -145,9 +143,7 @@ def bare(field: str, domain: Sequence[float]) -> Spec:
     return {**axis(field, None, domain), "axis": None}
 
 
-def lanes(
-    field: str, order: Iterable[Any], *, shown: bool = True, limit: int = 240, **more: Any
-) -> Spec:
+def lanes(field: str, order: Iterable[Any], *, shown: bool = True, limit: int = 240, **more: Any) -> Spec:
     """A channel with one band per name, in this order; ``more`` are properties of its axis.
 
     A label longer than ``limit`` pixels loses its middle; tooltips have it whole.
@@ -176,17 +172,10 @@ def own(field: str) -> Spec:
 
 def domain(*columns: pl.Series | Iterable[float | None]) -> tuple[float, float]:
     """Range of all finite numbers and zero, with a small margin where data end; zero itself needs none."""
-    found = [
-        float(value)
-        for column in columns
-        for value in column
-        if value is not None and math.isfinite(value)
-    ]
+    found = [float(value) for column in columns for value in column if value is not None and math.isfinite(value)]
     low, high = min([0.0, *found]), max([0.0, *found])
     margin = 0.05 * (high - low)
-    return (
-        (low - margin if low else low, high + margin if high else high) if margin else (-0.01, 0.01)
-    )
+    return (low - margin if low else low, high + margin if high else high) if margin else (-0.01, 0.01)
 
 
 # -- marks -------------------------------------------------------------------------------------------------------------
@@ -259,9 +248,7 @@ SHARES: dict[Any, Look] = {
 PART = Look(wedge(1 / 3), "pass", "pass", 110)
 
 
-def shares(
-    rows: pl.DataFrame, x: Any, y: Any, shift: tuple[float, float] = (0, 0)
-) -> list[alt.Chart]:
+def shares(rows: pl.DataFrame, x: Any, y: Any, shift: tuple[float, float] = (0, 0)) -> list[alt.Chart]:
     """The column ``share`` as a full disc (1), a part of a disc, a cross (0), or a dash where it is null."""
     share = pl.col("share")
     kind = pl.when(share >= 1).then(pl.lit("all")).when(share > 0).then(pl.lit("some"))
@@ -275,9 +262,7 @@ def shares(
     ]
 
 
-def dots(
-    rows: Rows, x: Any, y: Any, role: str, *, size: float = 12, opacity: float = 0.45, **look: Any
-) -> alt.Chart:
+def dots(rows: Rows, x: Any, y: Any, role: str, *, size: float = 12, opacity: float = 0.45, **look: Any) -> alt.Chart:
     """Small dots of one colour, such as one per subject-run."""
     return layer(rows, "point", {"size": size, "opacity": opacity, "color": role, **look}, x=x, y=y)
 
@@ -300,9 +285,7 @@ def intervals(
     return layer(rows.drop_nulls([low, high]), "rule", look, **channels)
 
 
-def bars(
-    rows: pl.DataFrame, x: Spec, y: Any, role: str, *, hollow: bool = False, **look: Any
-) -> alt.Chart:
+def bars(rows: pl.DataFrame, x: Spec, y: Any, role: str, *, hollow: bool = False, **look: Any) -> alt.Chart:
     """Horizontal bars from zero; hollow ones have an edge only."""
     paint = {"fill": "paper", "stroke": role} if hollow else {"fill": role}
     return layer(rows, "bar", {**paint, **look}, x=x, x2={"datum": 0}, y=y)
@@ -322,9 +305,7 @@ def separators(y: Spec) -> alt.Chart:
     return layer(rows, "rule", {"color": "grid"}, y={**y, "bandPosition": 1})
 
 
-def text(
-    rows: Rows, column: str, x: Any, y: Any, *, size: int = 11, ink: str = "ink", **look: Any
-) -> alt.Chart:
+def text(rows: Rows, column: str, x: Any, y: Any, *, size: int = 11, ink: str = "ink", **look: Any) -> alt.Chart:
     """Words at a place, vertically centred."""
     plain = {"align": "left", "baseline": "middle", "fontSize": size, "color": ink, "limit": 0}
     return layer(rows, "text", plain | look, x=x, y=y, text={"field": column, "type": "nominal"})
@@ -453,11 +434,7 @@ def key(*entries: Entry, width: float = 800, thick: float = 1.5) -> alt.LayerCha
     for entry in entries:
         label, look = (entry, None) if isinstance(entry, str) else entry[:2]
         lead = 20 if isinstance(look, Look) else 0
-        boxes = (
-            [Look(_CLASS_BOX, role, role, 24**2) for role in look.roles]
-            if isinstance(look, Classes)
-            else []
-        )
+        boxes = [Look(_CLASS_BOX, role, role, 24**2) for role in look.roles] if isinstance(look, Classes) else []
         needed = lead + _length(label) + (8 + _BOX_WIDTH * len(boxes) if boxes else 0)
         if x and x + needed > width:
             x, y, below = 0.0, y + below + 10, 8.0
@@ -519,9 +496,7 @@ def panel_title(words: str | Sequence[str], width: float, **more: Any) -> alt.Ti
     return title(words, **{"fontSize": 11, "limit": width, "offset": 4, "frame": "group", **more})
 
 
-def overlay(
-    *layers: alt.Chart, width: float, height: float = 0, step: float = 0, title: Any = None
-) -> alt.LayerChart:
+def overlay(*layers: alt.Chart, width: float, height: float = 0, step: float = 0, title: Any = None) -> alt.LayerChart:
     """Layers over each other, the first one lowest; those without rows still bring their axes.
 
     The height is in pixels, or ``step`` pixels for each lane.
@@ -550,9 +525,7 @@ def grid(
     center: bool = False,
 ) -> alt.ConcatChart:
     """Panels in rows of so many columns, all aligned; ``center``: smaller ones in the middle of their cells."""
-    return alt.ConcatChart(
-        concat=list(panels), columns=columns, spacing=spacing, center=center, **_titled(title)
-    )
+    return alt.ConcatChart(concat=list(panels), columns=columns, spacing=spacing, center=center, **_titled(title))
 
 
 def _titled(title: alt.Title | str | None) -> Spec:

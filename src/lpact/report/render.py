@@ -93,9 +93,7 @@ def _mark(found: re.Match[str]) -> str:
     """One mark with its text and filters, as attributes and title."""
     given = json.loads(unescape(found["given"]))
     text = str(given.get("text", ""))
-    attributes = "".join(
-        f' data-{name}="{_attribute(str(given[name]))}"' for name in _FILTERS if name in given
-    )
+    attributes = "".join(f' data-{name}="{_attribute(str(given[name]))}"' for name in _FILTERS if name in given)
     head = (
         f'<{found["tag"]}{found["before"]} class="m"{attributes} aria-label="{_attribute(text)}"{found["after"]}>'
         f"<title>{escape(text)}</title>"

@@ -84,11 +84,7 @@ def following_viewer(svg: str) -> str:
     Marks keep their light colours, for programs without style sheets.
     """
     used = sorted({(found["what"], found["colour"]) for found in _PAINT.finditer(svg)})
-    rules = "".join(
-        f'[{what}="{own}"]{{{what}:{PALETTE[_ROLES[own]][1]}}}'
-        for what, own in used
-        if own in _ROLES
-    )
+    rules = "".join(f'[{what}="{own}"]{{{what}:{PALETTE[_ROLES[own]][1]}}}' for what, own in used if own in _ROLES)
     style = f"<style>@media(prefers-color-scheme:dark){{{rules}}}</style>"
     return re.sub(r"<svg\b[^>]*>", lambda found: found[0] + style, svg, count=1)
 
@@ -137,10 +133,6 @@ def vega_config() -> dict[str, Any]:
         "text": {"color": ink, "font": FONT, "fontSize": 11},
         "rule": {"color": line},
         "point": {"filled": True, "size": 60, "opacity": 1},
-        "range": {
-            "category": [
-                colour(c) for c in ("real", "nuisance", "brain", "other", "control", "winner")
-            ]
-        },
+        "range": {"category": [colour(c) for c in ("real", "nuisance", "brain", "other", "control", "winner")]},
         "concat": {"spacing": 24},
     }

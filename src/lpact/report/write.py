@@ -93,10 +93,7 @@ def write_report(
             exported.result()
         tell("drawing figures and writing tables")
         drawn = {
-            name: [
-                Drawn(section, own, "" if svg is None else svg.result())
-                for section, own, svg in all_
-            ]
+            name: [Drawn(section, own, "" if svg is None else svg.result()) for section, own, svg in all_]
             for name, all_ in drawings.items()
         }
         tell("writing the page")
@@ -125,9 +122,7 @@ def write_report(
     )
 
 
-def _draw(
-    analysis: Analysis, material: Material, folder: Path, pool: ThreadPoolExecutor
-) -> list[Drawing]:
+def _draw(analysis: Analysis, material: Material, folder: Path, pool: ThreadPoolExecutor) -> list[Drawing]:
     """Make all figures of an analysis and have them drawn."""
     made: list[Drawing] = []
     for section, names in analysis.figures.items():

@@ -50,9 +50,7 @@ def _plain_column(series: Any) -> Any:
     values = series.to_numpy()
     if values.dtype.kind in "biuf":
         return values
-    return [
-        None if missing else value for value, missing in zip(series, series.isna(), strict=True)
-    ]
+    return [None if missing else value for value, missing in zip(series, series.isna(), strict=True)]
 
 
 def require(table: pl.DataFrame, columns: Sequence[str], where: str) -> None:
@@ -183,9 +181,7 @@ def from_table(
     parts = table.partition_by(named["subject"], maintain_order=True)
     by_subject = {str(part[named["subject"]][0]): part for part in parts}
     return {
-        name: {"subject": name}
-        | shared
-        | _cells(part, stimulus, unit, value, named, list(first), where)
+        name: {"subject": name} | shared | _cells(part, stimulus, unit, value, named, list(first), where)
         for name, part in by_subject.items()
     }
 
@@ -238,9 +234,7 @@ def _floats(table: pl.DataFrame, column: str, where: str) -> FloatArray:
     return table[column].cast(pl.Float64).fill_null(float("nan")).to_numpy()
 
 
-def _constant(
-    table: pl.DataFrame, keys: Sequence[str], column: str, rows: list[int], where: str
-) -> pl.Series:
+def _constant(table: pl.DataFrame, keys: Sequence[str], column: str, rows: list[int], where: str) -> pl.Series:
     """A column's value for each key, which must be the same in all rows of the key."""
     varying = _varying(table[column], keys)
     if varying is not None:
@@ -274,9 +268,7 @@ def _only(values: Sequence[str], column: str, where: str) -> str:
 # xarray
 
 
-def from_assembly(
-    assembly: Any, stimulus: str, names: Mapping[str, str | None], time_bin: int | None
-) -> Arguments:
+def from_assembly(assembly: Any, stimulus: str, names: Mapping[str, str | None], time_bin: int | None) -> Arguments:
     """Read a `DataArray` presentation × neuroid (× time_bin); see `Responses.from_xarray`."""
     where = "Responses.from_xarray"
     coordinates = {str(name): assembly[name] for name in assembly.coords}
@@ -377,9 +369,7 @@ def _channels(picked: Any) -> Arguments:
     return found
 
 
-def from_epochs(
-    epochs: Any, stimulus: str | None, window_s: tuple[float, float] | None, picks: Any
-) -> Arguments:
+def from_epochs(epochs: Any, stimulus: str | None, window_s: tuple[float, float] | None, picks: Any) -> Arguments:
     """Average epochs over a window; see `Responses.from_mne_epochs`."""
     where = "Responses.from_mne_epochs"
     picked = epochs.copy().pick(picks)

@@ -275,9 +275,7 @@ class Responses:
             require_known(name, known, f"entry of {field}", where=self.where)
         return names
 
-    def _take(
-        self, units: Sequence[int] | None = None, stimuli: Sequence[int] | None = None
-    ) -> Responses:
+    def _take(self, units: Sequence[int] | None = None, stimuli: Sequence[int] | None = None) -> Responses:
         changed: dict[str, Any] = {}
         for axis, rows in ((2, units), (0, stimuli)):
             if rows is None:

@@ -78,18 +78,14 @@ def stored_sets(workspace: Workspace) -> dict[tuple[str, str], dict[str, StoredS
     """Sets of extracted features that the study reads, by dataset and model; None for one that is to come."""
     wanted = wanted_contexts(workspace.config)
     found: dict[tuple[str, str], dict[str, StoredSet | None]] = {}
-    extracting = [
-        name for name, s in workspace.sources.items() if type(s).sets is not ModelSource.sets
-    ]
+    extracting = [name for name, s in workspace.sources.items() if type(s).sets is not ModelSource.sets]
     for dataset, model, source, stimulus in _read(workspace, extracting):
         if sets := source.sets(model, stimulus, wanted):
             found.setdefault((dataset, model), {}).update(sets)
     return found
 
 
-def _read(
-    workspace: Workspace, models: Collection[str]
-) -> Iterator[tuple[str, str, ModelSource, Stimulus]]:
+def _read(workspace: Workspace, models: Collection[str]) -> Iterator[tuple[str, str, ModelSource, Stimulus]]:
     """Every dataset, model and stimulus, each once."""
     for entry in workspace.config.datasets if models else ():
         dataset = workspace.dataset(entry.name)
@@ -134,8 +130,7 @@ def audit_study(workspace: Workspace, reporter: Reporter) -> StudyAudit:
         raise StudyInputError(problems)
     reporter.stage(AUDIT, n_recordings * len(config.analyses))
     found = {
-        name: analysis.audit(workspace, problems, reporter.advance)
-        for name, analysis in analyses_of(config).items()
+        name: analysis.audit(workspace, problems, reporter.advance) for name, analysis in analyses_of(config).items()
     }
     sources = [] if problems else _source_files(workspace, problems)
     models, to_come = ([], 0) if problems else _model_files(workspace, problems)
@@ -188,9 +183,7 @@ def _source_files(workspace: Workspace, problems: list[InputError]) -> list[dict
     return rows
 
 
-def _model_files(
-    workspace: Workspace, problems: list[InputError]
-) -> tuple[list[dict[str, object]], int]:
+def _model_files(workspace: Workspace, problems: list[InputError]) -> tuple[list[dict[str, object]], int]:
     """Rows of the models' files and of their sets of extracted features; and how many sets are to come."""
     files = [(m, file) for m, source in workspace.sources.items() for file in source.files(m)]
     to_come = 0
@@ -246,9 +239,7 @@ def resolve_plugins(config: StudyConfig) -> StudyConfig:
 
     The resolved configuration is what is hashed and recorded, so that a default that changes changes the hash too.
     """
-    readers = [
-        DATASETS.build(d.reader, d.options, where=f"dataset '{d.name}'") for d in config.datasets
-    ]
+    readers = [DATASETS.build(d.reader, d.options, where=f"dataset '{d.name}'") for d in config.datasets]
     registries: list[tuple[str, Registry[Any], Any]] = [
         ("controls", CONTROLS, config.controls),
         ("mechanisms", MECHANISMS, config.mechanisms),
@@ -266,8 +257,7 @@ def resolve_plugins(config: StudyConfig) -> StudyConfig:
                 for d, reader in zip(config.datasets, readers, strict=True)
             ),
             "models": tuple(
-                m.model_copy(update={"options": build_source(m).options.model_dump()})
-                for m in config.models
+                m.model_copy(update={"options": build_source(m).options.model_dump()}) for m in config.models
             ),
             **shared,
         }
@@ -281,9 +271,7 @@ def spell_out(section: S, registry: Registry[Any], names: Iterable[str], *, wher
     given: Mapping[str, Any] = section.options  # type: ignore[attr-defined]
     for name in given:
         registry.get(name, where=where.split(".", maxsplit=1)[0] + ".options")
-    built: dict[str, Plugin] = {
-        name: registry.build(name, given.get(name), where=where) for name in names
-    }
+    built: dict[str, Plugin] = {name: registry.build(name, given.get(name), where=where) for name in names}
     options = {name: plugin.options.model_dump() for name, plugin in built.items()}
     return section.model_copy(update={"options": {n: o for n, o in options.items() if o}})
 

@@ -58,8 +58,7 @@ class Conductor:
             f"{len(self.failures)} task(s) failed, and the run is not published",
             where="tasks of the study",
             got=f"{shown}" + (f"\n\nand {more} more" if more > 0 else ""),
-            expected="every task finished"
-            + (f"; {n_waiting} more waited for these" if n_waiting else ""),
+            expected="every task finished" + (f"; {n_waiting} more waited for these" if n_waiting else ""),
             remedy="fix the cause and run the same command again: finished results are reused; "
             "`lpact status` lists the first failed tasks, log.jsonl has all of them with their tracebacks",
         )
@@ -137,9 +136,7 @@ class Measuring:
         return LazyTables(measured.makers | dict(derived))
 
 
-def measure_in_memory(
-    study: StudyConfig, analysis: str, settings: RunConfig | None = None
-) -> Frames:
+def measure_in_memory(study: StudyConfig, analysis: str, settings: RunConfig | None = None) -> Frames:
     """Measured tables of one analysis, with those of the audit, computed in this process and not written."""
     workspace = Workspace(study, settings or RunConfig())
     audit = audit_study(workspace, Reporter())

@@ -103,9 +103,7 @@ def _make(
         leave_note(writer.tasks, config, audit)
     # More processes than a stage has tasks would only fill memory.
     most = max((len(stage.tasks) for own in measurings for stage in own.stages), default=1)
-    with open_executor(
-        workspace, writer.tasks, min(workers, most), lost=lost, note=journal.note
-    ) as executor:
+    with open_executor(workspace, writer.tasks, min(workers, most), lost=lost, note=journal.note) as executor:
         conductor = Conductor(writer.tasks, executor, journal)
         for measuring in measurings:
             measuring.run(conductor)
@@ -165,9 +163,7 @@ def _followed(
     return {PREREGISTRATION_ITEMS.name: items}
 
 
-def _records(
-    journal: Journal, writer: RunWriter, registration: Registration | None
-) -> dict[str, bytes]:
+def _records(journal: Journal, writer: RunWriter, registration: Registration | None) -> dict[str, bytes]:
     """The log as it stays with the run, and the registration that it was given."""
     journal.close("finished")
     path = writer.partial / LOG_NAME

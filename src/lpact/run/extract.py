@@ -73,9 +73,7 @@ def plan_features(
         transcripts = read_transcripts(Path(transcripts), table.stories)
     if options.get("device", "auto") == "auto":
         options["device"] = "cuda" if require("torch").cuda.is_available() else "cpu"
-    reading = validate_model(
-        ReadingOptions, options, where="extraction", what="options of the extraction are"
-    )
+    reading = validate_model(ReadingOptions, options, where="extraction", what="options of the extraction are")
     listed = _contexts(contexts)
     if table.frame.is_empty():
         raise StimulusError(
@@ -87,12 +85,8 @@ def plan_features(
         )
     name = _checked_name(name or default_name(str(model)))
     folder = find_model(str(model), revision=reading.revision)
-    stories = read_stories(
-        table.frame, where=table.where, transcripts=transcripts, joiner=reading.joiner
-    )
-    return Extraction(
-        folder, stories, reading, out=Path(out), name=name, contexts=listed, where=table.where
-    )
+    stories = read_stories(table.frame, where=table.where, transcripts=transcripts, joiner=reading.joiner)
+    return Extraction(folder, stories, reading, out=Path(out), name=name, contexts=listed, where=table.where)
 
 
 def extract_features(
@@ -136,9 +130,7 @@ def extract_features(
     sets
         One for each context and draw, in the given order.
     """
-    extraction = plan_features(
-        model, words, out, contexts=contexts, name=name, transcripts=transcripts, **options
-    )
+    extraction = plan_features(model, words, out, contexts=contexts, name=name, transcripts=transcripts, **options)
     with reporter(show=progress, console=console) as report:
         return extraction.run(report)
 
@@ -155,9 +147,7 @@ def _contexts(contexts: str | Sequence[str]) -> list[str]:
             where="contexts",
             got=unknown[0] if unknown else "none",
             expected=", ".join(KNOWN_CONTEXTS) + ", fixed-N",
-            remedy=did_you_mean(unknown[0], (*KNOWN_CONTEXTS, "fixed-10"))
-            if unknown
-            else "name one",
+            remedy=did_you_mean(unknown[0], (*KNOWN_CONTEXTS, "fixed-10")) if unknown else "name one",
         )
     return list(dict.fromkeys(listed))
 

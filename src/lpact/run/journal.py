@@ -90,11 +90,7 @@ def _plain(value: object) -> object:
     """A value as JSON has it; other values as text."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
-    if (
-        value is None
-        or isinstance(value, str | int)
-        or (isinstance(value, float) and math.isfinite(value))
-    ):
+    if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return str(value)
 
@@ -175,9 +171,7 @@ class Journal(Reporter):
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: object
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if kind is None:
             self.close("finished")
         elif issubclass(kind, KeyboardInterrupt):

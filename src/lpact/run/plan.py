@@ -230,9 +230,7 @@ class Plan:
         The audit is over when a run begins, and the report is made of the finished run.
         """
         expected = {
-            stage.stage: stage.seconds_with(workers)
-            for stage in self._stages(report=False)
-            if stage.stage != AUDIT
+            stage.stage: stage.seconds_with(workers) for stage in self._stages(report=False) if stage.stage != AUDIT
         }
         if any(map(math.isnan, expected.values())):
             return {}
@@ -272,9 +270,7 @@ class Plan:
             remedy="; ".join(remedy),
         )
 
-    def _memory_problem(
-        self, stages: Sequence[StageCost], limits: Limits, workers: int
-    ) -> _Problem | None:
+    def _memory_problem(self, stages: Sequence[StageCost], limits: Limits, workers: int) -> _Problem | None:
         needed = memory_with(stages, workers)
         if limits.memory is None or needed <= MEMORY_SHARE * limits.memory:
             return None
@@ -354,9 +350,7 @@ def make_plan(config: StudyConfig, audit: StudyAudit, extraction: ExtractionCost
     )
 
 
-def _disk_problem(
-    needed: int, report: int, free: int | None, folder: Path, option: str
-) -> _Problem | None:
+def _disk_problem(needed: int, report: int, free: int | None, folder: Path, option: str) -> _Problem | None:
     if free is None or needed <= free:
         return None
     advice = f"free {size(needed - free)} there, or choose a folder on another disk with {option}"
@@ -448,7 +442,4 @@ def _model(model: LanguageModelConfig, run: RunConfig, contexts: tuple[str, ...]
 
 def control_draws(config: SharedConfig) -> dict[str, int]:
     """Draws of every control, if the dataset and the model allow it."""
-    return {
-        name: config.controls.draws if CONTROLS.get(name).random else 1
-        for name in config.controls.include
-    }
+    return {name: config.controls.draws if CONTROLS.get(name).random else 1 for name in config.controls.include}

@@ -305,9 +305,7 @@ class _Bars(_Shown):
     def stage(self, name: str, total: int) -> None:
         if self._overall is not None and self._bar is not None and self._stage is not None:
             self._progress.remove_task(self._bar)
-            self.say(
-                f"{self._stage.name}: {self._stage.done} in {self._stage.seconds(self._clock()):.0f} s"
-            )
+            self.say(f"{self._stage.name}: {self._stage.done} in {self._stage.seconds(self._clock()):.0f} s")
         super().stage(name, total)
         self._bar = self._progress.add_task(plain(name), total=total, amount="0", left="")
         self._show(self._stage)

@@ -92,9 +92,7 @@ def _analysis(name: str) -> list[str]:
     lines = _section(name, analysis.Options, analysis.starter)
     for place, option in analysis.kinds.values():
         table = option.rpartition(".")[0]
-        lines += _plugin_options(
-            f"{name}.{table}.options" if table else f"{name}.options", resolve(place)
-        )
+        lines += _plugin_options(f"{name}.{table}.options" if table else f"{name}.options", resolve(place))
     return lines
 
 
@@ -150,9 +148,7 @@ def _plugin_options(table: str, registry: Registry[Any]) -> list[str]:
     return lines
 
 
-def _options(
-    fields: Mapping[str, FieldInfo], values: Mapping[str, Any], *, explain: bool = True
-) -> list[str]:
+def _options(fields: Mapping[str, FieldInfo], values: Mapping[str, Any], *, explain: bool = True) -> list[str]:
     """Lines of options: those in ``values`` are set, the others are at their default behind a ``#``.
 
     Without explanations, only those in ``values`` are listed.

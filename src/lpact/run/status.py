@@ -163,17 +163,14 @@ def _unfinished(process: int | None, said: StatusFile | None, now: datetime) -> 
     age = (now - said.updated_at).total_seconds()
     if process is not None:
         late = f"; it last wrote {age:.0f} s ago: stopped, or waiting for a disk"
-        return "running", f"process {process} on {said.host}" + (
-            late if age > SILENT_AFTER_S else ""
-        )
+        return "running", f"process {process} on {said.host}" + (late if age > SILENT_AFTER_S else "")
     if (host, process_namespace()) == (said.host, said.namespace):
         if said.state == "running":
             why = f"process {said.pid} ended without a message (killed, or the machine went down)"
             return "interrupted", why
         return "interrupted", "everything is computed, but it was not published"
     why = (
-        f"process {said.pid} on {said.host}, which cannot be seen from {host}; "
-        f"it last wrote {max(age, 0.0):.0f} s ago"
+        f"process {said.pid} on {said.host}, which cannot be seen from {host}; it last wrote {max(age, 0.0):.0f} s ago"
     )
     if age < SILENT_AFTER_S:
         return "running", why
@@ -190,9 +187,7 @@ def read_log(path: Path) -> Iterator[dict[str, Any]]:
                 values = json.loads(line)
             except (ValueError, RecursionError):
                 continue
-            if isinstance(values, dict) and all(
-                isinstance(values.get(name), str) for name in ALWAYS_LOGGED
-            ):
+            if isinstance(values, dict) and all(isinstance(values.get(name), str) for name in ALWAYS_LOGGED):
                 yield values
 
 

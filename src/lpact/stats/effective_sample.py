@@ -38,15 +38,11 @@ def segment_lengths(segments: npt.ArrayLike) -> IntArray:
 def pair_counts(lengths: npt.ArrayLike, max_lag: int) -> FloatArray:
     """N_k for k = 0 … max_lag: pairs of events k apart within a segment, [max_lag + 1]."""
     lags = np.arange(max_lag + 1)
-    counts: FloatArray = (
-        np.maximum(np.asarray(lengths)[:, None] - lags, 0).sum(axis=0).astype(float)
-    )
+    counts: FloatArray = np.maximum(np.asarray(lengths)[:, None] - lags, 0).sum(axis=0).astype(float)
     return counts
 
 
-def autocorrelation(
-    x: npt.ArrayLike, segments: npt.ArrayLike | None = None, max_lag: int | None = None
-) -> FloatArray:
+def autocorrelation(x: npt.ArrayLike, segments: npt.ArrayLike | None = None, max_lag: int | None = None) -> FloatArray:
     """Autocorrelation of every column, within segments.
 
     ρ_j(k) = (Σ x_ij x_{i+k,j} / N_k) / (Σ x_ij² / n), over pairs in the same segment, x centred over all events.

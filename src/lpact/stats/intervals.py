@@ -18,9 +18,7 @@ Rng = np.random.Generator | int
 """A generator, which is advanced, or the seed of a new one."""
 
 
-def wilson_interval(
-    n_passes: int, n_trials: int, *, confidence: float = 0.95
-) -> tuple[float, float]:
+def wilson_interval(n_passes: int, n_trials: int, *, confidence: float = 0.95) -> tuple[float, float]:
     """Return Wilson's score interval for a proportion.
 
     With p = n_passes / n_trials, n = n_trials and z the normal quantile of (1 + confidence) / 2, ::
@@ -47,9 +45,7 @@ def wilson_interval(
     return low, high
 
 
-def student_interval(
-    values: npt.ArrayLike, *, confidence: float = 0.95
-) -> tuple[FloatArray, FloatArray]:
+def student_interval(values: npt.ArrayLike, *, confidence: float = 0.95) -> tuple[FloatArray, FloatArray]:
     """Return the ends of Student's t intervals of means over the last axis, [..., n] → [...].
 
     Values that are not finite are left out; NaN where fewer than two remain.
@@ -85,9 +81,7 @@ def bootstrap_interval(
     """
     values, rng = finite_values(values), np.random.default_rng(rng)
     if values.size < 2:
-        raise ValueError(
-            f"an interval needs at least 2 units with finite values, got {values.size}"
-        )
+        raise ValueError(f"an interval needs at least 2 units with finite values, got {values.size}")
     means = values[rng.integers(values.size, size=(n_draws, values.size))].mean(axis=1)
     tail = expanded_tail((1.0 - confidence) / 2.0, values.size)
     low, high = np.quantile(means, [tail, 1.0 - tail])

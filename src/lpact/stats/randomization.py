@@ -25,9 +25,7 @@ ROUNDING = 1e-12
 """Relative to the values themselves, a difference up to which they count as equal."""
 
 
-def rank_p_values(
-    observed: npt.ArrayLike, draws: npt.ArrayLike, *, slack: float = 0.0
-) -> FloatArray:
+def rank_p_values(observed: npt.ArrayLike, draws: npt.ArrayLike, *, slack: float = 0.0) -> FloatArray:
     """P-values of observed statistics among draws of them: (1 + #{draws ≥ observed}) / (1 + draws).
 
     Exact if observed and draws are exchangeable under the null (Barnard 1963; Phipson & Smyth 2010).
@@ -49,9 +47,7 @@ def rank_p_values(
     observed, draws = (np.asarray(v, dtype=np.float64) for v in (observed, draws))
     finite = np.isfinite(draws)
     n_reaching = (finite & (draws >= observed - slack)).sum(axis=0)
-    p: FloatArray = np.where(
-        np.isfinite(observed), (1 + n_reaching) / (1 + finite.sum(axis=0)), np.nan
-    )
+    p: FloatArray = np.where(np.isfinite(observed), (1 + n_reaching) / (1 + finite.sum(axis=0)), np.nan)
     return p
 
 
@@ -163,9 +159,7 @@ def block_permutation_p_value(
     """
     rows = block_rows(blocks)
     if any(block[-1] - block[0] >= block.size for block in rows):
-        raise ValueError(
-            "every block must be one contiguous stretch of rows; give separate stretches different labels"
-        )
+        raise ValueError("every block must be one contiguous stretch of rows; give separate stretches different labels")
     observed = statistic(np.arange(sum(map(len, rows))))
     if not np.isfinite(observed):
         return 1.0

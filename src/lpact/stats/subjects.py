@@ -161,8 +161,7 @@ def compare_with_subjects(
         test = "exact" if symmetric and 1.0 / (n + 1) <= alpha else "approximate"
     paper = {} if brief else _as_in_paper(m, pairs, float(found.share), symmetric)
     gap, null, error = (
-        _unless_rounding(v, d, m)
-        for v in (found.gap, np.sqrt(found.null_variance), np.sqrt(found.variance))
+        _unless_rounding(v, d, m) for v in (found.gap, np.sqrt(found.null_variance), np.sqrt(found.variance))
     )
     return _result(test, n, len(kept) - n, gap, bound, alpha, paper, null, error, rank)
 
@@ -399,10 +398,7 @@ def _as_in_paper(
 
         made["rank_sum_p"] = float(stats.mannwhitneyu(model, pairs).pvalue)
         made["ks_p"] = float(stats.ks_2samp(model, pairs).pvalue)
-    rates = {
-        f"{t}_false_alarms": false_alarms(t, len(model), share, symmetric)
-        for t in ("rank_sum", "ks")
-    }
+    rates = {f"{t}_false_alarms": false_alarms(t, len(model), share, symmetric) for t in ("rank_sum", "ks")}
     return {**made, **rates, "subject_share": share}
 
 
@@ -421,8 +417,7 @@ def _sizes(test: str, symmetric: bool) -> tuple[FloatArray, list[FloatArray]]:
     parts = rows.sort("n_subjects", "sd_subject").partition_by("n_subjects", maintain_order=True)
     variances = [2.0 * part["sd_subject"].to_numpy() ** 2 for part in parts]
     return np.log([part["n_subjects"][0] for part in parts]), [
-        np.stack([v / (1.0 + v), part["rate"].to_numpy()])
-        for v, part in zip(variances, parts, strict=True)
+        np.stack([v / (1.0 + v), part["rate"].to_numpy()]) for v, part in zip(variances, parts, strict=True)
     ]
 
 
@@ -443,9 +438,7 @@ def _unless_rounding(value: npt.ArrayLike, d: FloatArray, m: FloatArray) -> floa
     return float(value) if abs(float(value)) > ROUNDING * largest else 0.0  # type: ignore[arg-type]
 
 
-def _tables(
-    between: npt.ArrayLike, model: npt.ArrayLike, symmetric: bool
-) -> tuple[FloatArray, FloatArray]:
+def _tables(between: npt.ArrayLike, model: npt.ArrayLike, symmetric: bool) -> tuple[FloatArray, FloatArray]:
     """Brain–brain and model–brain values, as they must be."""
     d, m = np.array(between, dtype=np.float64), np.asarray(model, dtype=np.float64)
     if d.ndim != 2 or d.shape[0] != d.shape[1]:

@@ -68,13 +68,8 @@ def code_digest(parts: tuple[str, ...] = ()) -> str:
 def source_digests() -> dict[str, bytes]:
     """SHA-256 of every file of the package by its path, as found at the first call in this process."""
     package = Path(__file__).parents[1]
-    files = sorted(
-        path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts
-    )
-    return {
-        path.relative_to(package).as_posix(): hashlib.sha256(path.read_bytes()).digest()
-        for path in files
-    }
+    files = sorted(path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path.relative_to(package).as_posix(): hashlib.sha256(path.read_bytes()).digest() for path in files}
 
 
 def is_own(plugin: type) -> bool:

@@ -74,9 +74,7 @@ def frame(table: Table, rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
             _check_names(table, row, where=f"table '{table.name}', row {index}")
         for name, cells in columns.items():
             cells.append(row[name])
-    return pl.DataFrame(
-        [_series(table, c, columns[c.name], nan_to_null=False) for c in table.columns]
-    )
+    return pl.DataFrame([_series(table, c, columns[c.name], nan_to_null=False) for c in table.columns])
 
 
 def frame_from_columns(table: Table, columns: Mapping[str, object]) -> pl.DataFrame:
@@ -166,9 +164,7 @@ def _series(table: Table, column: Column, values: Cells, *, nan_to_null: bool) -
         ) from None
 
 
-def _scalar_series(
-    name: str, kind: str, values: Cells, nullable: bool, nan_to_null: bool
-) -> pl.Series:
+def _scalar_series(name: str, kind: str, values: Cells, nullable: bool, nan_to_null: bool) -> pl.Series:
     """A column of plain values: at once if they are of one type, else one by one."""
     nan_allowed = nullable and nan_to_null
     dtype, clean = SCALAR_TYPES[kind], None
@@ -224,9 +220,7 @@ _KINDS: dict[str, tuple[type, str, Callable[[Any], bool], str]] = {
 """Python type, what is expected in words, whether a value fits, and the fix."""
 
 
-def _clean_array(
-    name: str, kind: str, array: np.ndarray[Any, Any], nan_allowed: bool
-) -> pl.Series | None:
+def _clean_array(name: str, kind: str, array: np.ndarray[Any, Any], nan_allowed: bool) -> pl.Series | None:
     """The array as a column, or None if a value does not fit."""
     source, limit = array.dtype.kind, _INT_MAX if kind == "int" else _EXACT_IN_FLOAT
     if kind == "float" and source == "f":
@@ -240,9 +234,7 @@ def _clean_array(
     return None if unfit else pl.Series(name, array, dtype=SCALAR_TYPES[kind], nan_to_null=True)
 
 
-def _clean_list(
-    name: str, kind: str, values: list[Any], nullable: bool, nan_allowed: bool
-) -> pl.Series | None:
+def _clean_list(name: str, kind: str, values: list[Any], nullable: bool, nan_allowed: bool) -> pl.Series | None:
     """Plain Python values as a column, or None if one does not fit or has another type."""
     if not set(map(type, values)) <= {_KINDS[kind][0], type(None)}:
         return None
@@ -358,9 +350,7 @@ def check_types(frame: pl.DataFrame, table: Table, where: str) -> None:
 def _check_values(frame: pl.DataFrame, table: Table, where: str) -> None:
     """Missing and non-finite values; all columns are checked together, since most frames are sound."""
     problems = [(column, *problem) for column in table.columns for problem in _problems(column)]
-    found = frame.select(
-        unfit.any().alias(str(place)) for place, (_, unfit, _, _) in enumerate(problems)
-    )
+    found = frame.select(unfit.any().alias(str(place)) for place, (_, unfit, _, _) in enumerate(problems))
     if not found.height or not any(found.row(0)):
         return
     column, unfit, expected, remedy = problems[found.row(0).index(True)]
@@ -453,9 +443,7 @@ def read_table(root: Path, table: Table) -> pl.DataFrame:
         try:
             stored = pq.ParquetFile(handle, page_checksum_verification=True)
             # Before the data are read: columns of other types can end the process. (`empty_table` would import pandas.)
-            columns = cast(
-                pl.DataFrame, pl.from_arrow(pa.Table.from_batches([], stored.schema_arrow))
-            )
+            columns = cast(pl.DataFrame, pl.from_arrow(pa.Table.from_batches([], stored.schema_arrow)))
             check_types(columns, table, str(path))
             frame = cast(pl.DataFrame, pl.from_arrow(stored.read()))
         except MemoryError:  # also that of Arrow

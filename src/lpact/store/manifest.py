@@ -151,12 +151,8 @@ def differences(manifest: Manifest, provenance: Provenance) -> list[str]:
         codes = (side.plugin_code.get(plugin, "") for side in (manifest, provenance))
         then, now = (code[:16] or "unknown" for code in codes)
         made_of[f"code of the plugin '{plugin}'"] = (then, now)
-    changed = [
-        f"{what}: {then} then, {now} now" for what, (then, now) in made_of.items() if then != now
-    ]
-    old, new = (
-        {(f.dataset, f.path): f.sha256 for f in side.inputs} for side in (manifest, provenance)
-    )
+    changed = [f"{what}: {then} then, {now} now" for what, (then, now) in made_of.items() if then != now]
+    old, new = ({(f.dataset, f.path): f.sha256 for f in side.inputs} for side in (manifest, provenance))
     return changed + [
         f"input file '{path}' of dataset '{dataset}'"
         for dataset, path in sorted(old.keys() | new.keys())

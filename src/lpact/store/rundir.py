@@ -77,9 +77,7 @@ class StoredRun:
 
     def tables(self) -> list[Table]:
         """Return the tables of the run, in the order of their declaration."""
-        names = {
-            path.removesuffix(".parquet") for path in self._checksums if path.endswith(".parquet")
-        }
+        names = {path.removesuffix(".parquet") for path in self._checksums if path.endswith(".parquet")}
         declared = declared_tables()
         if unknown := sorted(names - declared.keys()):
             raise RunError(
@@ -225,9 +223,7 @@ class RunWriter:
     interrupted run are found again. Leaving the block before `publish` keeps them.
     """
 
-    def __init__(
-        self, out: str | Path, provenance: Provenance, tasks: TaskStore | None = None
-    ) -> None:
+    def __init__(self, out: str | Path, provenance: Provenance, tasks: TaskStore | None = None) -> None:
         self.out = Path(os.path.abspath(out))
         self.provenance = provenance
         refuse_locked(self.out)
@@ -356,11 +352,7 @@ def foreign(partial: Path) -> list[str]:
         if not partial.is_dir():
             return []
         names = sorted(path.name for path in partial.iterdir())
-    return [
-        name
-        for name in names
-        if name not in WORKING and not (name.startswith(".") and name.endswith(TEMPORARY))
-    ]
+    return [name for name in names if name not in WORKING and not (name.startswith(".") and name.endswith(TEMPORARY))]
 
 
 def refuse_foreign(partial: Path) -> None:

@@ -76,9 +76,7 @@ def _read_header(file: BinaryIO, key: str) -> dict[str, Any]:
     return header
 
 
-def _contents(
-    file: BinaryIO, key: str, names: Collection[str] | None = None
-) -> Iterator[tuple[str, bytes]]:
+def _contents(file: BinaryIO, key: str, names: Collection[str] | None = None) -> Iterator[tuple[str, bytes]]:
     """Checked bytes of every frame, or of those in ``names``."""
     for name, n_bytes, digest in _read_header(file, key)["frames"]:
         if names is not None and name not in names:
@@ -90,9 +88,7 @@ def _contents(
         yield name, content
 
 
-def _read_frames(
-    file: BinaryIO, key: str, names: Collection[str] | None = None
-) -> dict[str, pl.DataFrame]:
+def _read_frames(file: BinaryIO, key: str, names: Collection[str] | None = None) -> dict[str, pl.DataFrame]:
     return {name: pl.read_ipc(io.BytesIO(own)) for name, own in _contents(file, key, names)}
 
 

@@ -249,7 +249,6 @@ def read_address(request: Request, known: Sequence[str]) -> Address:
     kept = [
         (name, value)
         for name, value in pairs
-        if (value or name == "val")
-        and (name in known or (FACET in known and name.startswith(FACET)))
+        if (value or name == "val") and (name in known or (FACET in known and name.startswith(FACET)))
     ]
     return Address(request.url.path, tuple(kept))

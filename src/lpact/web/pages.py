@@ -118,8 +118,7 @@ def _summary(site: Site, run: OpenRun, analysis: Analysis) -> dict[str, Any]:
     def counts(column: str) -> dict[str, dict[object, int]]:
         """How many claims have each value, by profile."""
         conditions = {
-            name: (Condition(find_column(own.table, PROFILE), "is", name),) if name else ()
-            for name in profiles
+            name: (Condition(find_column(own.table, PROFILE), "is", name),) if name else () for name in profiles
         }
         return {
             name: value_counts(site.database, Query(source, only), find_column(own.table, column))
@@ -129,10 +128,7 @@ def _summary(site: Site, run: OpenRun, analysis: Analysis) -> dict[str, Any]:
     found = counts("label")
     # Labels that the analysis does not declare come last, so that no claim is left out.
     others = sorted({str(key) for by_label in found.values() for key in by_label} - set(own.labels))
-    labels = [
-        (key, {name: found[name].get(key, 0) for name in profiles})
-        for key in (*own.labels, *others)
-    ]
+    labels = [(key, {name: found[name].get(key, 0) for name in profiles}) for key in (*own.labels, *others)]
     gates = {
         letter: {name: by_value.get(True, 0) for name, by_value in counts(column).items()}
         for letter, column in own.gates.items()
@@ -380,9 +376,7 @@ def _matrix_query(site: Site, address: Address, analysis: Analysis) -> tuple[Que
     return Query(source, tuple(conditions), search, *read_sort(address, table)), left_out
 
 
-def _matrix_facets(
-    site: Site, address: Address, everything: Source, claims: ClaimTable
-) -> list[Facet]:
+def _matrix_facets(site: Site, address: Address, everything: Source, claims: ClaimTable) -> list[Facet]:
     """All filters with what may be chosen: labels from the strongest, everything else sorted."""
     made = []
     if len(site.runs) > 1:

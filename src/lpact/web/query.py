@@ -107,9 +107,7 @@ class Database:
                 where=", ".join(dict.fromkeys(files.values())) or None,
                 got=(str(error).splitlines() or [type(error).__name__])[0],
                 expected="a query that fits into memory" if memory else "a Parquet file of lpact",
-                remedy="filter to fewer rows"
-                if memory
-                else "restore the file from a copy, or run the study again",
+                remedy="filter to fewer rows" if memory else "restore the file from a copy, or run the study again",
             ) from error
 
     def close(self) -> None:
@@ -301,8 +299,7 @@ def page(database: Database, query: Query, offset: int, limit: int) -> list[dict
     """One page of rows by column name; a list is cut to its head, with its length as ``(head, length)``."""
     columns, made = query.source.table.columns, _Statement(query)
     shown = ", ".join(
-        f"{quoted(own)}[1:{LIST_HEAD}], len({quoted(own)})" if is_list(own) else quoted(own)
-        for own in columns
+        f"{quoted(own)}[1:{LIST_HEAD}], len({quoted(own)})" if is_list(own) else quoted(own) for own in columns
     )
     where, part = made.where, f"LIMIT {limit:d} OFFSET {offset:d}"
     if query.sort is not None and not query.source.runs:
@@ -311,12 +308,7 @@ def page(database: Database, query: Query, offset: int, limit: int) -> list[dict
     rows = []
     for row in database.rows(made.sql(shown, where, made.order, part), made.values):
         cells: Iterator[Any] = iter(row)
-        rows.append(
-            {
-                own.name: (next(cells), next(cells)) if is_list(own) else next(cells)
-                for own in columns
-            }
-        )
+        rows.append({own.name: (next(cells), next(cells)) if is_list(own) else next(cells) for own in columns})
     return rows
 
 

@@ -134,9 +134,7 @@ def build(runs: Sequence[str | Path], hosts: Sequence[str]) -> FastAPI:
         yield
         site.database.close()
 
-    app = FastAPI(
-        title="lpact explorer", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan
-    )
+    app = FastAPI(title="lpact explorer", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
     app.add_middleware(Guard, hosts=hosts)
     answers: dict[str, Callable[..., Response]] = {
         "/": pages.overview,
@@ -162,9 +160,7 @@ def build(runs: Sequence[str | Path], hosts: Sequence[str]) -> FastAPI:
     answers["/static/{name}"] = static
     for path, answer in answers.items():
         app.add_route(path, _handler(site, answer), methods=["GET"])
-    app.add_exception_handler(
-        HTTPException, lambda request, _: site.error(request, _nowhere(), 404)
-    )
+    app.add_exception_handler(HTTPException, lambda request, _: site.error(request, _nowhere(), 404))
     app.add_exception_handler(Exception, lambda request, _: _unforeseen(site, request))
     return app
 
@@ -257,9 +253,7 @@ def listen(host: str, port: int | None, default_port: int) -> socket.socket:
     """A socket at the host; if the default port is in use, a free one is taken."""
     for wanted in (default_port, 0) if port is None else (port,):
         try:
-            found = socket.getaddrinfo(
-                host or None, wanted, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-            )[0]
+            found = socket.getaddrinfo(host or None, wanted, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
             return socket.create_server(found[4][:2], family=found[0], backlog=128)
         except OSError as error:
             if port is None and wanted and error.errno == errno.EADDRINUSE:

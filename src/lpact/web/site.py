@@ -55,9 +55,7 @@ class Site:
     database: Database
     templates: Environment
 
-    def page(
-        self, request: Request, template: str, *, status: int = 200, **context: Any
-    ) -> Response:
+    def page(self, request: Request, template: str, *, status: int = 200, **context: Any) -> Response:
         """A page from a template."""
         made = self.templates.get_template(template).render(
             runs=self.runs, here=request.url.path, n_analyses=len(self.analyses()), **context

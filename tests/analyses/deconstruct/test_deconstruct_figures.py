@@ -183,9 +183,7 @@ def test_the_ladder_has_every_step_and_the_model_alone(run: Material):
 def test_steps_beyond_the_simple_ones_have_their_own_colour(run: Material):
     words = "more complex features, without the model"
     rows = run.table(tables.LADDER.name)
-    more = rows.filter(step=1).with_columns(
-        step=pl.lit(2, pl.Int64), step_name=pl.col("step_name") + "+X"
-    )
+    more = rows.filter(step=1).with_columns(step=pl.lit(2, pl.Int64), step_name=pl.col("step_name") + "+X")
     own = with_options(changed(run, ladder=pl.concat([rows, more])), simple_steps=1)
     assert words in shown(own, "ladder")
     assert words not in shown(run, "ladder")
@@ -225,9 +223,7 @@ def test_oasm_over_widths_and_against_models(run: Material):
 
 def test_without_shuffled_splits_oasm_has_curves_alone(run: Material):
     scores, widths = run.table(tables.SCORES.name), run.table(tables.SIGMAS.name)
-    own = changed(
-        run, scores=scores.filter(split="contiguous"), oasm_widths=widths.filter(split="contiguous")
-    )
+    own = changed(run, scores=scores.filter(split="contiguous"), oasm_widths=widths.filter(split="contiguous"))
     own = with_options(own, shuffled=False)
     assert {m.text.split(",")[1] for m in drawn(own, "oasm")} == {" contiguous"}
     assert "no bars: shuffled splits were not computed" in figure(own, "oasm").caption
@@ -272,9 +268,7 @@ def test_networks_are_means_over_their_units(run: Material):
 
 
 def test_networks_beyond_the_colours_are_named(run: Material):
-    regions = run.table(tables.UNITS.name).with_columns(
-        region=pl.format("region {}", pl.col("unit_index"))
-    )
+    regions = run.table(tables.UNITS.name).with_columns(region=pl.format("region {}", pl.col("unit_index")))
     made = figure(changed(run, units=regions), "networks")
     assert re.search(r"For lack of colours these networks are left out: region \d\.", made.caption)
 
@@ -282,9 +276,7 @@ def test_networks_beyond_the_colours_are_named(run: Material):
 def unit_scores(material: Material, model: str) -> pl.DataFrame:
     rows = material.table(tables.SCORES.name)
     rows = rows.filter(family="ladder", sub_model="validation", model=model)
-    lists = {
-        name: rows.filter(features=name)["scores"].explode() for name in ("simple", "simple+model")
-    }
+    lists = {name: rows.filter(features=name)["scores"].explode() for name in ("simple", "simple+model")}
     return pl.DataFrame(lists)
 
 
@@ -307,9 +299,7 @@ def test_the_histogram_counts_every_unit(run: Material, model: str):
         comparison="model_beyond_simple",
     )  # fmt: skip
     gains = counts.select("n_gaining", "n_after_fdr").sum().row(0)
-    assert f"p ≤ 0.05: {gains[0]}; corrected for multiple tests: {gains[1]}" in shown(
-        run, "unit_histogram"
-    )
+    assert f"p ≤ 0.05: {gains[0]}; corrected for multiple tests: {gains[1]}" in shown(run, "unit_histogram")
 
 
 def test_squares_hold_robust_quantiles_and_an_edge_at_zero():
@@ -357,9 +347,7 @@ def test_maps_show_every_unit_twice(run: Material):
 
 @pytest.mark.parametrize(("frame", "n_views", "n_pairs"), [("head", 1, 1), ("", 3, 2)])
 def test_maps_of_other_frames(run: Material, frame: str, n_views: int, n_pairs: int):
-    own = changed(
-        run, units=run.table(tables.UNITS.name).with_columns(coordinate_frame=pl.lit(frame))
-    )
+    own = changed(run, units=run.table(tables.UNITS.name).with_columns(coordinate_frame=pl.lit(frame)))
     root = svg(own, "deconstructed_units")
     assert len(marks(root)) == 2 * 2 * 12 * n_views
     assert texts(root).count("simple features") == 2 * n_pairs

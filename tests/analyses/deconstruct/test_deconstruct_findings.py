@@ -190,12 +190,8 @@ def test_simple_features_account_for_an_untrained_gpt2(gpt2: Path, tmp_path: Pat
         assert measure.cross_validate(states, n_tokens, passages).value[0] >= 0.9
 
     scores = run.table("deconstruct/scores").filter(family="untrained", sub_model="none", step=-1)
-    steps = run.table("deconstruct/scores").filter(
-        pl.col("step") >= 0, family="untrained", sub_model="none"
-    )
-    means = dict(
-        pl.concat([scores, steps]).group_by("features").agg(pl.col("r2").mean()).iter_rows()
-    )
+    steps = run.table("deconstruct/scores").filter(pl.col("step") >= 0, family="untrained", sub_model="none")
+    means = dict(pl.concat([scores, steps]).group_by("features").agg(pl.col("r2").mean()).iter_rows())
     subsets = {name: value for name, value in means.items() if "simple" not in name}
     assert len(subsets) == 7
     assert subsets["gpt2"] > 0.05  # the untrained network predicts

@@ -140,8 +140,7 @@ class Study:
             means = []
             for subset in pool:
                 recordings = [
-                    np.mean([max(self.score(subset, u), 0.0) for u in own if u != 2])
-                    for own in self.recordings
+                    np.mean([max(self.score(subset, u), 0.0) for u in own if u != 2]) for own in self.recordings
                 ]
                 means.append(np.mean(recordings))
             best = pool[int(np.argmax(means))]
@@ -233,9 +232,7 @@ def test_means_over_a_network(study):
     np.testing.assert_allclose(study.rows.mean(scores), expected)
     raw = np.mean([scores[0], np.mean(scores[[4, 5]])])
     np.testing.assert_allclose(study.rows.mean(scores, clipped=False), raw)
-    np.testing.assert_array_equal(
-        mean_of_finite(np.array([[1.0, np.nan, 3.0], [np.nan] * 3]), -1), [2.0, np.nan]
-    )
+    np.testing.assert_array_equal(mean_of_finite(np.array([[1.0, np.nan, 3.0], [np.nan] * 3]), -1), [2.0, np.nan])
 
 
 def test_comparisons(study):

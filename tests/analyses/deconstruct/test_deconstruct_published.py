@@ -19,9 +19,7 @@ READOUT = {"folds": 3, "min_train_events": 8, "min_test_events": 2, "gap_events"
 SMALL = {"draws": 2, "oasm_sigmas": [1.0, 2.0], "alphas": [1.0, 100.0], "permutations": 19}
 
 
-def deconstructed(
-    folder: Path, reader: str, grid: dict[str, Any], options: dict[str, Any]
-) -> lpact.Run:
+def deconstructed(folder: Path, reader: str, grid: dict[str, Any], options: dict[str, Any]) -> lpact.Run:
     """Run the study of one written data set; the model is the small one that comes with lpact."""
     pytest.importorskip("transformers")
     study = lpact.load_study(
@@ -84,9 +82,7 @@ def test_blank_holds_out_stories_and_compares_the_model_with_the_training_mean(
 ) -> None:
     folder = written(tmp_path, write_blank2014, n_stories=4, n_sentences=16)
     grid = {"events": "trs", "lags_ms": [4000.0]}
-    run = deconstructed(
-        folder, "blank2014", grid, {"n_folds": 4, "split_by": "story", "untrained": False}
-    )
+    run = deconstructed(folder, "blank2014", grid, {"n_folds": 4, "split_by": "story", "untrained": False})
     splits = run.table("deconstruct/splits").filter(split="contiguous")
     assert set(splits["n_folds"]) == set(splits["n_groups"]) == {4}
     tests = run.table("deconstruct/tests").filter(comparison="model_beyond_nothing")

@@ -96,9 +96,7 @@ def test_the_claim_explains_itself(run: lpact.Run) -> None:
     row = run.claims().row(0, named=True)
     assert facts["accounted for by simple features (%)"] == row["accounted_for"]
     assert facts["score of the untrained model"] == pytest.approx(
-        run.table("deconstruct/scores")
-        .filter(family="untrained", sub_model="none", features="planted")["r2"]
-        .mean()
+        run.table("deconstruct/scores").filter(family="untrained", sub_model="none", features="planted")["r2"].mean()
     )
     assert f"{row['accounted_for']:.0f} % of this model's score" in run.conclusion().headline
     assert row["p_own"] <= 0.05 < 1.0
@@ -110,9 +108,9 @@ def test_choices_by_test_scores_are_marked(run: lpact.Run, tmp_path: Path) -> No
         "best_of_network",
         "best_of_unit",
     ]
-    seed = study(
-        layer_choice="best_on_test", oasm_choice="best_on_test", sub_model="best_of_unit"
-    ).run(tmp_path / "seed")
+    seed = study(layer_choice="best_on_test", oasm_choice="best_on_test", sub_model="best_of_unit").run(
+        tmp_path / "seed"
+    )
     assert seed.table("deconstruct/scores")["optimistic"].all()
     assert "optimistic" in " ".join(seed.conclusion().why)
     best = seed.table("deconstruct/ladder").filter(sub_model="best_of_unit")

@@ -18,9 +18,7 @@ WORDS = pl.DataFrame({"word": list("abcdefghij"), "sentence_id": SENTENCE, "stor
 
 def prepared(first, words=WORDS):
     """What the simple spaces read of a recording whose events begin at these words."""
-    return SimpleNamespace(
-        stimulus=SimpleNamespace(words=words), grid=SimpleNamespace(first_word=np.array(first))
-    )
+    return SimpleNamespace(stimulus=SimpleNamespace(words=words), grid=SimpleNamespace(first_word=np.array(first)))
 
 
 def workspace():
@@ -73,9 +71,7 @@ def test_word_position_counts_within_the_sentence():
 
 def test_word_position_of_eight_words():
     """Fedorenko et al. (2016): a ramp of 0 … 7 and eight smoothed positions."""
-    words = pl.DataFrame(
-        {"word": ["w"] * 24, "sentence_id": np.repeat([0, 1, 2], 8), "story_id": ["s"] * 24}
-    )
+    words = pl.DataFrame({"word": ["w"] * 24, "sentence_id": np.repeat([0, 1, 2], 8), "story_id": ["s"] * 24})
     got = simple("WP", range(24), words)
     assert got.shape == (24, 9)
     np.testing.assert_array_equal(got[:8], got[16:])
@@ -124,9 +120,7 @@ def test_blocks_are_orthogonal_and_smoothed_alone(sigma):
 
 
 def test_chunks_are_sentences_for_words_and_stories_otherwise():
-    grid = SimpleNamespace(
-        sentence=np.array([0, 0, 1, 1, 1, 4]), story=np.array([0, 0, 0, 1, 1, 1])
-    )
+    grid = SimpleNamespace(sentence=np.array([0, 0, 1, 1, 1, 4]), story=np.array([0, 0, 0, 1, 1, 1]))
     np.testing.assert_array_equal(chunks_of(grid, "words"), [1, 1, 2, 3, 3, 4])
     for events in ("sentences", "trs"):
         np.testing.assert_array_equal(chunks_of(grid, events), [0, 0, 0, 1, 1, 1])

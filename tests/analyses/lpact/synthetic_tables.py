@@ -118,14 +118,9 @@ def passing_tables(
         ],
         SIMILARITIES: [
             _similarity({**c, **s, "unit": u}, condition)
-            for c, u, s, condition in product(
-                contexts, UNITS, _summaries(), ("real", *CONTROL_SIMILARITIES)
-            )
+            for c, u, s, condition in product(contexts, UNITS, _summaries(), ("real", *CONTROL_SIMILARITIES))
         ],
-        PROFILE_DELTAS: [
-            _profile_delta({**c, **s, "unit": u})
-            for c, u, s in product(contexts, UNITS, _summaries())
-        ],
+        PROFILE_DELTAS: [_profile_delta({**c, **s, "unit": u}) for c, u, s in product(contexts, UNITS, _summaries())],
         RELATIONAL_SUMMARY: [
             {
                 **c,
@@ -142,8 +137,7 @@ def passing_tables(
             for c, m, k, t in product(contexts, METHODS, MECHANISMS, MECHANISMS)
         ],
         SPECIFICITY: [
-            _specificity({**c, "method": m, "stripped": k})
-            for c, m, k in product(contexts, METHODS, MECHANISMS)
+            _specificity({**c, "method": m, "stripped": k}) for c, m, k in product(contexts, METHODS, MECHANISMS)
         ],
         DISSOCIATIONS: [
             {
@@ -158,9 +152,7 @@ def passing_tables(
             }
             for c in contexts
         ],
-        CEILING: [
-            _ceiling({**c, **s, "unit": u}) for c, u, s in product(contexts, UNITS, _summaries())
-        ],
+        CEILING: [_ceiling({**c, **s, "unit": u}) for c, u, s in product(contexts, UNITS, _summaries())],
     }
     return {name: frame(find_table(name).measured(), table) for name, table in rows.items()}
 
@@ -181,11 +173,7 @@ def _block_scores(condition: str, score: float) -> list[float]:
 
 def _score(context: dict[str, Any], condition: str, draw: int) -> dict[str, Any]:
     """Draws of a surrogate lie evenly around its score, 0.01 wide."""
-    score = (
-        0.1
-        if condition == "real"
-        else CONTROL_SCORES[condition] + 0.01 * (draw / (N_DRAWS - 1) - 0.5)
-    )
+    score = 0.1 if condition == "real" else CONTROL_SCORES[condition] + 0.01 * (draw / (N_DRAWS - 1) - 0.5)
     return {
         **context,
         "condition": condition,
@@ -231,9 +219,7 @@ def _feasibility(dataset: str) -> dict[str, Any]:
         "n_subjects n_runs n_stimuli n_subject_runs n_subject_runs_excluded n_brain_units n_models "
         "n_mechanisms n_relational_runs n_stripping_runs"
     )
-    flags = (
-        "has_brain has_words has_features has_controls has_reliability has_coverage chain_complete"
-    )
+    flags = "has_brain has_words has_features has_controls has_reliability has_coverage chain_complete"
     return {
         "dataset": dataset,
         "reader": "simulated",
@@ -392,10 +378,7 @@ def make_diagnostic(tables: Tables, role: str = "secondary") -> Tables:
 
 def stack(*studies: Tables) -> Tables:
     """Return several studies' tables as one study."""
-    return {
-        name: pl.concat([study[name] for study in studies]).unique(maintain_order=True)
-        for name in studies[0]
-    }
+    return {name: pl.concat([study[name] for study in studies]).unique(maintain_order=True) for name in studies[0]}
 
 
 def decided(tables: Tables, profile: str = "paper", **gates: Any) -> Tables:
@@ -407,9 +390,7 @@ def decided(tables: Tables, profile: str = "paper", **gates: Any) -> Tables:
     }
 
 
-def claim_row(
-    tables: Tables, mechanism: str = "surprisal", profile: str = "paper", **gates: Any
-) -> dict[str, Any]:
+def claim_row(tables: Tables, mechanism: str = "surprisal", profile: str = "paper", **gates: Any) -> dict[str, Any]:
     """Return the decision row of the one layer and ``mechanism``."""
     rows = decided(tables, profile, **gates)[DECISIONS].filter(pl.col("mechanism") == mechanism)
     return rows.row(0, named=True)

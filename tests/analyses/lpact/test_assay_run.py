@@ -139,9 +139,7 @@ def test_the_command_prints_json(with_and_without, lpact_command):
     result = lpact_command("assay", run.root, "--json")
     told = json.loads(result.stdout)
     assert told["study"] == "tiny"
-    own = findings(
-        {t.name: run.table(t.name) for t in run.tables()}, LPactConfig.of(run.config).gates
-    )
+    own = findings({t.name: run.table(t.name) for t in run.tables()}, LPactConfig.of(run.config).gates)
     assert len(told["findings"]) == len(own)
     implanted = {f["what"]: f for f in told["findings"] if f["control"] == "implanted signal"}
     assert implanted["implant, gate profile paper"]["passes"] is True
@@ -158,9 +156,7 @@ def test_findings_count_what_the_tables_say(with_and_without):
     found = {(f.control, f.what): f for f in findings(tables, LPactConfig.of(run.config).gates)}
     summary = tables["controls/main_table_brain_as_model_relational_positive_control"]
     own = summary.filter(comparison="run_to_run")
-    expected = (
-        own["gate_pass"].sum() / own.height > LPactConfig.of(run.config).gates.summary_majority
-    )
+    expected = own["gate_pass"].sum() / own.height > LPactConfig.of(run.config).gates.summary_majority
     assert found["brain as model", "run to run"].passes is bool(expected)
     assert f"of {own['n_rows'].sum()} unit rows" in found["brain as model", "run to run"].detail
     cosine = tables["controls/main_table_profile_order_positive_control"].filter(profile="cosine")

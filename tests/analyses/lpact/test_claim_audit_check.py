@@ -88,12 +88,8 @@ def test_without_a_name_the_best_verdict_counts(study: Verdicts) -> None:
 
 def test_layers_and_datasets_narrow_the_claims(study: Verdicts) -> None:
     assert flagged("In this study, layer 8 is aligned with the recordings.", study) == []
-    assert flagged("In this study, layer 4 is aligned with the recordings.", study) == [
-        Statement.ALIGNMENT
-    ]
-    (found,) = check_text(
-        "In the treebank dataset, GPT-2 is aligned with the brain.", "text", study
-    )
+    assert flagged("In this study, layer 4 is aligned with the recordings.", study) == [Statement.ALIGNMENT]
+    (found,) = check_text("In the treebank dataset, GPT-2 is aligned with the brain.", "text", study)
     assert "diagnostic_only" in found.reason
     assert "neither" in found.reason
 
@@ -108,21 +104,14 @@ def test_a_plain_word_is_no_name_of_a_model() -> None:
     verdicts = Verdicts.of_tables(out[DECISIONS], out[OUTCOME])
     text = "In this study the model is aligned with the recordings, slow drift removed."
     assert flagged(text, verdicts) == []
-    assert flagged("In this study the drift model is aligned with the recordings.", verdicts) == [
-        Statement.ALIGNMENT
-    ]
+    assert flagged("In this study the drift model is aligned with the recordings.", verdicts) == [Statement.ALIGNMENT]
 
 
 def test_a_plain_negative_needs_coverage(study: Verdicts) -> None:
     text = "In the short dataset, GPT-2 is not aligned with the brain."
     assert flagged(text, study) == [Statement.NOT_SHOWN]
     assert flagged("In the podcast dataset, BERT is not aligned with the brain.", study) == []
-    assert (
-        flagged(
-            "For the short dataset we do not claim that GPT-2 is aligned with the brain.", study
-        )
-        == []
-    )
+    assert flagged("For the short dataset we do not claim that GPT-2 is aligned with the brain.", study) == []
 
 
 @pytest.mark.parametrize(
@@ -232,17 +221,13 @@ def test_controls_that_predict_are_no_claim_for_the_model() -> None:
     assert flagged("A shuffled copy of the embeddings predicts MEG responses as well.") == []
     assert flagged("GPT-2 was matched by a random feature in its prediction of MEG.") == []
     assert flagged("GPT-2 predicts MEG responses beyond controls.") == [Statement.PREDICTION]
-    assert flagged("The effect cannot be explained by nuisance regressors.") == [
-        Statement.PREDICTION
-    ]
+    assert flagged("The effect cannot be explained by nuisance regressors.") == [Statement.PREDICTION]
 
 
 def test_grounds_do_not_excuse_a_conclusion() -> None:
     measured = "Scores of GPT-2 in temporal cortex exceeded those of the envelope in three runs."
     assert flagged(measured, STRONG) == []
-    assert flagged(f"{measured[:-1]}, which shows that it is brain-like.", STRONG) == [
-        Statement.BRAIN_LIKE
-    ]
+    assert flagged(f"{measured[:-1]}, which shows that it is brain-like.", STRONG) == [Statement.BRAIN_LIKE]
 
 
 def test_what_would_follow_for_a_brain_is_a_claim_unless_it_is_conditional() -> None:

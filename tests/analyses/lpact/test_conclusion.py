@@ -74,9 +74,7 @@ WON = {"label": "integrated_candidate"}
 
 
 def test_one_claim_passes_point_rules_and_none_the_tests():
-    table = decided(
-        claim(**WON), claim("calibrated", label="predictive_only"), *both(mechanism="other")
-    )
+    table = decided(claim(**WON), claim("calibrated", label="predictive_only"), *both(mechanism="other"))
     assert verdict_sentence(table, outcomes("A", "C")) == (
         "Of 2 confirmatory claims, 1 passes every gate under the point rules (d, model m, layer 1, surprisal); "
         f"{TESTED} none does, so the study supports predictive evidence only (outcome C; A under the point rules)."
@@ -149,9 +147,7 @@ def test_lack_of_coverage_is_no_evidence_of_absence():
     assert "shows no robust" in some
     every = verdict_sentence(decided(*both(**thin), *both(layer=2, **thin)), outcomes("D", "D"))
     assert every.startswith("Of 2 confirmatory claims (2 of which lack coverage), none passes")
-    assert every.endswith(
-        "so the study has too little coverage to show any alignment, or its absence (outcome D)."
-    )
+    assert every.endswith("so the study has too little coverage to show any alignment, or its absence (outcome D).")
 
 
 def test_diagnostic_claims_are_no_confirmatory_ones():
@@ -233,9 +229,7 @@ LAYERS = "(of a model on a dataset, with {} confirmatory claim{})"
 def test_what_explains_positive_scores_is_counted():
     rows = [
         *both(layer=1),
-        *both(
-            layer=2, predictive=True, beaten_by="circular_shift", first_failed_gate="severe_control"
-        ),
+        *both(layer=2, predictive=True, beaten_by="circular_shift", first_failed_gate="severe_control"),
         *both(layer=3, beaten_by="circular_shift"),
         *both(layer=4, raw_score=-0.1, beaten_by="static_embedding"),
         *both(layer=5, raw_score=None, beaten_by="undefined_score"),
@@ -271,9 +265,7 @@ def test_a_control_that_wins_at_level_2_explains_no_score(rival):
     assert raw.endswith("always nuisance features (1).")
     # Whatever the label: level 2 is not what a score is held against.
     other = both(**AT_LEVEL_2 | {"label": "control_explained"}, beaten_by=rival)
-    assert why(*other)[0].endswith(
-        "none of them fails against nuisance or a severe control at level 1."
-    )
+    assert why(*other)[0].endswith("none of them fails against nuisance or a severe control at level 1.")
 
 
 @pytest.mark.parametrize("rival", ["unit_order", "split_half_reliability"])
@@ -335,10 +327,7 @@ def test_profiles_that_fail_elsewhere_are_told_apart():
 
 
 def test_nothing_to_explain():
-    assert (
-        why(*both(raw_score=-0.2))[0]
-        == f"None of 1 layer {LAYERS.format(1, '')} has a positive mean score."
-    )
+    assert why(*both(raw_score=-0.2))[0] == f"None of 1 layer {LAYERS.format(1, '')} has a positive mean score."
     raw, failures, _ = why(*both(**WON))
     assert raw == (
         f"1 of 1 layer {LAYERS.format(1, '')} has a positive mean score; under the point rules none of them "
@@ -387,10 +376,7 @@ def test_planted_signals(paper, calibrated, sham, said):
 
 
 def test_a_study_without_confirmatory_data_says_why():
-    row = {
-        c.name: {"str": "x", "int": 3, "float": 0.5, "bool": False}[c.dtype]
-        for c in EVIDENCE_FEASIBILITY.columns
-    }
+    row = {c.name: {"str": "x", "int": 3, "float": 0.5, "bool": False}[c.dtype] for c in EVIDENCE_FEASIBILITY.columns}
     rows = [
         row | {"dataset": "b", "role_detail": "no\nsound"},
         row | {"dataset": "a", "role_detail": "", "role_reason": "chain_incomplete"},

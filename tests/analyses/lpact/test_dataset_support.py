@@ -89,9 +89,7 @@ CASES = {
     ),
     "meg_masc": Case(
         "meg_masc",
-        lambda to: write_meg_masc(
-            to, n_subjects=1, n_words=40, n_sensors=9, tasks=(0, 1), sessions=("0",)
-        ),
+        lambda to: write_meg_masc(to, n_subjects=1, n_words=40, n_sensors=9, tasks=(0, 1), sessions=("0",)),
     ),
     "podcast_ecog": Case("podcast_ecog", lambda to: write_podcast_ecog(to, n_words=150)),
     "sentence_table": Case("sentence_table", lambda to: write_sentence_table(to, n_sentences=120)),
@@ -159,9 +157,7 @@ def test_every_link_is_as_the_audit_finds_it(both: Callable[[str], Both], name: 
     (confirmatory,) = [x for x in found.support.levels if x.what == "confirmatory"]
     assert confirmatory.possible == found.chain["confirmatory"]
     for link in found.support.chain:
-        assert (f"missing: {link.letter}, {link.what}" in confirmatory.detail) == (
-            link.there is False
-        )
+        assert (f"missing: {link.letter}, {link.what}" in confirmatory.detail) == (link.there is False)
 
 
 @pytest.mark.parametrize(
@@ -177,16 +173,12 @@ def test_every_link_is_as_the_audit_finds_it(both: Callable[[str], Both], name: 
         ("meg_masc", ""),
     ],
 )
-def test_the_cases_miss_what_they_were_made_to_miss(
-    both: Callable[[str], Both], name: str, missing: str
-) -> None:
+def test_the_cases_miss_what_they_were_made_to_miss(both: Callable[[str], Both], name: str, missing: str) -> None:
     assert "".join(x.letter for x in both(name).support.chain if x.there is False) == missing
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_modes_are_those_of_the_audit_and_of_the_ceilings(
-    both: Callable[[str], Both], name: str
-) -> None:
+def test_modes_are_those_of_the_audit_and_of_the_ceilings(both: Callable[[str], Both], name: str) -> None:
     """Ceilings of noise in the recordings' places: a mode is valid if the check finds it possible."""
     found = both(name)
     brains = [_noise_brain(i, found.config) for i in found.inspections if i.prepared is not None]
@@ -229,9 +221,7 @@ def test_runs_of_different_stories_compare_patterns(both: Callable[[str], Both])
 def test_a_quick_check_says_that_units_were_not_checked(tmp_path: Path) -> None:
     """A subject without signal counts until its signal is read."""
     write_alice(tmp_path, subjects=3, n_words=150)
-    quick, deep = (
-        DatasetSupport(check_dataset("alice", tmp_path, deep=deep)).levels for deep in (False, True)
-    )
+    quick, deep = (DatasetSupport(check_dataset("alice", tmp_path, deep=deep)).levels for deep in (False, True))
     unchecked = {x.what for x in quick if "units were not checked" in x.detail}
     assert unchecked == {"level 1, predictive", "level 2, relational", "confirmatory"}
     assert quick[0].detail.startswith("3 of 3 recordings")

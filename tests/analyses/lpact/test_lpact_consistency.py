@@ -73,9 +73,7 @@ def _move(frame: pl.DataFrame) -> pl.DataFrame:
         (PATTERNS, _move, f"unit_index is not that of {INDEX}"),
     ],
 )
-def test_another_order_is_named_with_table_and_recording(
-    name: str, edit: Edit, what: str, small_run: Run
-) -> None:
+def test_another_order_is_named_with_table_and_recording(name: str, edit: Edit, what: str, small_run: Run) -> None:
     found = faults(small_run, name, edit)
     assert any(what in fault for fault in found)
     first = small_run.table(name).row(0, named=True)

@@ -37,9 +37,7 @@ OWN, RUN, SUBJECT = (
 )
 
 
-@pytest.mark.parametrize(
-    ("source", "partner"), [("same_run", OWN), ("other_run", RUN), ("other_subject", SUBJECT)]
-)
+@pytest.mark.parametrize(("source", "partner"), [("same_run", OWN), ("other_run", RUN), ("other_subject", SUBJECT)])
 def test_patterns_are_those_of_the_partner(source, partner):
     matrices = {recording: brain(i) for i, recording in enumerate((OWN, RUN, SUBJECT))}
     found = brain_patterns(source, OWN, {r: frames for r, (_, frames) in matrices.items()})
@@ -50,9 +48,7 @@ def test_partners_are_averaged_and_units_matched_by_name():
     first, frames_first = brain(1, ("c", "a", "b"))
     second, frames_second = brain(2, ("a", "b", "d"))
     other = RecordingId("3", "a", "1", "s")
-    found = brain_patterns(
-        "other_subject", OWN, {OWN: brain(0)[1], SUBJECT: frames_first, other: frames_second}
-    )
+    found = brain_patterns("other_subject", OWN, {OWN: brain(0)[1], SUBJECT: frames_first, other: frames_second})
     matrix = found.matrices["cka"]
     a, b, c, d = range(4)
     assert matrix[a, b] == pytest.approx((first[1, 2] + second[0, 1]) / 2)

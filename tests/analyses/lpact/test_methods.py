@@ -66,9 +66,7 @@ def manifest(config: LPactConfig, versions: dict | None = None, plugins: tuple =
         config_digest="d1ge57",
         versions=VERSIONS if versions is None else versions,
         plugins=plugins,
-        inputs=tuple(
-            InputFile(dataset="one", path=f"{i}.npy", n_bytes=1, sha256="0") for i in range(23)
-        ),
+        inputs=tuple(InputFile(dataset="one", path=f"{i}.npy", n_bytes=1, sha256="0") for i in range(23)),
         outputs=(OutputFile(path="a.csv", n_bytes=1, sha256="0"),),
     )
 
@@ -217,9 +215,7 @@ SETTINGS: list[tuple[str, object, str, dict]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "words", "around"), SETTINGS, ids=[row[0] for row in SETTINGS]
-)
+@pytest.mark.parametrize(("path", "value", "words", "around"), SETTINGS, ids=[row[0] for row in SETTINGS])
 def test_every_setting_shows(path, value, words, around):
     before, after = with_all(around), with_all(around | {path: value})
     assert words not in text_of(before)
@@ -290,9 +286,7 @@ def feasibility(**changes):
         "n_brain_units": 29,
         "n_models": 1,
         "n_mechanisms": 6,
-        **dict.fromkeys(
-            ("has_brain", "has_words", "has_features", "has_controls", "has_reliability"), True
-        ),
+        **dict.fromkeys(("has_brain", "has_words", "has_features", "has_controls", "has_reliability"), True),
         "has_coverage": True,
         "chain_complete": True,
         "n_relational_runs": 13,
@@ -331,9 +325,7 @@ def audited(**changes) -> dict[str, pl.DataFrame]:
         recording(run="2", n_events=588, n_units_used=27, n_events_excluded=1),
         recording(run="3", used=False, reason="empty_run", n_events=0, n_words=0),
     ]
-    return tables(
-        lpact_evidence_feasibility=[feasibility(**changes)], lpact_dataset_unit_inventory=recordings
-    )
+    return tables(lpact_evidence_feasibility=[feasibility(**changes)], lpact_dataset_unit_inventory=recordings)
 
 
 def test_a_dataset_has_the_numbers_of_its_tables():
@@ -343,10 +335,7 @@ def test_a_dataset_has_the_numbers_of_its_tables():
         "588 to 601 events per recording (5 events left out in all); sampled at 128 Hz; source: a release, version "
         "2.4, licence CC0." in text
     )
-    assert (
-        "Recording s/1/3 was not available for one: the recording has no samples, no units or no words."
-        in text
-    )
+    assert "Recording s/1/3 was not available for one: the recording has no samples, no units or no words." in text
     assert "do not say what was recorded" in text_of(BASE)
 
 
@@ -374,9 +363,7 @@ def test_controls_have_the_draws_that_were_made():
     assert "own input embedding), 1 draw." in text
     assert "autocorrelation time), not available;" in text
     assert "static_embedding did not enter the best control of the point rules" in text
-    assert (
-        "Control circular_shift was not available for one: the run is too short to rotate" in text
-    )
+    assert "Control circular_shift was not available for one: the run is too short to rotate" in text
 
 
 def source(dataset: str, name: str, n: int, of: int = 2):
@@ -402,22 +389,16 @@ def test_the_envelope_s_source_is_the_audit_s():
     files = "from audio files: 100 Hz, low-pass at 10 Hz"
     own, wav = "envelope_in_dataset", "wav_file"
     assert envelope_words() == f"as the dataset brings it, else {files}"
-    assert (
-        envelope_words(source("one", own, 2), source("one", wav, 0)) == "as the dataset brought it"
-    )
+    assert envelope_words(source("one", own, 2), source("one", wav, 0)) == "as the dataset brought it"
     # What the dataset brings goes before its files.
-    assert (
-        envelope_words(source("one", own, 2), source("one", wav, 2)) == "as the dataset brought it"
-    )
+    assert envelope_words(source("one", own, 2), source("one", wav, 2)) == "as the dataset brought it"
     assert envelope_words(source("one", own, 0), source("one", wav, 2)) == files
     assert envelope_words(source("one", own, 1), source("one", wav, 1)) == (
         "as the dataset brought it for 1 of 2 stimuli, else from audio files for 1 of 2 stimuli: 100 Hz, low-pass at "
         "10 Hz"
     )
     assert envelope_words(source("one", own, 0), source("one", "video_file", 2)) == "no source"
-    several = envelope_words(
-        source("a", own, 2), source("b", wav, 2), source("c", own, 2), datasets=("a", "b", "c")
-    )
+    several = envelope_words(source("a", own, 2), source("b", wav, 2), source("c", own, 2), datasets=("a", "b", "c"))
     assert several == f"a and c: as the dataset brought it; b: {files}"
 
 
@@ -443,19 +424,13 @@ def test_what_is_sampled_and_what_is_corrected_over():
     assert "those of replication and of the fraction of the ceiling sample subject-runs" in text
     assert "take outer blocks of the recordings as the sample" in text
     assert "(predictive_only, relational_candidate) over the confirmatory layers" in text
-    assert (
-        "(mechanism_specific_candidate, integrated_candidate) over the confirmatory claims" in text
-    )
+    assert "(mechanism_specific_candidate, integrated_candidate) over the confirmatory claims" in text
 
 
 def test_what_was_unavailable_is_said_once_for_all_datasets():
     gone = {"kind": "nuisance", "name": "acoustic_envelope", "available": False}
-    rows = [
-        {"dataset": d, **gone, "reason": "nuisance_not_offered", "detail": ""} for d in ("b", "a")
-    ]
-    rows.append(
-        {**rows[0], "kind": "mechanism", "name": "surprisal", "reason": "mechanism_constant"}
-    )
+    rows = [{"dataset": d, **gone, "reason": "nuisance_not_offered", "detail": ""} for d in ("b", "a")]
+    rows.append({**rows[0], "kind": "mechanism", "name": "surprisal", "reason": "mechanism_constant"})
     rows.append({**rows[0], "name": "word_rate", "available": True, "reason": "ok"})
     modes = [
         {"dataset": "a", "mode": m, "possible": p, "n_recordings": 0, "reason": r}
@@ -472,8 +447,7 @@ def test_what_was_unavailable_is_said_once_for_all_datasets():
 
 def test_ceilings_name_the_mode_that_bounds():
     modes = [
-        {"dataset": "one", "mode": m, "possible": m != "session_to_session", "n_recordings": 2}
-        | {"reason": "ok"}
+        {"dataset": "one", "mode": m, "possible": m != "session_to_session", "n_recordings": 2} | {"reason": "ok"}
         for m in ("split_half", "run_to_run", "session_to_session")
     ]
     text = text_of(BASE, tables(lpact_reliability_modes=modes))
@@ -549,9 +523,8 @@ def test_citations_are_written_for_each_format():
     assert f"ridge regression {keys} in" in methods_markdown(parts)
     latex = methods_latex(parts)
     assert r"ridge regression \citep{hoerl1970,naselaris2011,varma2006} in" in latex
-    assert (
-        "ridge regression (Hoerl & Kennard 1970; Naselaris et al. 2011; Varma & Simon 2006) in"
-        in methods_text(parts)
+    assert "ridge regression (Hoerl & Kennard 1970; Naselaris et al. 2011; Varma & Simon 2006) in" in methods_text(
+        parts
     )
     found = {k for keys in re.findall(r"\\citep\{([^}]*)\}", latex) for k in keys.split(",")}
     assert found == set(cited_keys(parts)) <= set(entries())
@@ -578,9 +551,7 @@ def test_strings_from_data_stay_text_in_markdown():
 def test_strings_from_data_stay_text_in_latex():
     page = evil_texts()[1]
     assert r"50\%\_x \& \{y\} \$z\$ \#1 \textasciitilde{}\textasciicircum{}\textbackslash{}" in page
-    bare = re.sub(
-        r"\\(textbackslash|textasciitilde|textasciicircum|textless|textgreater)\{\}", "", page
-    )
+    bare = re.sub(r"\\(textbackslash|textasciitilde|textasciicircum|textless|textgreater)\{\}", "", page)
     bare = re.sub(r"\\textsuperscript\{2\}", "", bare)
     bare = re.sub(r"\\[&%$#_{}]", "", bare)
     bare = re.sub(r"\\citep\{[a-z0-9_,]+\}", "", bare)

@@ -125,9 +125,7 @@ def test_work_grows_with_draws_units_and_events(
     assert context_bytes(config, longer, offer) > 50 * base_bytes
     # A readout never takes more than it may.
     huge = replace(recording, n_events=10**7)
-    small = config.model_copy(
-        update={"readout": config.readout.model_copy(update={"memory_gib": 0.5})}
-    )
+    small = config.model_copy(update={"readout": config.readout.model_copy(update={"memory_gib": 0.5})})
     saved = context_bytes(config, huge, offer) - context_bytes(small, huge, offer)
     assert saved == pytest.approx(2.5 * 1.5 * 2**30, rel=1e-6)
 

@@ -73,10 +73,7 @@ class Planted:
         """The earlier a model, the better; means over regions are exact."""
         n, noise = len(self.models), 0.02 if measure == "rsa" else 0.05
         values = {
-            (region, model): 0.5
-            - 0.6 * i / n
-            - 0.02 * (r % 4)
-            + noise * self.rng.standard_normal(len(self.subjects))
+            (region, model): 0.5 - 0.6 * i / n - 0.02 * (r % 4) + noise * self.rng.standard_normal(len(self.subjects))
             for r, region in enumerate(self.regions)
             for i, model in enumerate(self.models)
         }
@@ -91,9 +88,7 @@ class Planted:
                     value=value,
                 )
         for model in self.models:
-            values["mean", model] = np.mean(
-                [values[region, model] for region in self.regions], axis=0
-            )
+            values["mean", model] = np.mean([values[region, model] for region in self.regions], axis=0)
         for region in (*self.regions, "mean"):
             at = {"measure": measure, "region": region}
             means = {model: float(values[region, model].mean()) for model in self.models}
@@ -126,10 +121,7 @@ class Planted:
         n, own = len(self.regions), self.regions.index(source_region)
         shape = 0.1 + 0.5 * np.exp(-np.abs(own - np.arange(n)) / 2)
         sources = [("brain", "brains", 0.0)]
-        sources += [
-            ("model", model, 0.05 + 0.2 * i / len(self.models))
-            for i, model in enumerate(self.models)
-        ]
+        sources += [("model", model, 0.05 + 0.2 * i / len(self.models)) for i, model in enumerate(self.models)]
         for kind, source, noise in sources:
             pattern = shape - noise + 0.4 * noise * self.rng.standard_normal(n)
             for region, mean in zip(self.regions, pattern.tolist(), strict=True):
@@ -164,9 +156,7 @@ class Planted:
         alike = 0.9 if measure == "linear_r2" else 0.2
         for (r, region), (o, other) in product(enumerate(self.regions), repeat=2):
             value = 1.0 if r == o else alike - 0.3 * abs(r - o) / len(self.regions)
-            self.add(
-                tables.CONFUSION, measure=measure, region=region, other=other, similarity=value
-            )
+            self.add(tables.CONFUSION, measure=measure, region=region, other=other, similarity=value)
         for r, region in enumerate(self.regions):
             null = {
                 "null_low": -0.5,

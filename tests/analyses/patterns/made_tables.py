@@ -22,9 +22,7 @@ OK = {"n_units": 5, "n_undefined": 0, "detail": "", "reason": "ok"}
 def numbers(value: float | None) -> dict:
     """Columns of a score."""
     if value is None or not np.isfinite(value):
-        return (
-            {"value": None, "clipped": None} | OK | {"reason": "undefined_score", "n_undefined": 5}
-        )
+        return {"value": None, "clipped": None} | OK | {"reason": "undefined_score", "n_undefined": 5}
     return {"value": float(value), "clipped": max(float(value), 0.0)} | OK
 
 
@@ -69,9 +67,7 @@ class Made:
     def like_a_brain(self, shift: float = 0.0, *, typical: bool = False) -> np.ndarray:
         """Scores of one more brain, [region, target, target region]; a typical one has nothing of its own."""
         own = self.sd_subject * (not typical) * self.rng.normal(size=self.pattern.shape)
-        noise = self.sd * self.rng.normal(
-            size=(len(self.regions), len(self.subjects), len(self.regions))
-        )
+        noise = self.sd * self.rng.normal(size=(len(self.regions), len(self.subjects), len(self.regions)))
         return (self.pattern + own)[:, None] + self.of_targets + noise + shift
 
     def add(
@@ -97,9 +93,7 @@ class Made:
         """Tables of tasks and audit."""
         dataset = self.key["dataset"]
         pairs = [
-            self.key
-            | {"source_region": a, "source": p, "region": b, "target": t}
-            | numbers(self.brains[i, j, k, m])
+            self.key | {"source_region": a, "source": p, "region": b, "target": t} | numbers(self.brains[i, j, k, m])
             for i, a in enumerate(self.regions)
             for j, p in enumerate(self.subjects)
             for k, t in enumerate(self.subjects)

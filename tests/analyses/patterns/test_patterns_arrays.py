@@ -39,9 +39,7 @@ def test_similarities_are_those_of_the_equations(missing):
     for r in regions:
         for p, t in itertools.permutations(range(n), 2):
             own = brains[r, p, t]
-            assert found.brains[r, p, t] == pytest.approx(
-                correlation(own, mean_pattern(brains, r, {t}))
-            )
+            assert found.brains[r, p, t] == pytest.approx(correlation(own, mean_pattern(brains, r, {t})))
             by_region = [correlation(own, mean_pattern(brains, k, {p, t})) for k in regions]
             assert found.brains_without_source[r, p, t] == pytest.approx(by_region[r])
             others = np.mean([v for k, v in enumerate(by_region) if k != r])
@@ -53,9 +51,7 @@ def test_similarities_are_those_of_the_equations(missing):
                     [found.models[r, m, t], found.models_without_source[r, m, t], found.models_other[r, m, t]]
                 ).all()  # fmt: skip
                 continue
-            assert found.models[r, m, t] == pytest.approx(
-                correlation(own, mean_pattern(brains, r, {t}))
-            )
+            assert found.models[r, m, t] == pytest.approx(correlation(own, mean_pattern(brains, r, {t})))
             by_region = [
                 np.mean([correlation(own, mean_pattern(brains, k, {q, t})) for q in range(n) if q != t])
                 for k in regions
@@ -84,8 +80,7 @@ def layered(training, test, n_subjects=4):
     """A model whose layers have these scores [layer, region] in every subject."""
     made = Made(peculiar(3), n_subjects)
     every = [
-        dict(enumerate(np.repeat(np.array(v, dtype=float)[:, None], n_subjects, axis=1)))
-        for v in (test, training)
+        dict(enumerate(np.repeat(np.array(v, dtype=float)[:, None], n_subjects, axis=1))) for v in (test, training)
     ]
     return made.add("net", *every)
 
@@ -127,7 +122,5 @@ def test_a_cube_has_every_value_at_its_labels():
     made = Made(peculiar(3), 4)
     rows = made.tables()[tables.BRAIN_PAIRS.name].sample(fraction=1.0, shuffle=True, seed=1)
     regions, subjects = made.regions, made.subjects
-    found = cube(
-        rows, "value", source_region=regions, source=subjects, target=subjects, region=regions
-    )
+    found = cube(rows, "value", source_region=regions, source=subjects, target=subjects, region=regions)
     np.testing.assert_array_equal(found, made.brains)

@@ -37,9 +37,7 @@ def changed(material: Material, **frames: pl.DataFrame) -> Material:
 def with_options(material: Material, **options: Any) -> Material:
     """The material of a study with other options."""
     section = material.config.analyses["patterns"].model_copy(update=options)
-    return Material(
-        material.tables, material.config.model_copy(update={"analyses": {"patterns": section}})
-    )
+    return Material(material.tables, material.config.model_copy(update={"analyses": {"patterns": section}}))
 
 
 def figure(material: Material, name: str) -> Figure:
@@ -91,16 +89,12 @@ def test_ranking_has_means_subjects_and_ceilings_of_every_region_and_their_mean(
     ranks, scores = made.table(tables.RANKING.name), made.table(tables.SCORES.name)
     assert values(made, "ranking", AT + r", (\w+): mean ") == keyed(ranks, "mean", "model")
     dots = values(made, "ranking", AT + r", (\w+), subject (\w+): ")
-    means = scores.group_by("measure", "model", "target").agg(
-        pl.col("value").mean(), region=pl.lit("mean")
-    )
+    means = scores.group_by("measure", "model", "target").agg(pl.col("value").mean(), region=pl.lit("mean"))
     every = pl.concat([scores.select(means.columns), means])
     assert dots == pytest.approx(keyed(every, "value", "model", "target"))
     ceilings = made.table(tables.CEILINGS.name).filter(pl.col("ceiling") != "all_including_self")
     found = values(made, "ranking", AT + r", ceiling (\w+): ")
-    assert {key: own for key, own in found.items() if key[1] != "mean"} == keyed(
-        ceilings, "mean", "ceiling"
-    )
+    assert {key: own for key, own in found.items() if key[1] != "mean"} == keyed(ceilings, "mean", "ceiling")
     of_means = [own for key, own in found.items() if key[1:] == ("mean", "pairwise")]
     assert of_means == pytest.approx([0.42] * len(MEASURES))
     cells = values(made, "ranking", AT + r", (\w+): \S+ of pairs of brains, mean")
@@ -114,16 +108,13 @@ def test_ranking_has_means_subjects_and_ceilings_of_every_region_and_their_mean(
 def test_a_missing_ceiling_or_score_is_said(made: Material):
     given, detail = made.table(tables.CEILINGS.name), "units do not correspond"
     loo = pl.col("ceiling") == "leave_one_out_mean"
-    empty = [
-        pl.when(loo).then(None).otherwise(name).alias(name) for name in ("mean", "low", "high")
-    ]
+    empty = [pl.when(loo).then(None).otherwise(name).alias(name) for name in ("mean", "low", "high")]
     ceilings = given.with_columns(empty)
     row = pl.DataFrame({"ceiling": ["leave_one_out_mean"], "detail": [detail]})
     unknown = pl.concat([made.table(tables.CEILING_VALUES.name), row], how="diagonal")
     noise = pl.col("model") == "noise"
     ranks = made.table(tables.RANKING.name).with_columns(
-        pl.when(noise).then(None).otherwise(name).alias(name)
-        for name in ("mean", "low", "high", "rank")
+        pl.when(noise).then(None).otherwise(name).alias(name) for name in ("mean", "low", "high", "rank")
     )
     own = changed(made, ceilings=ceilings, ceiling_values=unknown, ranking=ranks)
     assert f"Ceilings are missing: {detail}." in figure(own, "ranking").caption
@@ -136,13 +127,8 @@ def test_equivalence_has_a_bar_per_measure_and_the_counts(made: Material):
     either = (pl.col("equivalent") | pl.col("equivalent_in_paper")).any().over("model")
     drawn = ranks.filter(either).with_columns(pl.col("equivalent").cast(pl.Float64))
     found = values(made, "equivalence", r"(\w+), (\w+), (\w+): (?:, )?(?:rank|equivalent)")
-    assert {(m, r, who): own for (r, who, m), own in found.items()} == keyed(
-        drawn, "equivalent", "model"
-    )
-    assert (
-        f"{drawn['model'].n_unique()} of {len(MODELS)} models are drawn"
-        in figure(made, "equivalence").caption
-    )
+    assert {(m, r, who): own for (r, who, m), own in found.items()} == keyed(drawn, "equivalent", "model")
+    assert f"{drawn['model'].n_unique()} of {len(MODELS)} models are drawn" in figure(made, "equivalence").caption
     classes = made.table(tables.CLASSES.name)
     counts = values(made, "equivalence", r"(\w+), (\w+): \d+ of \d+ equivalent")
     assert {(m, r): own for (r, m), own in counts.items()} == keyed(classes, "n_equivalent")
@@ -156,9 +142,7 @@ def test_lines_are_patterns_of_brains_the_best_models_and_their_twins(made: Mate
     by_place = {(m, to, who, of): own for (m, who, of, to), own in found.items()}
     assert by_place == keyed(rows, "mean", "source", "source_region")
     alone = with_options(made, untrained={})
-    sources = {
-        who for _, who, _, _ in values(alone, "pattern_lines", r"(\w+), (\w+) of (\w+) → (\w+): ")
-    }
+    sources = {who for _, who, _, _ in values(alone, "pattern_lines", r"(\w+), (\w+) of (\w+) → (\w+): ")}
     assert sources == {"brains", *MODELS[:4]}
     assert "The best 4 of 5 models" in figure(alone, "pattern_lines").caption
 
@@ -166,9 +150,7 @@ def test_lines_are_patterns_of_brains_the_best_models_and_their_twins(made: Mate
 def test_boxes_are_medians_of_pairs_and_excluded_models_have_none(made: Material):
     rows = made.table(tables.SIMILARITIES.name)
     rows = rows.with_columns(model=pl.when(kind="brain").then(pl.lit("brains")).otherwise("source"))
-    medians = rows.group_by("measure", "region", "model").agg(
-        pl.col("similarity_without_source").median()
-    )
+    medians = rows.group_by("measure", "region", "model").agg(pl.col("similarity_without_source").median())
     excluded = made.table(tables.CLAIMS.name).filter(label=EXCLUDED)
     medians = medians.join(excluded, on=["measure", "region", "model"], how="anti")
     found = values(made, "pattern_similarity", AT + r",  ?(\w+): median ")
@@ -185,11 +167,7 @@ def test_confusion_has_all_measures_and_the_difference_of_the_first_two(made: Ma
     difference = {key[1:]: own for key, own in found.items() if key[0] == "rsa − linear_r2"}
     assert {key: own for key, own in found.items() if "−" not in key[0]} == expected
     assert difference == pytest.approx(
-        {
-            key[1:]: own - expected["linear_r2", *key[1:]]
-            for key, own in expected.items()
-            if key[0] == "rsa"
-        }
+        {key[1:]: own - expected["linear_r2", *key[1:]] for key, own in expected.items() if key[0] == "rsa"}
     )
     one = changed(made, confusion=rows.filter(measure="rsa"))
     assert not any("−" in key[0] for key in values(one, "confusion", r"([^,]+), (\w+) and (\w+): "))
@@ -197,21 +175,14 @@ def test_confusion_has_all_measures_and_the_difference_of_the_first_two(made: Ma
 
 def test_structure_has_nulls_and_a_map_or_says_why_not(made: Material):
     rows = made.table(tables.STRUCTURE.name)
-    assert values(made, "structure", AT + r": \S+ \(\S+ to \S+ at random") == keyed(
-        rows, "similarity"
-    )
+    assert values(made, "structure", AT + r": \S+ \(\S+ to \S+ at random") == keyed(rows, "similarity")
     left = {own.value for own in marks(svg(made, "structure")) if ", left: " in own.text}
     assert left == set(rows["similarity"])
     flat = changed(made, places=made.table(tables.PLACES.name).clear())
     assert not [own for own in marks(svg(flat, "structure")) if ", left: " in own.text]
     assert "glass brain" not in figure(flat, "structure").caption
-    assert "patterns.connectivity is empty" in missing(
-        with_options(made, connectivity=""), "structure"
-    )
-    assert (
-        missing(changed(made, structure=rows.clear()), "structure")
-        == "no dataset has structural connectivity"
-    )
+    assert "patterns.connectivity is empty" in missing(with_options(made, connectivity=""), "structure")
+    assert missing(changed(made, structure=rows.clear()), "structure") == "no dataset has structural connectivity"
 
 
 def test_regions_are_in_the_order_of_the_study(made: Material):
@@ -260,9 +231,7 @@ def test_names_stay_text(made: Material):
             "target",
         } & set(frame.columns):
             plain = pl.col(key).is_in(["mean", "brains"])
-            frame = frame.with_columns(
-                pl.when(plain).then(key).otherwise(pl.col(key) + EVIL).alias(key)
-            )
+            frame = frame.with_columns(pl.when(plain).then(key).otherwise(pl.col(key) + EVIL).alias(key))
         own[name] = frame
     evil = Material(own, made.config)
     for name in FIGURES:

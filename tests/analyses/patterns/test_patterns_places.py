@@ -40,18 +40,14 @@ def brain(seed: int) -> Responses:
 def test_places_are_means_of_usable_units_then_of_subjects():
     brains = {"1": brain(1), "2": brain(2)}
     usable = {"1": np.ones(6, dtype=bool), "2": np.array([1, 1, 0, 1, 1, 0], dtype=bool)}
-    rows = frame(
-        tables.PLACES, [row for name in "ab" for row in _places("d", name, brains, usable)]
-    )
+    rows = frame(tables.PLACES, [row for name in "ab" for row in _places("d", name, brains, usable)])
     mm = {who: own.coordinates_mm for who, own in brains.items()}
     right = np.mean([mm["1"][[0, 3]].mean(axis=0), mm["2"][[0, 3]].mean(axis=0)], axis=0)
     left = mm["1"][[2, 5]].mean(axis=0)  # The second subject has no usable unit there.
     both = np.mean([mm["1"][[1, 4]].mean(axis=0), mm["2"][[1, 4]].mean(axis=0)], axis=0)
     found = rows.select("region", "side", "n_subjects").rows()
     assert found == [("a", "left", 1), ("a", "right", 2), ("b", "right", 2)]
-    assert rows.select("x_mm", "y_mm", "z_mm").to_numpy() == pytest.approx(
-        np.array([left, right, both])
-    )
+    assert rows.select("x_mm", "y_mm", "z_mm").to_numpy() == pytest.approx(np.array([left, right, both]))
     assert set(rows["coordinate_frame"]) == {FRAME}
 
 

@@ -36,10 +36,7 @@ def data(
     n = N_TRAIN + N_TEST
     z = rng.standard_normal((n, 8))
     brain = lambda: np.concatenate([population(z, r, units, rng) for r in range(4)], axis=1)  # noqa: E731
-    subjects = {
-        f"s{i}": brain()[:, None] + rng.standard_normal((n, 3, 4 * units))
-        for i in range(n_subjects)
-    }
+    subjects = {f"s{i}": brain()[:, None] + rng.standard_normal((n, 3, 4 * units)) for i in range(n_subjects)}
     layers = {r: population(z, r, 10, rng) + rng.standard_normal((n, 10)) for r in range(4)}
     models = {
         "brain": layers,
@@ -50,13 +47,9 @@ def data(
     return subjects, models, [name for name in REGIONS for _ in range(units)], test
 
 
-def run_of(
-    subjects: Any, models: Any, regions: Any, test: Any, measure: Any = "rsa", **more: Any
-) -> lpact.Run:
+def run_of(subjects: Any, models: Any, regions: Any, test: Any, measure: Any = "rsa", **more: Any) -> lpact.Run:
     own = FAST | more.pop("patterns", {})
-    return lpact.alignment_patterns(
-        models, subjects, regions=regions, test=test, measure=measure, patterns=own, **more
-    )
+    return lpact.alignment_patterns(models, subjects, regions=regions, test=test, measure=measure, patterns=own, **more)
 
 
 @pytest.fixture(scope="module")
@@ -99,19 +92,14 @@ def test_scores_of_brains_are_those_of_numpy_and_scikit_learn(run: lpact.Run) ->
         linear = at.filter(measure="linear_r2").row(0, named=True)
         assert linear["value"] == pytest.approx(by_unit.mean(), rel=1e-9)
         assert linear["clipped"] == pytest.approx(by_unit.clip(0).mean(), rel=1e-9)
-        assert at.filter(measure="rsa")["value"][0] == pytest.approx(
-            rsa(x[test], y[test]), rel=1e-10
-        )
+        assert at.filter(measure="rsa")["value"][0] == pytest.approx(rsa(x[test], y[test]), rel=1e-10)
 
 
 def test_the_layer_of_a_region_is_the_best_on_training_stimuli(run: lpact.Run) -> None:
     subjects, models, regions, test = data()
     train = np.flatnonzero(~test)
     chosen = dict(
-        run.table("patterns/ranking")
-        .filter(model="brain", measure="rsa")
-        .select("region", "layer")
-        .iter_rows()
+        run.table("patterns/ranking").filter(model="brain", measure="rsa").select("region", "layer").iter_rows()
     )
     for region in REGIONS:
         own = np.array(regions) == region
@@ -162,11 +150,7 @@ def test_test_stimuli_never_reach_the_choice_of_layers_or_the_scaling() -> None:
 
 def test_planted_verdicts(run: lpact.Run) -> None:
     labels = {
-        (r, m): v
-        for r, m, v in run.claims()
-        .filter(measure="rsa")
-        .select("region", "model", "label")
-        .iter_rows()
+        (r, m): v for r, m, v in run.claims().filter(measure="rsa").select("region", "model", "label").iter_rows()
     }
     for region in REGIONS:
         assert labels[region, "brain"] in ("aligned", "pattern_only", "inconclusive")
@@ -181,9 +165,7 @@ def test_everything_is_explained(run: lpact.Run) -> None:
     explained = claim.explain()
     assert [gate.letter for gate in explained.gates] == ["V", "R", "D", "N", "E", "B"]
     assert explained.label == claim.label
-    values = [
-        v for g in explained.gates for c in g.criteria for d in c.distributions for v in d.values
-    ]
+    values = [v for g in explained.gates for c in g.criteria for d in c.distributions for v in d.values]
     assert len(values) == 4 + 4 * 3 + 4
     assert np.isfinite(values).all()
 

@@ -59,9 +59,7 @@ def test_ceilings_are_means_with_intervals_over_subjects():
                 mean, error, n_values = values.mean(), stats.sem(values), 6
             assert (row["n_subjects"], row["n_values"]) == (6, n_values)
             assert row["mean"] == pytest.approx(mean)
-            assert (row["low"], row["high"]) == pytest.approx(
-                stats.t.interval(0.95, 5, mean, error)
-            )
+            assert (row["low"], row["high"]) == pytest.approx(stats.t.interval(0.95, 5, mean, error))
 
 
 def test_drawn_pairs_have_so_many_sources_of_every_target_the_same_for_all_measures():
@@ -73,9 +71,7 @@ def test_drawn_pairs_have_so_many_sources_of_every_target_the_same_for_all_measu
     own = made.brains[1, :, :, 1]
     means = [
         np.mean([own[list(sources), t] for t, sources in enumerate(chosen)])
-        for chosen in itertools.product(
-            *[list(itertools.combinations(sorted({*range(6)} - {t}), 2)) for t in range(2)]
-        )
+        for chosen in itertools.product(*[list(itertools.combinations(sorted({*range(6)} - {t}), 2)) for t in range(2)])
     ]
     assert len(means) == 100  # of two targets alone; with all six there are a million choices
     every = finished(made.tables(), pairs_per_target=5)
@@ -85,9 +81,7 @@ def test_drawn_pairs_have_so_many_sources_of_every_target_the_same_for_all_measu
 def test_a_ceiling_that_cannot_be_made_says_why():
     made = Made(peculiar(3), 4).tables()
     name = tables.CEILING_VALUES.name
-    made[name] = made[name].with_columns(
-        value=pl.lit(None, pl.Float64), reason=pl.lit("units_not_comparable")
-    )
+    made[name] = made[name].with_columns(value=pl.lit(None, pl.Float64), reason=pl.lit("units_not_comparable"))
     found = rows(finished(made), tables.CEILINGS).filter(pl.col("ceiling") != "pairwise")
     assert found["mean"].null_count() == found.height == 6
     assert set(found["reason"]) == {"units_not_comparable"}
@@ -102,9 +96,7 @@ def test_ranks_fractions_and_equivalence_of_models():
     found = finished(made.tables(), n_bootstrap=400)
     values = np.stack([made.models[f"m{i}"][0] for i in range(3)])  # [model, subject, region]
     for region in (*made.regions, "mean"):
-        scored = (
-            values.mean(axis=2) if region == "mean" else values[:, :, made.regions.index(region)]
-        )
+        scored = values.mean(axis=2) if region == "mean" else values[:, :, made.regions.index(region)]
         own = rows(found, tables.RANKING, region=region)
         mean = scored.mean(axis=1)
         assert own["model"].to_list() == ["m0", "m1", "m2"]
@@ -209,9 +201,7 @@ def connected(made: Made, more: int, like: np.ndarray | None = None) -> dict:
     names = [*made.regions, *(f"x{i:02d}" for i in range(more))]
     rng = RNG(5)
     return {
-        (a, b): float(like[i, j])
-        if like is not None and b in made.regions
-        else float(rng.uniform())
+        (a, b): float(like[i, j]) if like is not None and b in made.regions else float(rng.uniform())
         for i, a in enumerate(names)
         for j, b in enumerate(names)
         if j > i and (like is None or b not in made.regions or a in made.regions)
@@ -233,9 +223,7 @@ def test_structure_is_found_where_patterns_follow_it_without_the_region_itself()
         assert row["p_higher"] == pytest.approx(1 / 201)
         assert row["significant"]
         assert row["outside_in_paper"]
-    assert found["q_higher"].to_list() == pytest.approx(
-        stats.false_discovery_control(found["p_higher"]).tolist()
-    )
+    assert found["q_higher"].to_list() == pytest.approx(stats.false_discovery_control(found["p_higher"]).tolist())
     assert found["q_two_sided"].to_list() == pytest.approx([2 / 201] * 8)
 
 

@@ -77,9 +77,7 @@ def test_numbers_of_a_claim_are_those_of_other_tables():
     score = made.models["weaker"][2][:, 2]
     turing = compare_with_subjects(made.brains[2, :, :, 2], score, symmetric=False, bound=1.0)
     assert (found["turing_p"], found["turing_gap"]) == pytest.approx((turing.p_value, turing.gap))
-    assert (found["score"], found["median_score"]) == pytest.approx(
-        (score.mean(), np.median(score))
-    )
+    assert (found["score"], found["median_score"]) == pytest.approx((score.mean(), np.median(score)))
     assert found["layer"] == 2
 
 

@@ -161,12 +161,8 @@ def flagged(text: str, verdicts: Verdicts | OfLPact) -> list[Statement]:
 
 
 @pytest.mark.parametrize("label", LABELS)
-@pytest.mark.parametrize(
-    ("statement", "text"), [(own, text) for own, texts in SENTENCES.items() for text in texts]
-)
-def test_a_statement_is_supported_by_its_own_label_only(
-    label: str, statement: Statement, text: str
-) -> None:
+@pytest.mark.parametrize(("statement", "text"), [(own, text) for own, texts in SENTENCES.items() for text in texts])
+def test_a_statement_is_supported_by_its_own_label_only(label: str, statement: Statement, text: str) -> None:
     expected = [] if OWN.get(label) is statement else [statement]
     assert flagged(text, run(("linear", "net", label))) == expected
 
@@ -208,9 +204,7 @@ def test_questions_hedges_negations_and_reports_say_nothing(text: str, label: st
         ("The model cannot be told from a brain by rsa", False),
     ],
 )
-def test_a_sentence_counts_for_the_model_and_measure_that_it_names(
-    subject: str, supported: bool
-) -> None:
+def test_a_sentence_counts_for_the_model_and_measure_that_it_names(subject: str, supported: bool) -> None:
     found = check_text(f"{subject} on these data.", "text", run(*RUN))
     assert [one.statement for one in found] == ([] if supported else [Statement.INDISTINGUISHABLE])
     if "lexical' " in subject:
@@ -267,17 +261,13 @@ def test_the_region_it_is_not_a_pronoun() -> None:
     assert flagged(f"In IT, {said}.", verdicts) == [Statement.INDISTINGUISHABLE]
 
 
-def test_less_agreement_than_that_of_all_others_together_is_not_less_than_that_of_single_brains() -> (
-    None
-):
+def test_less_agreement_than_that_of_all_others_together_is_not_less_than_that_of_single_brains() -> None:
     said = "The model is further from brains than brains are from each other."
     assert_of_single_brains(said, "below")
 
 
 def test_as_much_agreement_as_all_others_together_is_not_that_of_a_single_brain() -> None:
-    assert_of_single_brains(
-        "The model cannot be told from a brain by this measure on these data.", "converges"
-    )
+    assert_of_single_brains("The model cannot be told from a brain by this measure on these data.", "converges")
 
 
 def assert_of_single_brains(said: str, label: str) -> None:

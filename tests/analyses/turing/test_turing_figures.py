@@ -110,9 +110,7 @@ def values(material: Material, name: str, pattern: str) -> dict[tuple[Any, ...],
 
 def keyed(rows: pl.DataFrame, value: str, *by: str) -> dict[tuple[Any, ...], float]:
     """A column by time, measure and other columns."""
-    return {
-        tuple(map(str, key)): own for *key, own in rows.select("time", "measure", *by, value).rows()
-    }
+    return {tuple(map(str, key)): own for *key, own in rows.select("time", "measure", *by, value).rows()}
 
 
 AT = r"brains, all, (\w+), (\w+)"
@@ -150,9 +148,7 @@ def test_dots_of_subjects(run: Material):
     assert dots == keyed(models, "value", "target", "model")
     others = values_of_brains(run)
     expected = {
-        (*at, who, model): value
-        for (*at, who), value in others.items()
-        for model in ("sixth_brain", "half_brain")
+        (*at, who, model): value for (*at, who), value in others.items() for model in ("sixth_brain", "half_brain")
     }
     found = [own.value for own in marks(svg(run, "subject_dots")) if "other brains: " in own.text]
     assert sorted(found) == pytest.approx(sorted(expected.values()))  # type: ignore[type-var]
@@ -167,9 +163,7 @@ def values_of_brains(material: Material) -> dict[tuple[Any, ...], float]:
     made = {}
     for at, rows in material.table(tables.PAIRS.name).group_by(PLACE):
         names, matrix = between_of(rows)
-        made |= {
-            (*at[2:], who): own for who, own in zip(names, mean_of_finite(matrix), strict=True)
-        }
+        made |= {(*at[2:], who): own for who, own in zip(names, mean_of_finite(matrix), strict=True)}
     return made
 
 
@@ -180,9 +174,7 @@ def test_time_courses_are_means_of_pairs(run: Material):
     models = values(run, "time_courses", AT + r", (\w+): \S+; score \S+; \w+")
     assert models == keyed(scores.filter(kind="model_trials"), "mean_of_pairs", "source")
     first = run.table(tables.CLAIMS.name).filter(time="0ms")
-    assert (
-        missing(changed(run, claims=first), "time_courses") == "there is only one time point, 0ms"
-    )
+    assert missing(changed(run, claims=first), "time_courses") == "there is only one time point, 0ms"
 
 
 def test_gaps_have_intervals_bounds_and_the_tests_of_the_paper(run: Material):

@@ -73,10 +73,7 @@ def arrays(
     rng = np.random.default_rng(seed)
     z = rng.standard_normal((n, 5))
     signal = lambda p: z @ rng.standard_normal((5, p)) / np.sqrt(5)  # noqa: E731
-    subjects = {
-        f"s{i}": signal(p)[:, None] + noise * rng.standard_normal((n, r, p))
-        for i, p in enumerate(units)
-    }
+    subjects = {f"s{i}": signal(p)[:, None] + noise * rng.standard_normal((n, r, p)) for i, p in enumerate(units)}
     return z, subjects, {"one_more": signal(9), "noise": rng.standard_normal((n, 9))}
 
 
@@ -104,9 +101,7 @@ def test_a_locked_run_is_decided_again(run: lpact.Run, tmp_path: Path) -> None:
     locked.lock()
     assert locked.verify().ok
     loose = run.decide(lpact.Turing(**SMALL["turing"], equivalence_bound=0.9))["turing/claims"]
-    assert loose["label"].to_list().count("converges") > run.claims()["label"].to_list().count(
-        "converges"
-    )
+    assert loose["label"].to_list().count("converges") > run.claims()["label"].to_list().count("converges")
 
 
 def test_every_place_and_model_has_a_claim(run: lpact.Run) -> None:
@@ -117,9 +112,7 @@ def test_every_place_and_model_has_a_claim(run: lpact.Run) -> None:
     explained = claim.explain()
     assert claim.label == explained.label
     assert [gate.letter for gate in claim.gates] == ["A", "T", "C", "N", "E"]
-    assert all(
-        np.isfinite(value) for value in explained.gates[0].criteria[0].distributions[0].values
-    )
+    assert all(np.isfinite(value) for value in explained.gates[0].criteria[0].distributions[0].values)
     headline = run.conclusion().headline
     assert "'sixth_brain'" in headline
     assert "'half_brain'" in headline
@@ -156,14 +149,9 @@ def test_pairs_and_scores_are_those_of_the_public_functions() -> None:
     score = run.table("turing/scores").filter(kind="brain").row(0, named=True)
     assert score["score"] == pytest.approx(np.median(units), rel=1e-12)
     assert score["sem"] == pytest.approx(units.std(ddof=1) / np.sqrt(units.size), rel=1e-12)
-    model = [
-        ceilings.consistency(models["one_more"], subjects[j], linear, folds, n_halves=2).value
-        for j in names
-    ]
+    model = [ceilings.consistency(models["one_more"], subjects[j], linear, folds, n_halves=2).value for j in names]
     claim = row_of(run, model="one_more")
-    assert claim["score_without_noise"] == pytest.approx(
-        np.median(np.concatenate(model)), rel=1e-12
-    )
+    assert claim["score_without_noise"] == pytest.approx(np.median(np.concatenate(model)), rel=1e-12)
     assert claim["fraction_of_between"] == pytest.approx(claim["score"] / claim["between"])
 
 
@@ -195,10 +183,7 @@ def test_planted_verdicts() -> None:
     labels = dict(run.claims().select("model", "label").iter_rows())
     assert labels == {"one_more": "converges", "noise": "below"}
     assert row_of(run, model="one_more")["saturated"]
-    assert (
-        "cannot be told from a brain by linear on these data"
-        in row_of(run, model="one_more")["reason"]
-    )
+    assert "cannot be told from a brain by linear on these data" in row_of(run, model="one_more")["reason"]
 
 
 @pytest.mark.parametrize("measure", ["cka", "cka_rbf", "mutual_knn", "rsa"])
@@ -212,9 +197,7 @@ def test_brains_that_share_nothing_do_not_agree(measure: str) -> None:
     assert run.claims()["label"].to_list() == ["no_agreement"]
     assert run.table("turing/pairs")["chance"].min() > 0.05
     signal = rng.standard_normal((60, 6))
-    shared = {
-        who: own + (signal @ rng.standard_normal((6, 20)))[:, None] for who, own in brains.items()
-    }
+    shared = {who: own + (signal @ rng.standard_normal((6, 20)))[:, None] for who, own in brains.items()}
     run = compare(shared, models, measure, **(options if measure == "rsa" else {}))
     assert run.claims()["label"].to_list() == ["below"]
 
@@ -256,10 +239,7 @@ def test_few_columns_alone_may_be_why_a_model_is_further_from_brains() -> None:
     noise = row_of(run, model="wide_noise")
     assert noise["label"] == "below"
     assert "columns" not in noise["reason"]
-    assert (
-        row_of(compare(subjects, few, "rsa", source_units=3, source_draws=10), model="few")["label"]
-        != "below"
-    )
+    assert row_of(compare(subjects, few, "rsa", source_units=3, source_draws=10), model="few")["label"] != "below"
 
 
 def test_one_large_brain_does_not_make_wide_models_comparable() -> None:
@@ -274,9 +254,7 @@ def test_chance_is_that_of_as_many_units() -> None:
     for seed in range(4):
         _, subjects, models = arrays(units=(30,) * 5, seed=seed)
         one = {"one_more": np.hstack([models["one_more"]] * 2)}
-        row = row_of(
-            compare(subjects, one, "cka", source_units=8, source_draws=2), model="one_more"
-        )
+        row = row_of(compare(subjects, one, "cka", source_units=8, source_draws=2), model="one_more")
         gaps.append(row["fraction_of_between"])
     assert 0.85 < np.mean(gaps) < 1.15
 
@@ -289,9 +267,7 @@ def test_brains_that_only_drift_do_not_agree() -> None:
     for seed in range(6):
         rng = np.random.default_rng(seed)
         drift = lambda *shape: lfilter([1.0], [1.0, -0.5], rng.standard_normal(shape), axis=0)  # noqa: E731, B023
-        brains = {
-            f"s{i}": drift(100, 12)[:, None] + rng.standard_normal((100, 2, 12)) for i in range(6)
-        }
+        brains = {f"s{i}": drift(100, 12)[:, None] + rng.standard_normal((100, 2, 12)) for i in range(6)}
         labels += compare(brains, {"drift": drift(100, 12)}, "rsa").claims()["label"].to_list()
     assert labels.count("no_agreement") >= 5
 
@@ -530,9 +506,7 @@ def test_instances_are_compared_with_brains_as_distributions(run: lpact.Run) -> 
     rows = run.table("turing/instances")
     assert rows.height == 8
     row = rows.row(0, named=True)
-    models = run.table("turing/model_pairs").filter(
-        kind="model_trials", region="all", time="0ms", measure="linear"
-    )
+    models = run.table("turing/model_pairs").filter(kind="model_trials", region="all", time="0ms", measure="linear")
     means = models.group_by("model", maintain_order=True).agg(pl.col("value").mean())
     expected = dict(means.iter_rows())
     assert row["of_instances"] == pytest.approx([expected["sixth_brain"], expected["half_brain"]])

@@ -98,9 +98,7 @@ class Deconstruct(Analysis):
         """Features of untrained models, where they are compared."""
         return {"untrained"} if options_of(study).untrained else set()
 
-    def audit(
-        self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]
-    ) -> Audit:
+    def audit(self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]) -> Audit:
         """Group recordings by their events, prove the splits, and say which comparisons are impossible."""
         from lpact.analyses.deconstruct.plan import audit_study
 
@@ -147,9 +145,7 @@ class Deconstruct(Analysis):
 
         return conclusion(material)
 
-    def explain(
-        self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str
-    ) -> Explanation:
+    def explain(self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str) -> Explanation:
         """Scores, shares and both gates of one claim."""
         from lpact.analyses.deconstruct.explain import explain_claim
 

@@ -64,9 +64,7 @@ class DeconstructSection(Section):
     """Whether scores under shuffled splits are computed, as a diagnostic: they reward autocorrelation."""
     oasm: bool = True
     """Whether orthogonal autocorrelated sequences (OASM), which know nothing but time, are fitted."""
-    oasm_sigmas: tuple[Positive, ...] = Field(
-        tuple(round(0.1 * i, 1) for i in range(1, 51)), min_length=1
-    )
+    oasm_sigmas: tuple[Positive, ...] = Field(tuple(round(0.1 * i, 1) for i in range(1, 51)), min_length=1)
     """Widths of the Gaussian filter of OASM to choose from, in events."""
     oasm_choice: Choice = "nested"
     """`nested`: the width with the best validation score in each outer fold. `best_on_test`: the one with the best test
@@ -108,9 +106,7 @@ class DeconstructSection(Section):
         if twice:
             raise ValueError(f"ladder lists '{twice[0]}' twice; list each feature space once")
         if self.simple_steps > len(self.ladder) > 0:
-            raise ValueError(
-                f"simple_steps is {self.simple_steps}, and ladder has {len(self.ladder)} steps; lower it"
-            )
+            raise ValueError(f"simple_steps is {self.simple_steps}, and ladder has {len(self.ladder)} steps; lower it")
         return self
 
     @property

@@ -68,10 +68,7 @@ def conclusion(material: Material) -> Conclusion:
     claims = material.table(tables.CLAIMS.name)
     labels = claims["label"].to_list()
     code = next((CODES[own] for own in (ADDS, ACCOUNTED_FOR, NOTHING) if own in labels), "U")
-    said = {
-        f"{row['dataset']}/{row['stimulus']}/{row['model']}": row["reason"]
-        for row in claims.iter_rows(named=True)
-    }
+    said = {f"{row['dataset']}/{row['stimulus']}/{row['model']}": row["reason"] for row in claims.iter_rows(named=True)}
     if not said:
         headline = "Nothing could be compared; the table deconstruct/unavailable says why."
     elif len(said) == 1:
@@ -111,9 +108,7 @@ def result_blocks(material: Material) -> list[Block]:
     network = summaries.deciding_network(options)
     found = material.table(tables.LADDER.name).filter(network=network, sub_model=options.sub_model)
     by = ["dataset", "stimulus", "model", "step", "step_name"]
-    r2, share = (
-        summaries.mean_of_subjects(found, column, *by) for column in ("r2", "share_of_model")
-    )
+    r2, share = (summaries.mean_of_subjects(found, column, *by) for column in ("r2", "share_of_model"))
     means = r2.join(share, on=by).sort(by)
     rows = tuple(
         (row["dataset"], row["stimulus"], row["model"], row["step_name"], fixed(row["r2"]),
@@ -152,9 +147,7 @@ def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> 
         facts["score of the untrained model"] = alone["r2"].mean()
     gates: tuple[Gate, ...] = ()
     if row["label"] != UNKNOWN:
-        nothing, simple = summaries.gains(
-            rows(tables.TESTS.name, **claim), {}, options.sub_model, config.seed
-        )
+        nothing, simple = summaries.gains(rows(tables.TESTS.name, **claim), {}, options.sub_model, config.seed)
         words = simple_words(config, str(claim["dataset"]))
         gates = (
             _gate("predicts", "P", "The model predicts held-out responses.", nothing, options,
@@ -192,9 +185,7 @@ def _gate(
     few = len(gain.subjects) < summaries.FEWEST_SUBJECTS
     note = f"; not decisive with {counted(len(gain.subjects), 'subject')}" if few else ""
 
-    def criterion(
-        what: str, kind: str, gains: FloatArray, labels: tuple[str, ...], p: float, test: str
-    ) -> Criterion:
+    def criterion(what: str, kind: str, gains: FloatArray, labels: tuple[str, ...], p: float, test: str) -> Criterion:
         shown = Distribution(
             f"{kind.capitalize()}s", "gain in R²", tuple(gains.tolist()), labels, kind=kind,
             bound=0.0, compared_with=against, gives=test, p_value=p,
@@ -209,9 +200,7 @@ def _gate(
 
     criteria = (
         criterion("blocks", "held-out block", gain.of_blocks, (), gain.p_blocks, "sign-flip test"),
-        criterion(
-            "subjects", "subject", gain.of_subjects, gain.subjects, gain.p_subjects, "t-test"
-        ),
+        criterion("subjects", "subject", gain.of_subjects, gain.subjects, gain.p_subjects, "t-test"),
     )
     return Gate(name, letter, meaning, passed, criteria)
 
@@ -220,12 +209,8 @@ def _what_would_change(row: Mapping[str, Any], options: DeconstructSection) -> t
     now = f"p ≤ {options.alpha:g}, now"
     return {
         UNKNOWN: ("The sources would have to offer every feature space of the ladder.",),
-        NOTHING: (
-            f"The model would have to predict held-out blocks: {now} {number(row['p_predicts'])}.",
-        ),
-        ACCOUNTED_FOR: (
-            f"The model would have to add to simple features: {now} {number(row['p_own'])}.",
-        ),
+        NOTHING: (f"The model would have to predict held-out blocks: {now} {number(row['p_predicts'])}.",),
+        ACCOUNTED_FOR: (f"The model would have to add to simple features: {now} {number(row['p_own'])}.",),
         ADDS: (f"Nearest to failing: the gain over simple features, p = {number(row['p_own'])}.",),
     }[row["label"]]
 
@@ -311,6 +296,4 @@ def _folds(study: StudyConfig, options: DeconstructSection) -> str:
         )
     if options.category:
         return f"Every outer fold tested one story of each category ({options.category}), for half of the categories."
-    return (
-        f"Outer folds held out whole {_GROUPS[options.split_by]}, at most {options.n_folds} folds."
-    )
+    return f"Outer folds held out whole {_GROUPS[options.split_by]}, at most {options.n_folds} folds."

@@ -132,11 +132,7 @@ def fit(
         spaces = [values[rows.order] for values in bands(variant)]
         outer = np.array([own == variant for own in variants])
         responses = rows.responses[None]
-        parts.append(
-            BandedSubsets(
-                spaces, responses, rows.folds, grid, subsets, outer=outer, compute=compute
-            )
-        )
+        parts.append(BandedSubsets(spaces, responses, rows.folds, grid, subsets, outer=outer, compute=compute))
     return Fit(rows, tuple(subsets), tuple(parts))
 
 
@@ -184,10 +180,7 @@ def compare(
             p[key][SIGNS][units] = sign_p_values(by_block, signs)
             gains[key][:, units] = by_block / scale
     own = [np.flatnonzero(rows.deciding[u]) + u.start for u in rows.units]
-    return {
-        key: Comparison(p[key], np.stack([mean_of_finite(gains[key][:, u], -1) for u in own]))
-        for key in choices
-    }
+    return {key: Comparison(p[key], np.stack([mean_of_finite(gains[key][:, u], -1) for u in own])) for key in choices}
 
 
 def _taken(errors: FloatArray, choice: IntArray) -> FloatArray:

@@ -36,10 +36,7 @@ from lpact.tables import Table
 
 Row = dict[str, object]
 
-CODE = tuple(
-    f"analyses/deconstruct/{name}.py"
-    for name in ("config", "spaces", "rows", "fits", "jobs", "tables")
-)
+CODE = tuple(f"analyses/deconstruct/{name}.py" for name in ("config", "spaces", "rows", "fits", "jobs", "tables"))
 UNRELATED = (
     "name", "controls", "mechanisms", "deconstruct.alpha", "deconstruct.sub_model",
     "deconstruct.scored_models", "deconstruct.untrained", "deconstruct.oasm", "deconstruct.shuffled",
@@ -259,9 +256,7 @@ class SubsetsJob(DeconstructJob):
         """Fit, choose and test."""
         opened = self.open(workspace)
         options, n_folds = opened.options, opened.rows.folds.n_blocks
-        layers = _chosen(
-            results, self.layers, tables.LAYERS, "layer", options.layer_choice, n_folds
-        )
+        layers = _chosen(results, self.layers, tables.LAYERS, "layer", options.layer_choice, n_folds)
         sigmas: list[Any] = [None] * n_folds
         if self.widths:
             how = options.oasm_choice
@@ -300,9 +295,7 @@ class SubsetsJob(DeconstructJob):
         """What subsets are made of, each with its bands: steps of the ladder, or its spaces; the model last."""
         if self.family == OASM:
             return [("OASM", (0,)), (self.model, (1,))]
-        steps = (
-            self.ladder if self.family == LADDER else [(s,) for step in self.ladder for s in step]
-        )
+        steps = self.ladder if self.family == LADDER else [(s,) for step in self.ladder for s in step]
         made, start = [], 0
         for step in steps:
             made.append(("+".join(step), tuple(range(start, start + len(step)))))
@@ -310,9 +303,7 @@ class SubsetsJob(DeconstructJob):
         return [*made, (self.model, (start,))]
 
 
-def _chosen(
-    results: Results, keys: Sequence[str], table: Table, column: str, how: str, n_folds: int
-) -> list[Any]:
+def _chosen(results: Results, keys: Sequence[str], table: Table, column: str, how: str, n_folds: int) -> list[Any]:
     """Layer or width of every outer fold: by validation in that fold, or by test scores; ties go to the first."""
     found = pl.concat([results.load(key, [table.name])[table.name] for key in keys])
     candidates = found[column].unique(maintain_order=True).to_list()
@@ -349,9 +340,7 @@ class _Report:
         """
         model = len(self.names) - 1
         pools = {
-            (step, "+".join(self.names[: step + 1])): [
-                i for i, own in enumerate(self.subsets) if max(own) == step
-            ]
+            (step, "+".join(self.names[: step + 1])): [i for i, own in enumerate(self.subsets) if max(own) == step]
             for step in range(len(self.names))
         }
         simple = [i for i, own in enumerate(self.subsets) if max(own) < self.n_simple]
@@ -406,9 +395,7 @@ class _Report:
         """The model against simple features under every choice of the sub-model, and against the training mean."""
         rows, config = self.opened.rows, self.opened.workspace.config
         alone = np.full(self.fitted.sums[0].shape, self.subsets.index((len(self.names) - 1,)))
-        pairs: dict[tuple[str, str], tuple[IntArray | None, IntArray]] = {
-            (BEYOND_NOTHING, fits.NONE): (None, alone)
-        }
+        pairs: dict[tuple[str, str], tuple[IntArray | None, IntArray]] = {(BEYOND_NOTHING, fits.NONE): (None, alone)}
         for own in fits.SUB_MODELS:
             simple, both = (self.choices[own, -1, pool] for pool in (SIMPLE, BOTH))
             pairs[BEYOND_SIMPLE, own] = simple, both

@@ -84,9 +84,7 @@ def splits_of(study: StudyConfig) -> tuple[str, ...]:
     return (CONTIGUOUS, SHUFFLED) if options_of(study).shuffled else (CONTIGUOUS,)
 
 
-def audit_study(
-    workspace: Workspace, problems: list[InputError], advance: Callable[[], None]
-) -> Audit:
+def audit_study(workspace: Workspace, problems: list[InputError], advance: Callable[[], None]) -> Audit:
     """Group recordings by their events; every row of the audit's tables is about one recording."""
     study = workspace.config
     splits: list[Row] = []
@@ -128,10 +126,7 @@ def audit_study(
     )
     made = {table.name: frame(table, rows) for table, rows in found_tables}
     claims = dict.fromkeys(
-        f"{p.place.dataset}/{r.stimulus}/{model}"
-        for p in plans
-        for model in p.layers
-        for r in p.place.recordings[:1]
+        f"{p.place.dataset}/{r.stimulus}/{model}" for p in plans for model in p.layers for r in p.place.recordings[:1]
     )
     impossible = tuple(dict.fromkeys(str(row["detail"]) for row in unavailable))
     sizes = {name: own.height for name, own in made.items()} | _sizes(study, plans)
@@ -184,9 +179,7 @@ def _missing(workspace: Workspace, prepared: Prepared) -> list[Row]:
     for model in models_of(study):
         offered = workspace.model(model, prepared)
         if not offered.layers:
-            detail = (
-                f"model '{model}' offers no features of stimulus '{prepared.stimulus.id}' ({where})"
-            )
+            detail = f"model '{model}' offers no features of stimulus '{prepared.stimulus.id}' ({where})"
             add(model, Reason.CONTEXT_NOT_OFFERED, detail)
         elif options.untrained and not any(c == UNTRAINED for _, c in offered.offered):
             add(
@@ -337,9 +330,7 @@ def _n_scores(n_elements: int) -> int:
 def _sizes(study: StudyConfig, plans: Sequence[PlacePlan]) -> dict[str, int]:
     """Rows of the tables that tasks write."""
     options, n_splits = options_of(study), len(splits_of(study))
-    sizes = dict.fromkeys(
-        (t.name for t in (tables.LAYERS, tables.SIGMAS, tables.SCORES, tables.TESTS)), 0
-    )
+    sizes = dict.fromkeys((t.name for t in (tables.LAYERS, tables.SIGMAS, tables.SCORES, tables.TESTS)), 0)
     for plan in plans:
         n = len(plan.place.recordings)
         sizes[tables.LAYERS.name] += n * plan.n_layers(n_splits)

@@ -131,9 +131,7 @@ class Rows:
         return mean_of_finite(np.stack(own, axis=-1), -1)
 
 
-def rows_of(
-    workspace: Workspace, dataset: str, recordings: Sequence[RecordingId], kind: str
-) -> Rows:
+def rows_of(workspace: Workspace, dataset: str, recordings: Sequence[RecordingId], kind: str) -> Rows:
     """The rows of some recordings with the same events."""
     study, events = workspace.config, events_of(workspace.config, dataset)
     options = options_of(study)

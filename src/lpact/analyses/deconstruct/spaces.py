@@ -56,9 +56,7 @@ WP_SIGMA = 1.0
 def described(space: str) -> str:
     """A feature space in words."""
     static = space.removeprefix(STATIC_PREFIX)
-    return SHORT.get(space, f"static vectors of {static}" if static != space else space).replace(
-        "_", " "
-    )
+    return SHORT.get(space, f"static vectors of {static}" if static != space else space).replace("_", " ")
 
 
 def ladder_of(options: DeconstructSection, events: str) -> tuple[tuple[str, ...], ...]:
@@ -70,9 +68,7 @@ def check_spaces(options: DeconstructSection, models: Sequence[str]) -> None:
     """Raise `ConfigError` for a space that is neither built in nor a model of the study."""
     known = [*SIMPLE, *NUISANCE, *models, *(STATIC_PREFIX + model for model in models)]
     for space in (space for step in options.ladder for space in step):
-        require_known(
-            space, known, "feature space", where="option 'deconstruct.ladder'", error=ConfigError
-        )
+        require_known(space, known, "feature space", where="option 'deconstruct.ladder'", error=ConfigError)
     for model in options.scored_models:
         where = "option 'deconstruct.scored_models'"
         require_known(model, models, "model", where=where, error=ConfigError)

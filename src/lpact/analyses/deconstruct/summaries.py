@@ -136,9 +136,7 @@ def accounted_for(frames: Tables) -> pl.DataFrame:
     both = found.filter(features=BOTH).join(simple, on=key, how="left", maintain_order="left")
     made = []
     for row, network, members in _each(frames, _with_model(both, frames)):
-        model, alone, together = (
-            _mean(row[name], members) for name in ("alone", "simple", "scores")
-        )
+        model, alone, together = (_mean(row[name], members) for name in ("alone", "simple", "scores"))
         share = number(omega(model, alone, together))
         made.append(
             _row(
@@ -162,10 +160,7 @@ def counts(frames: Tables, alpha: float) -> pl.DataFrame:
     made = []
     for row, network, members in _each(frames, frames[tables.TESTS.name]):
         for test in TESTS:
-            n = {
-                kind: int((_numbers(row[f"{kind}_{test}"])[members] <= alpha).sum())
-                for kind in "pq"
-            }
+            n = {kind: int((_numbers(row[f"{kind}_{test}"])[members] <= alpha).sum()) for kind in "pq"}
             own = {"n_units": int(members.sum()), "n_gaining": n["p"], "n_after_fdr": n["q"]}
             made.append(_row(tables.COUNTS, row, network=network, test=test, **own))
     return frame(tables.COUNTS, made)
@@ -237,9 +232,7 @@ def gain_of(tests: pl.DataFrame, seed: int) -> Gain:
     )
 
 
-def gains(
-    tests: pl.DataFrame, place: Mapping[str, Any], sub_model: str, seed: int
-) -> tuple[Gain, Gain]:
+def gains(tests: pl.DataFrame, place: Mapping[str, Any], sub_model: str, seed: int) -> tuple[Gain, Gain]:
     """Gains of a claim: the model beyond nothing, and beyond simple features."""
     own = tests.filter(family=LADDER, split=CONTIGUOUS, **place)
     nothing = own.filter(comparison=BEYOND_NOTHING)
@@ -259,9 +252,7 @@ def over_subjects(found: pl.DataFrame, column: str) -> float | None:
     return None if value is None else float(value)  # type: ignore[arg-type]
 
 
-def claims(
-    frames: Tables, options: DeconstructSection, seed: int, words: Callable[[str], str]
-) -> pl.DataFrame:
+def claims(frames: Tables, options: DeconstructSection, seed: int, words: Callable[[str], str]) -> pl.DataFrame:
     """One verdict per dataset, stimulus and model; ``words`` names the simple features of a dataset."""
     network, accounted = deciding_network(options), frames[tables.ACCOUNTED.name]
     scores, tests = frames[tables.SCORES.name], frames[tables.TESTS.name]
@@ -310,9 +301,7 @@ def _verdict(
     least = 0.5 ** len(nothing.of_blocks)
     if least > options.alpha:
         n = len(nothing.of_blocks)
-        said = (
-            f"With {n} held-out blocks no p-value can be below {least:.3g}: too few for a verdict."
-        )
+        said = f"With {n} held-out blocks no p-value can be below {least:.3g}: too few for a verdict."
         return {**found, "reason": said}
     predicts, adds = (own.p_value <= options.alpha for own in (nothing, simple))
     found |= {

@@ -193,9 +193,7 @@ class LPact(Analysis):
             return self.tables
         return tuple(table for table in self.tables if table not in assay.TABLES)
 
-    def audit(
-        self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]
-    ) -> Audit:
+    def audit(self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]) -> Audit:
         """Audit every dataset: the evidence chain, roles, controls, reliability modes, media."""
         from lpact.analyses.lpact.levels.audit import audit_datasets, frames
         from lpact.analyses.lpact.plan_sizes import AT_MOST, count_study
@@ -262,9 +260,7 @@ class LPact(Analysis):
 
         return conclusion(material)
 
-    def explain(
-        self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str
-    ) -> Explanation:
+    def explain(self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str) -> Explanation:
         """The chain of evidence of one claim."""
         from lpact.analyses.lpact.explain import explain_claim
 

@@ -205,9 +205,7 @@ class Verdicts(claim_audit.Verdicts):
     tables = (CLAIM_STATEMENTS, STUDY_STATEMENTS)
 
     @classmethod
-    def of_tables(
-        cls, decisions: pl.DataFrame, outcome: pl.DataFrame, gate_profile: str = "paper"
-    ) -> Verdicts:
+    def of_tables(cls, decisions: pl.DataFrame, outcome: pl.DataFrame, gate_profile: str = "paper") -> Verdicts:
         """From ``decisions/lpact_decision_table`` and ``decisions/lpact_study_outcome``."""
         known = outcome["gate_profile"].to_list()
         if gate_profile not in known:
@@ -258,9 +256,7 @@ class Verdicts(claim_audit.Verdicts):
         }
 
 
-def supported_statements(
-    decisions: pl.DataFrame, outcome: pl.DataFrame
-) -> tuple[pl.DataFrame, pl.DataFrame]:
+def supported_statements(decisions: pl.DataFrame, outcome: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """``decisions/claim_statements`` and ``decisions/study_statements`` (`lpact.claim_audit.tabulate`).
 
     Made from ``decisions/lpact_decision_table`` and ``decisions/lpact_study_outcome``.

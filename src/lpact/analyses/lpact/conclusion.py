@@ -227,14 +227,10 @@ def _first_failures(claims: Tables) -> str:
     for name, rows in claims.items():
         failures.setdefault(_where_first(rows), []).append(UNDER[name])
     said = [f"{text} {' and '.join(under)}" for text, under in failures.items()]
-    corrected = pl.concat(claims.values()).filter(
-        beaten_by=FALSE_DISCOVERY_RATE, first_failed_gate="none"
-    )
+    corrected = pl.concat(claims.values()).filter(beaten_by=FALSE_DISCOVERY_RATE, first_failed_gate="none")
     if n := corrected.height:
         verb = _verb(n, "passes", "pass")
-        said.append(
-            f"{counted(n, 'claim')} {verb} every test, but not the multiple-testing correction over claims"
-        )
+        said.append(f"{counted(n, 'claim')} {verb} every test, but not the multiple-testing correction over claims")
     text = "; ".join(said)
     return f"{text[:1].upper()}{text[1:]}."
 

@@ -137,9 +137,7 @@ class AssayConfig(Section):
     """Largest p at which a row passes against circular shifts, and a brain in a model's place against shuffled unit
     orders.
     """
-    envelope_lags_ms: tuple[float, ...] = Field(
-        (0.0, 50.0, 100.0, 150.0, 200.0, 300.0), min_length=1
-    )
+    envelope_lags_ms: tuple[float, ...] = Field((0.0, 50.0, 100.0, 150.0, 200.0, 300.0), min_length=1)
     """Lags at which the acoustic envelope predicts the signal, side by side."""
     envelope_rate_hz: float = Field(25.0, gt=0)
     """Rate to which envelope and signal are resampled; a slower signal keeps its own rate."""
@@ -153,9 +151,7 @@ class AssayConfig(Section):
             if len(set(getattr(self, name))) != len(getattr(self, name)):
                 raise ValueError(f"{name} lists a value twice; list each once")
         if self.alpha * (self.shifts + 1) < 1.0 - 1e-9:
-            raise ValueError(
-                f"no p of {self.shifts} shifts can reach alpha = {self.alpha:g}; raise shifts or alpha"
-            )
+            raise ValueError(f"no p of {self.shifts} shifts can reach alpha = {self.alpha:g}; raise shifts or alpha")
         return self
 
 

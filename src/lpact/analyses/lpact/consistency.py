@@ -81,9 +81,7 @@ def _places(index: pl.DataFrame) -> Iterator[str]:
             yield f"{INDEX.name}, {_named(_KEY, recording)}: unit_index does not count 0, 1, 2 …"
 
 
-def _hashes(
-    table: Table, frame: pl.DataFrame, orders: Mapping[tuple[str, ...], str]
-) -> Iterator[str]:
+def _hashes(table: Table, frame: pl.DataFrame, orders: Mapping[tuple[str, ...], str]) -> Iterator[str]:
     for column in (own for own in HASHES if own in frame.columns):
         stated = frame.select([*_KEY, column]).unique().sort([*_KEY, column])
         for *recording, value in stated.iter_rows():

@@ -116,8 +116,7 @@ class DatasetSupport:
     def _pattern_modes(self) -> dict[str, str]:
         """Recordings with a partner in each reliability mode of patterns, or why none has one."""
         summaries = [
-            RecordingSummary(r.id, r.unit_ids, r.n_events, 1, 1, (), comparable=r.comparable)
-            for r in self._usable
+            RecordingSummary(r.id, r.unit_ids, r.n_events, 1, 1, (), comparable=r.comparable) for r in self._usable
         ]
         found = {}
         rows: Sequence[Mapping[str, Any]] = mode_rows("", summaries, RelationalConfig())
@@ -214,9 +213,7 @@ def _possible_controls(events: Events) -> Mapping[str, str]:
         other_layer = missing is not None and missing.reason is Reason.NO_OTHER_LAYER
         if not control.contexts() and not other_layer:
             why = "" if n_events else "no events"
-            found[name] = (
-                why if missing is None else missing.detail or reason_clause(missing.reason)
-            )
+            found[name] = why if missing is None else missing.detail or reason_clause(missing.reason)
     return found
 
 

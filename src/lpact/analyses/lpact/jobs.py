@@ -75,9 +75,7 @@ class BrainJob(LPactJob):
     def run(self, workspace: Workspace, results: Results) -> Frames:  # noqa: ARG002
         """Compute the patterns."""
         prepared = workspace.prepared(self.dataset, self.recording)
-        return relational.measure_brain_patterns(
-            config=LPactConfig.of(workspace.config), prepared=prepared
-        )
+        return relational.measure_brain_patterns(config=LPactConfig.of(workspace.config), prepared=prepared)
 
 
 @dataclass(frozen=True)
@@ -107,13 +105,9 @@ class ContextJob(LPactJob):
         prepared = workspace.prepared(self.dataset, self.recording)
         model = workspace.model(self.model, prepared)
         layer = LayerInputs(config, prepared, model, self.layer, self.confirmatory)
-        nuisance = workspace.recall(
-            (self.dataset, self.recording), lambda: fit_nuisance(config, prepared)
-        )
+        nuisance = workspace.recall((self.dataset, self.recording), lambda: fit_nuisance(config, prepared))
         # Layers of the same recording share the brain patterns.
-        brain = workspace.recall(
-            (self.dataset, self.recording, self.brains), lambda: self._patterns(config, results)
-        )
+        brain = workspace.recall((self.dataset, self.recording, self.brains), lambda: self._patterns(config, results))
         readouts = fit_layer(layer, nuisance)
         return {
             **predictive.measure_predictive(layer, readouts),
@@ -158,11 +152,7 @@ class CeilingJob(LPactJob):
                 )
             )
         config = LPactConfig.of(workspace.config)
-        return {
-            BRAIN_CEILING.name: ceiling.measure_ceilings(
-                config=config, dataset=self.dataset, brains=brains
-            )
-        }
+        return {BRAIN_CEILING.name: ceiling.measure_ceilings(config=config, dataset=self.dataset, brains=brains)}
 
 
 def brain_patterns(

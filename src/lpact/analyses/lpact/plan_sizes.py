@@ -153,9 +153,7 @@ def brain_rows(config: LPactConfig, recording: RecordingSummary) -> Counter[str]
     )
 
 
-def context_rows(
-    config: LPactConfig, recording: RecordingSummary, offer: ContextOffer
-) -> Counter[str]:
+def context_rows(config: LPactConfig, recording: RecordingSummary, offer: ContextOffer) -> Counter[str]:
     """Count the rows that one context makes, by table."""
     rows: Counter[str] = Counter()
     n_conditions = 1 + sum(offer.draws.values())
@@ -358,9 +356,7 @@ def brain_work(config: LPactConfig, recording: RecordingSummary) -> float:
     n_sets = recording.n_folds * (recording.n_folds + 1) // 2
     grid = len(config.readout.alphas) * len(config.readout.pca)
     linear = recording.n_lags * n_units**2 * (4.0 * n + n_sets * SCORE * grid)
-    return 4 * (
-        CALL + linear + len(config.relational.alignments) * (PATTERN + 4.0 * n * n_units**2)
-    )
+    return 4 * (CALL + linear + len(config.relational.alignments) * (PATTERN + 4.0 * n * n_units**2))
 
 
 def _ceilings(config: LPactConfig, datasets: Mapping[str, DatasetAudit]) -> StageWork:
@@ -409,8 +405,7 @@ def n_items(config: LPactConfig, recording: RecordingSummary, offer: ContextOffe
     """Numbers in the lists of a context's tables: unit scores, patterns, draws of the tests, drops of blocks."""
     rows, n_units = context_rows(config, recording, offer), len(recording.unit_ids)
     return (
-        (rows["predictive/predictive_unit_scores"] + rows["relational/model_alignment_patterns"])
-        * n_units
+        (rows["predictive/predictive_unit_scores"] + rows["relational/model_alignment_patterns"]) * n_units
         + rows["relational/relational_null_draws"] * config.relational.permutations
         + rows["causal/causal_block_drops"] * recording.n_folds
     )

@@ -222,14 +222,10 @@ def control_jobs(
     return [*jobs, *stimulus_jobs(config, audit)]
 
 
-def derived_tables(
-    config: LPactConfig, tables: Mapping[str, pl.DataFrame]
-) -> dict[str, Callable[[], pl.DataFrame]]:
+def derived_tables(config: LPactConfig, tables: Mapping[str, pl.DataFrame]) -> dict[str, Callable[[], pl.DataFrame]]:
     """Summaries over all jobs, by table, each made when it is read."""
     of_jobs = (assay.LOW_LEVEL, assay.ENVELOPE_STANDALONE, assay.ENVELOPE_FULL, assay.PROXY)
-    stimulus = cache(
-        lambda: summarise_recordings({t.name: tables[t.name] for t in of_jobs}, config)
-    )
+    stimulus = cache(lambda: summarise_recordings({t.name: tables[t.name] for t in of_jobs}, config))
 
     def summary(name: str) -> Callable[[], pl.DataFrame]:
         return lambda: stimulus()[name]
@@ -238,8 +234,6 @@ def derived_tables(
         assay.BRAIN_RELIABILITY.name: lambda: reliability.summarise_reliability(
             tables[BRAIN_CEILING.name], roles(tables[EVIDENCE_FEASIBILITY.name]), config.gates
         ),
-        assay.BRAIN_ORACLE.name: lambda: brain_as_model.oracle(
-            tables[assay.BRAIN_AS_MODEL_SUMMARY.name], config.gates
-        ),
+        assay.BRAIN_ORACLE.name: lambda: brain_as_model.oracle(tables[assay.BRAIN_AS_MODEL_SUMMARY.name], config.gates),
         **{table.name: summary(table.name) for table in assay.STIMULUS_TABLES},
     }

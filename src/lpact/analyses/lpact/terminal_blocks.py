@@ -92,9 +92,7 @@ def _findings(audit: Audit, *, full: bool) -> Block:
     """Everything that was excluded, then notes; findings of one kind are listed once unless ``full``."""
     columns = (*FINDING, *(("found", "subject", "session", "run", "field") if full else ()))
     grouped: dict[tuple[str, ...], list[Row]] = {}
-    for row in sorted(
-        _rows(audit, audit_tables.FINDINGS), key=lambda row: row["severity"] != "excluded"
-    ):
+    for row in sorted(_rows(audit, audit_tables.FINDINGS), key=lambda row: row["severity"] != "excluded"):
         grouped.setdefault(tuple(str(row[k]) for k in columns), []).append(row)
     lines: list[str] = []
     hidden = 0
@@ -113,9 +111,7 @@ def _findings(audit: Audit, *, full: bool) -> Block:
             f"  remedy: {first['remedy']}",
         ]
     if hidden:
-        lines.append(
-            f"… and {counted(hidden, 'more kind')} of notes: `lpact audit --all` lists them"
-        )
+        lines.append(f"… and {counted(hidden, 'more kind')} of notes: `lpact audit --all` lists them")
     return Block(f"Findings: {len(grouped) or 'none'}", tuple(lines))
 
 
@@ -142,9 +138,7 @@ def _possible(audit: Audit) -> Block:
         f"{others.height} nuisance features and mechanisms"
     ]
     if pending:
-        lines.append(
-            f"from a language model whose features a run extracts first: {', '.join(pending)}"
-        )
+        lines.append(f"from a language model whose features a run extracts first: {', '.join(pending)}")
     rows = tuple((", ".join(own), where, why) for (where, why), own in names.items())
     return Block("Possible", tuple(lines), ("not possible", "where", "why") if rows else (), rows)
 
@@ -181,9 +175,7 @@ def _reliability(audit: Audit) -> Block:
     rows = _rows(audit, audit_tables.RELIABILITY_MODES)
     modes = tuple(dict.fromkeys(r["mode"] for r in rows))
     cells = {
-        (r["dataset"], r["mode"]): counted(r["n_recordings"], "recording")
-        if r["possible"]
-        else f"no: {r['reason']}"
+        (r["dataset"], r["mode"]): counted(r["n_recordings"], "recording") if r["possible"] else f"no: {r['reason']}"
         for r in rows
     }
     datasets = dict.fromkeys(r["dataset"] for r in rows)

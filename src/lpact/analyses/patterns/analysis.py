@@ -47,17 +47,14 @@ class Patterns(Analysis):
     )
     keeps_missing = True
     registered: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        table.name: table.column_names
-        for table in (own.SUBJECTS, own.REGIONS, own.CONNECTIVITY, own.UNAVAILABLE)
+        table.name: table.column_names for table in (own.SUBJECTS, own.REGIONS, own.CONNECTIVITY, own.UNAVAILABLE)
     }
     figures: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "verdict": ("ranking",),
         "why": ("pattern_lines", "pattern_similarity", "equivalence"),
         "how sure": ("confusion", "structure"),
     }
-    kinds: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "measures": ("lpact.measures:MEASURES", "measures")
-    }
+    kinds: ClassVar[Mapping[str, tuple[str, str]]] = {"measures": ("lpact.measures:MEASURES", "measures")}
     size_options = ("patterns.measures", "patterns.models", "patterns.regions")
     task_modules = ("lpact.analyses.patterns.jobs",)
     starter: ClassVar[Mapping[str, Any]] = {"measures": ("rsa",), "connectivity": OWN}
@@ -114,9 +111,7 @@ class Patterns(Analysis):
                 )
         return resolved
 
-    def audit(
-        self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]
-    ) -> Audit:
+    def audit(self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]) -> Audit:
         """Find shared stimuli, usable units and regions, and say which comparisons are impossible."""
         from lpact.analyses.patterns.plan import audit_study
 
@@ -154,9 +149,7 @@ class Patterns(Analysis):
 
         return conclusion(material)
 
-    def explain(
-        self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str
-    ) -> Explanation:
+    def explain(self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str) -> Explanation:
         """Scores, patterns, tests and gates of one claim."""
         from lpact.analyses.patterns.explain import explain_claim
 

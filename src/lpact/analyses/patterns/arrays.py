@@ -45,9 +45,7 @@ def rows_of(
     keep = np.ones(shape, dtype=bool) if kept is None else np.broadcast_to(kept, shape)
     columns: dict[str, Any] = dict(fixed)
     for axis, (name, labels) in enumerate(axes.items()):
-        number = np.broadcast_to(
-            np.expand_dims(np.arange(len(labels)), _others(axis, shape)), shape
-        )
+        number = np.broadcast_to(np.expand_dims(np.arange(len(labels)), _others(axis, shape)), shape)
         columns[name] = [labels[i] for i in number[keep].tolist()]
     for name, value in values.items():
         if not isinstance(value, np.ndarray):
@@ -152,9 +150,7 @@ class Place:
         for m, model in enumerate(self.models):
             rows = self.layer_rows.filter(model=model)
             for layer in set(self.layers[m][np.isfinite(self.layers[m])].astype(int).tolist()):
-                found = cube(
-                    rows.filter(layer=layer), column, target=self.subjects, region=self.regions
-                )
+                found = cube(rows.filter(layer=layer), column, target=self.subjects, region=self.regions)
                 made[m, self.layers[m] == layer] = found
         return made
 
@@ -241,9 +237,7 @@ def similarities(brains: FloatArray, models: FloatArray) -> Similarities:
 def _own_and_other(found: FloatArray) -> tuple[FloatArray, FloatArray]:
     """[region, reference's region, ...] as similarity to the own region's pattern, and the mean over others'."""
     own = np.moveaxis(np.diagonal(found, axis1=0, axis2=1), -1, 0)
-    others = np.where(
-        np.eye(len(found), dtype=bool)[(..., *[None] * (found.ndim - 2))], np.nan, found
-    )
+    others = np.where(np.eye(len(found), dtype=bool)[(..., *[None] * (found.ndim - 2))], np.nan, found)
     return own, mean_of_finite(others, 1)
 
 
@@ -252,9 +246,7 @@ def correlations(patterns: FloatArray) -> FloatArray:
     return pearson_rows(patterns[:, None], patterns[None])
 
 
-def draws_without(
-    rng: np.random.Generator, n: int, without: int, size: int, n_draws: int
-) -> IntArray:
+def draws_without(rng: np.random.Generator, n: int, without: int, size: int, n_draws: int) -> IntArray:
     """Numbers below n but one, drawn without replacement in random order, [n_draws, size]."""
     others = np.delete(np.arange(n), without)
     return rng.permuted(np.tile(others, (n_draws, 1)), axis=1)[:, :size]

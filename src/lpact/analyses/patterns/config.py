@@ -120,9 +120,7 @@ class PatternsSection(Section):
     @model_validator(mode="after")
     def _check(self) -> PatternsSection:
         if self.test_stories and self.test_stimuli:
-            raise ValueError(
-                "test_stories and test_stimuli both name test stimuli; keep one of them"
-            )
+            raise ValueError("test_stories and test_stimuli both name test stimuli; keep one of them")
         if unused := [name for name in self.options if name not in self.measures]:
             raise ValueError(
                 f"options has '{unused[0]}', which is not in measures; add it there, or remove its options"

@@ -77,9 +77,7 @@ def conclusion(material: Material) -> Conclusion:
     claims = material.table(tables.CLAIMS.name)
     if claims.is_empty():
         lacks = material.table(tables.UNAVAILABLE.name)["detail"].unique(maintain_order=True)
-        return Conclusion(
-            "patterns", "Nothing could be compared.", tuple(lacks), (Outcome(*NOTHING),)
-        )
+        return Conclusion("patterns", "Nothing could be compared.", tuple(lacks), (Outcome(*NOTHING),))
     parts = _by_measure(claims)
     headline = " ".join(_aligned(own) for own in parts)
     why = [
@@ -129,9 +127,7 @@ def _counts(claims: pl.DataFrame) -> str:
 
 def _equivalence(material: Material) -> list[str]:
     """How well each measure tells models apart."""
-    classes = material.table(tables.CLASSES.name).filter(
-        pl.col("region") != MEAN, pl.col("n_models") > 1
-    )
+    classes = material.table(tables.CLASSES.name).filter(pl.col("region") != MEAN, pl.col("n_models") > 1)
     made = []
     for own in _by_measure(classes):
         apart = percent(sum(own["n_pairs_apart"]) / max(1, sum(own["n_pairs"])), 2)
@@ -166,15 +162,11 @@ def warnings(material: Material) -> list[str]:
     """What limits the verdicts of this run."""
     claims = material.table(tables.CLAIMS.name)
     made = [*_predictable(material)]
-    above = claims.filter(
-        pl.col("turing_gap") > 0, pl.col("turing_p") <= options_of(material.config).alpha
-    )
+    above = claims.filter(pl.col("turing_gap") > 0, pl.col("turing_p") <= options_of(material.config).alpha)
     if above.height:
         made.append(AVERAGE_BRAIN)
     if claims["optimistic"].any():
-        made.append(
-            "Layers are chosen by test scores, which is optimistic; see patterns.layer_choice."
-        )
+        made.append("Layers are chosen by test scores, which is optimistic; see patterns.layer_choice.")
     lost = material.table(tables.SUBJECTS.name).filter(pl.col("n_own") > 0)
     if lost.height:
         made.append(
@@ -183,9 +175,7 @@ def warnings(material: Material) -> list[str]:
         )
     undefined = int((claims["label"] == UNKNOWN).sum())
     if undefined:
-        made.append(
-            f"{counted(undefined, 'claim')} could not be computed; the column `reason` says why."
-        )
+        made.append(f"{counted(undefined, 'claim')} could not be computed; the column `reason` says why.")
     return made
 
 
@@ -197,11 +187,7 @@ def _predictable(material: Material) -> list[str]:
         if not found:
             continue
         regions = listed([row["region"] for row in found])
-        what = (
-            "reliability of the targets"
-            if found[0]["predictability"] == "reliability"
-            else "brain–brain ceiling"
-        )
+        what = "reliability of the targets" if found[0]["predictability"] == "reliability" else "brain–brain ceiling"
         median = pl.DataFrame(found).select(pl.col("targets", "other_regions").median()).row(0)
         made.append(
             f"{_by(own)}: the patterns of {len(found)} of {counted(own.height, 'region')} ({regions}) follow the "
@@ -333,9 +319,7 @@ def _interval(row: Mapping[str, Any], name: str) -> str | None:
     return None if low is None else _range(low, high)
 
 
-def _gates(
-    row: Mapping[str, Any], rows: Rows, place: Mapping[str, Any], options: PatternsSection
-) -> tuple[Gate, ...]:
+def _gates(row: Mapping[str, Any], rows: Rows, place: Mapping[str, Any], options: PatternsSection) -> tuple[Gate, ...]:
     alpha, n = options.alpha, row["n_subjects"]
     score = Criterion(
         "median_score", "Median score over subjects.", row["median_score"], ">", 0.0, row["positive"], n,
@@ -403,9 +387,7 @@ def _dots(
 def _what_would_change(row: Mapping[str, Any], options: PatternsSection) -> tuple[str, ...]:
     alpha, bound = f"{options.alpha:g}", fixed(row["bound"])
     similar = f"The pattern would have to be as similar as brains' are: p > {alpha}, now {number(row['p_value'])}."
-    better = (
-        f"No other model may have clearly higher scores: p > {alpha}, now {number(row['best_p'])}."
-    )
+    better = f"No other model may have clearly higher scores: p > {alpha}, now {number(row['best_p'])}."
     sure = (
         f"The loss of similarity would have to be below {bound} with its interval, now "
         f"{_range(row['gap_low'], row['gap_high'])}: more subjects, stimuli or trials."

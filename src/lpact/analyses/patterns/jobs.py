@@ -89,9 +89,7 @@ class PlaceJob:
         place = self.place
         return workspace.recall(
             ("patterns", place),
-            lambda: populations_of(
-                workspace, place.dataset, place.lag_ms, place.subjects, place.regions
-            ),
+            lambda: populations_of(workspace, place.dataset, place.lag_ms, place.subjects, place.regions),
         )
 
 
@@ -105,9 +103,7 @@ class MeasureJob(PlaceJob):
         """The measure with what it needs of all populations, kept while in use."""
         return workspace.recall(
             ("patterns", self.place, self.measure),
-            lambda: Comparison(
-                measure_of(workspace.config, self.measure), self.populations(workspace)
-            ),
+            lambda: Comparison(measure_of(workspace.config, self.measure), self.populations(workspace)),
         )
 
 
@@ -128,9 +124,7 @@ class Comparison:
             return self._compared(source[n:], targets, test=True)
         return self._fitted(source, targets, [(np.arange(n), np.arange(n, len(source)))])[0]
 
-    def training(
-        self, source: FloatArray, targets: Iterable[Target], options: PatternsSection
-    ) -> list[Score]:
+    def training(self, source: FloatArray, targets: Iterable[Target], options: PatternsSection) -> list[Score]:
         """Scores of a source on training stimuli, cross-validated if the measure is fitted."""
         n, targets = self.populations.n_train, list(targets)
         if not self.measure.needs_fit:
@@ -143,9 +137,7 @@ class Comparison:
         by_fold = self._fitted(source, targets, list(folds))
         return [mean_of_folds(own, folds) for own in zip(*by_fold, strict=True)]
 
-    def _fitted(
-        self, source: FloatArray, targets: Iterable[Target], folds: Sequence[Fold]
-    ) -> list[list[Score]]:
+    def _fitted(self, source: FloatArray, targets: Iterable[Target], folds: Sequence[Fold]) -> list[list[Score]]:
         """Scores of every fold and target; measures of units take all populations in one fit."""
         own, measure, targets = self.populations, self.measure, list(targets)
         if isinstance(measure, LinearR2):
@@ -156,10 +148,7 @@ class Comparison:
             fits = ((copy(measure).fit(source[a], own.values[a]), b) for a, b in folds)
             return [self._split(fit.score(source[b], own.values[b]), targets) for fit, b in fits]
         pairs = [own.of(*target) for target in targets]
-        return [
-            [copy(measure).fit(source[a], y[a]).score(source[b], y[b]) for y in pairs]
-            for a, b in folds
-        ]
+        return [[copy(measure).fit(source[a], y[a]).score(source[b], y[b]) for y in pairs] for a, b in folds]
 
     def of_mean(self, region: str, sources: Iterable[str], target: str) -> tuple[Score | None, str]:
         """Score of the mean of some subjects' region with that of one, and what was averaged; None if there is none."""
@@ -176,9 +165,7 @@ class Comparison:
         reason = np.where(np.isnan(value), "a subject's value is undefined", "")
         return Score(value, reason), REPRESENTATIONS
 
-    def _compared(
-        self, source: FloatArray, targets: Iterable[Target], *, test: bool
-    ) -> list[Score]:
+    def _compared(self, source: FloatArray, targets: Iterable[Target], *, test: bool) -> list[Score]:
         prepared = self.measure.prepare(source)
         found = []
         for target in targets:
@@ -264,9 +251,7 @@ class BrainJob(MeasureJob):
         key: Row = {"dataset": self.place.dataset, "measure": self.measure}
         key |= {"source_region": self.region, "source": self.subject}
         rows = [
-            key
-            | {"target": who, "region": region}
-            | _numbers(score, comparison.populations.n_units(who, region))
+            key | {"target": who, "region": region} | _numbers(score, comparison.populations.n_units(who, region))
             for (who, region), score in zip(targets, comparison.test(source, targets), strict=True)
         ]
         return {tables.BRAIN_PAIRS.name: frame(tables.BRAIN_PAIRS, rows)}
@@ -322,17 +307,12 @@ class ModelJob(MeasureJob):
         """Compare the layer with its targets."""
         comparison, place = self.comparison(workspace), self.place
         own = comparison.populations
-        source = features_of(
-            workspace, place.dataset, place.subjects, own.stimuli, self.model, self.layer
-        )
+        source = features_of(workspace, place.dataset, place.subjects, own.stimuli, self.model, self.layer)
         varying = varying_columns(source[: own.n_train])
         source = standardise(source if varying.all() else source[:, varying], own.n_train)
         training: list[float | None] = [None] * len(place.targets)
         if not source.shape[1]:
-            test = [
-                comparison.measure.undefined(own.n_units(*t), SOURCE_CONSTANT)
-                for t in place.targets
-            ]
+            test = [comparison.measure.undefined(own.n_units(*t), SOURCE_CONSTANT) for t in place.targets]
         else:
             test = comparison.test(source, place.targets)
         if self.choice and source.shape[1]:
@@ -341,9 +321,7 @@ class ModelJob(MeasureJob):
         key: Row = {"dataset": place.dataset, "measure": self.measure}
         key |= {"model": self.model, "layer": self.layer}
         rows = [
-            key
-            | {"region": region, "target": who, "training": before}
-            | _numbers(score, own.n_units(who, region))
+            key | {"region": region, "target": who, "training": before} | _numbers(score, own.n_units(who, region))
             for (who, region), before, score in zip(place.targets, training, test, strict=True)
         ]
         return {tables.LAYERS.name: frame(tables.LAYERS, rows)}
@@ -370,8 +348,6 @@ def _numbers(score: Score, n_units: int) -> Row:
 
 def _nothing(n_units: int) -> Row:
     """Columns of a mean of brains that cannot be made."""
-    detail = (
-        "units do not correspond between subjects, and the measure has no mean of representations"
-    )
+    detail = "units do not correspond between subjects, and the measure has no mean of representations"
     return {"value": None, "clipped": None, "n_units": n_units, "n_undefined": n_units, "detail": detail,
             "reason": Reason.UNITS_NOT_COMPARABLE.value}  # fmt: skip

@@ -70,9 +70,7 @@ class DatasetPlan:
     """Columns of the first layer of every model."""
 
 
-def audit_study(
-    workspace: Workspace, problems: list[InputError], advance: Callable[[], None]
-) -> Audit:
+def audit_study(workspace: Workspace, problems: list[InputError], advance: Callable[[], None]) -> Audit:
     """Read every subject; find shared stimuli, usable units and regions."""
     study, options = workspace.config, options_of(workspace.config)
     twins = [*options.untrained, *options.untrained.values()]
@@ -238,8 +236,7 @@ def _subject_row(
         "n_recordings": len(found),
         "n_train": len(train),
         "n_test": len(test),
-        "n_own": sum(n > 0 for n in trials.values())
-        - len(shared_stimuli([own.select(stimuli=[*train, *test])])),
+        "n_own": sum(n > 0 for n in trials.values()) - len(shared_stimuli([own.select(stimuli=[*train, *test])])),
         "n_repetitions_train": max((trials[name] for name in train), default=0),
         "n_repetitions_test": max((trials[name] for name in test), default=0),
         "n_units": own.n_units,
@@ -272,9 +269,7 @@ def _regions(
                          "n_left_out": int(here.sum()) - len(names[-1])})  # fmt: skip
         few = [who for who, own in zip(means, names, strict=True) if len(own) < fewest]
         if few:
-            detail = (
-                f"region '{region}' of dataset '{dataset}' has fewer than {fewest} usable units "
-            )
+            detail = f"region '{region}' of dataset '{dataset}' has fewer than {fewest} usable units "
             detail += f"(patterns.min_units) in subject {listed(few)}"
             lacks(region, detail, Reason.TOO_FEW_UNITS)
         else:
@@ -283,18 +278,14 @@ def _regions(
             rows[tables.PLACES.name] += _places(dataset, region, means, usable)
         reason = (Reason.TOO_FEW_UNITS if few else Reason.OK).value
         same = comparable and len(set(names)) == 1
-        rows[tables.REGIONS.name] += [
-            own | {"used": not few, "comparable": same, "reason": reason} for own in made
-        ]
+        rows[tables.REGIONS.name] += [own | {"used": not few, "comparable": same, "reason": reason} for own in made]
     if len(regions) < FEWEST_REGIONS:
         detail = f"dataset '{dataset}' has {counted(len(regions), 'region')} that can be compared"
         lacks("patterns", f"{detail}; a pattern needs {FEWEST_REGIONS}", Reason.TOO_FEW_UNITS)
     return regions, total
 
 
-def _places(
-    dataset: str, region: str, means: Mapping[str, Responses], usable: Mapping[str, BoolArray]
-) -> list[Row]:
+def _places(dataset: str, region: str, means: Mapping[str, Responses], usable: Mapping[str, BoolArray]) -> list[Row]:
     """Mean place of a region on each side, over the subjects with units there; none without a common frame."""
     frames = {own.coordinate_frame for own in means.values()}
     if len(frames) > 1 or any(own.coordinates_mm is None for own in means.values()):

@@ -59,9 +59,7 @@ class Populations:
 
 def read_subject(workspace: Workspace, dataset: str, subject: str, lag_ms: float) -> Responses:
     """Responses of one subject at a lag; missing ones are NaN."""
-    return stack_recordings(
-        workspace.recordings_of(dataset, subject), workspace.entry(dataset), lag_ms
-    )
+    return stack_recordings(workspace.recordings_of(dataset, subject), workspace.entry(dataset), lag_ms)
 
 
 def averaged(own: Responses, regions: Sequence[str] = ()) -> Responses:
@@ -79,9 +77,7 @@ def populations_of(
 ) -> Populations:
     """All populations of a dataset."""
     options = options_of(workspace.config)
-    means = {
-        who: averaged(read_subject(workspace, dataset, who, lag_ms), regions) for who in subjects
-    }
+    means = {who: averaged(read_subject(workspace, dataset, who, lag_ms), regions) for who in subjects}
     train, test = split_stimuli(options, dataset, means)
     stimuli = (*train, *test)
     kept: dict[tuple[str, str], IntArray] = {}
@@ -93,8 +89,7 @@ def populations_of(
         for region in regions:
             kept[who, region] = np.flatnonzero(usable & (names == region))
     units = {
-        region: {tuple(means[who].unit_ids[i] for i in kept[who, region]) for who in subjects}
-        for region in regions
+        region: {tuple(means[who].unit_ids[i] for i in kept[who, region]) for who in subjects} for region in regions
     }
     alike = frozenset(region for region, own in units.items() if same_place and len(own) == 1)
     values = np.empty((len(stimuli), sum(map(len, kept.values()))))
@@ -149,9 +144,7 @@ def split_stimuli(
             )
     stories = {*options.test_stories} or ({TEST} & {*story_of.values()})
     if options.test_stimuli or stories:
-        chosen = {*options.test_stimuli} or {
-            name for name in shared if story_of.get(name) in stories
-        }
+        chosen = {*options.test_stimuli} or {name for name in shared if story_of.get(name) in stories}
         is_test = [name in chosen for name in shared]
         return (
             [name for name, own in zip(shared, is_test, strict=True) if not own],

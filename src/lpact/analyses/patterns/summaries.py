@@ -85,9 +85,7 @@ def derive(study: StudyConfig, tables: Tables) -> Mapping[str, Callable[[], pl.D
         own.SIMILARITIES.name: lambda: similarity_rows(found()),
         own.CONFUSION.name: lambda: confusion(found()),
         own.DIAGNOSTICS.name: of_targets,
-        own.STRUCTURE.name: lambda: structure(
-            found(), tables[own.CONNECTIVITY.name], options, seed
-        ),
+        own.STRUCTURE.name: lambda: structure(found(), tables[own.CONNECTIVITY.name], options, seed),
     }
 
 
@@ -130,9 +128,7 @@ def drawn_pairs(place: Place, options: PatternsSection, seed: int) -> FloatArray
     return np.where(kept, place.between, np.nan)
 
 
-def ceilings(
-    found: list[Place], values: pl.DataFrame, options: PatternsSection, seed: int
-) -> pl.DataFrame:
+def ceilings(found: list[Place], values: pl.DataFrame, options: PatternsSection, seed: int) -> pl.DataFrame:
     """What brains say of brains, three ways."""
     made = []
     for place in found:
@@ -217,9 +213,7 @@ def ranking(
                         "fraction_of_pairwise": fraction(mean[m], to[PAIRWISE]),
                         "fraction_of_mean": fraction(mean[m], to[OTHERS]),
                         "n_subjects": int(np.isfinite(scored[m]).sum()),
-                        "reason": (
-                            Reason.OK if compared["rank"][m] else Reason.UNDEFINED_SCORE
-                        ).value,
+                        "reason": (Reason.OK if compared["rank"][m] else Reason.UNDEFINED_SCORE).value,
                     }
                 )
     return frame(own.RANKING, ranks), frame(own.CLASSES, classes)
@@ -250,9 +244,7 @@ def compare_models(
         mean = x.mean(axis=1)
         top = int(mean.argmax())
         best = models[kept[top]]
-        drawn = rng.multinomial(
-            x.shape[1], np.full(x.shape[1], 1 / x.shape[1]), options.n_bootstrap
-        )
+        drawn = rng.multinomial(x.shape[1], np.full(x.shape[1], 1 / x.shape[1]), options.n_bootstrap)
         lowest = np.quantile(drawn @ x[top] / x.shape[1], 0.025)
         slack = ROUNDING * np.abs(x).max()
         p_best = best_p_values(x)
@@ -367,9 +359,7 @@ def confusion(found: list[Place]) -> pl.DataFrame:
     return joined(own.CONFUSION, made)
 
 
-def diagnostics(
-    found: list[Place], target_rows: pl.DataFrame, ceiling_rows: pl.DataFrame
-) -> pl.DataFrame:
+def diagnostics(found: list[Place], target_rows: pl.DataFrame, ceiling_rows: pl.DataFrame) -> pl.DataFrame:
     """What patterns depend on: the region, all regions alike, or the predictability of targets."""
     made = []
     for place in found:
@@ -403,9 +393,7 @@ def follows_targets(row: Mapping[str, Any]) -> bool:
     return targets is not None and others is not None and targets >= FOLLOWS and others >= ALIKE
 
 
-def structure(
-    found: list[Place], connectivity: pl.DataFrame, options: PatternsSection, seed: int
-) -> pl.DataFrame:
+def structure(found: list[Place], connectivity: pl.DataFrame, options: PatternsSection, seed: int) -> pl.DataFrame:
     """Correlation of the patterns of brains with structural connectivity, against random structural patterns."""
     made = []
     for place in found:

@@ -64,14 +64,8 @@ def claims(tables: Tables, options: PatternsSection) -> pl.DataFrame:
         models = {"region": place.regions, "source": place.models, "target": place.subjects}
         brains = models | {"source": place.subjects}
         of_kind = {kind: rows["similarities"].filter(kind=kind) for kind in (BRAIN, MODEL)}
-        brain = {
-            name: cube(of_kind[BRAIN], name, **brains)
-            for name in ("similarity_without_source", "other_regions")
-        }
-        model = {
-            name: cube(of_kind[MODEL], name, **models)
-            for name in ("similarity_without_source", "similarity")
-        }
+        brain = {name: cube(of_kind[BRAIN], name, **brains) for name in ("similarity_without_source", "other_regions")}
+        model = {name: cube(of_kind[MODEL], name, **models) for name in ("similarity_without_source", "similarity")}
         scored = cube(rows["scores"].rename({"model": "source"}), "value", **models)
         ceiling = {
             name: cube(rows["ceilings"].filter(ceiling=name), "mean", region=place.regions)
@@ -141,9 +135,7 @@ def one_more(
     """The test whether a model is one more brain; None if too little is defined, or the bound is not above 0."""
     if not bound > 0.0:
         return None
-    test = compare_with_subjects(
-        between, model, symmetric=symmetric, bound=bound, alpha=options.alpha, brief=True
-    )
+    test = compare_with_subjects(between, model, symmetric=symmetric, bound=bound, alpha=options.alpha, brief=True)
     return None if test.test == "none" else test
 
 
@@ -236,9 +228,7 @@ def sentence(row: Row, label: str, n_regions: int) -> str:
     told = f"its pattern is {{}} ({similar}) {{}} brains' are ({brains}; {gap}; {p})"
     if label in (ALIGNED, PATTERN_ONLY):
         as_similar = told.format("as similar", "as") + f", within {fixed(row['bound'], 2)}"
-        return (
-            f"{model} relates to all regions as {region} does by {measure}: {as_similar}; {rank}."
-        )
+        return f"{model} relates to all regions as {region} does by {measure}: {as_similar}; {rank}."
     if label == INCONCLUSIVE:
         return (
             f"{measure} neither tells the pattern of {model} from that of {region} in a brain nor shows it to be as "

@@ -54,9 +54,7 @@ class Turing(Analysis):
         "why": ("subject_dots", "time_courses"),
         "how sure": ("gaps", "growth"),
     }
-    kinds: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "measures": ("lpact.measures:MEASURES", "measures")
-    }
+    kinds: ClassVar[Mapping[str, tuple[str, str]]] = {"measures": ("lpact.measures:MEASURES", "measures")}
     size_options = ("turing.n_halves", "turing.growth_draws", "turing.measures")
     task_modules = ("lpact.analyses.turing.jobs",)
     starter: ClassVar[Mapping[str, Any]] = {"lags_ms": (100.0,), "n_halves": 4, "growth_draws": 2}
@@ -105,9 +103,7 @@ class Turing(Analysis):
                 )
         return resolved
 
-    def audit(
-        self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]
-    ) -> Audit:
+    def audit(self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]) -> Audit:
         """Find shared stimuli, regions and folds, and say which comparisons are impossible."""
         from lpact.analyses.turing.plan import audit_study
 
@@ -141,9 +137,7 @@ class Turing(Analysis):
             own.MODEL_PAIRS.name: models,
             own.SCORES.name: lambda: summaries.scores(tables[own.PAIRS.name], models()),
             own.GROWTH_FITS.name: lambda: summaries.growth_fits(tables[own.GROWTH.name]),
-            own.INSTANCES.name: lambda: summaries.instances(
-                tables[own.PAIRS.name], models(), options, study.seed
-            ),
+            own.INSTANCES.name: lambda: summaries.instances(tables[own.PAIRS.name], models(), options, study.seed),
         }
 
     def decide(self, study: StudyConfig, tables: Mapping[str, pl.DataFrame]) -> Frames:
@@ -158,9 +152,7 @@ class Turing(Analysis):
 
         return conclusion(material)
 
-    def explain(
-        self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str
-    ) -> Explanation:
+    def explain(self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str) -> Explanation:
         """Scores, tests and gates of one claim."""
         from lpact.analyses.turing.explain import explain_claim
 

@@ -89,9 +89,7 @@ class Brains:
 def brains_of(workspace: Workspace, dataset: str, subjects: Sequence[str], lag_ms: float) -> Brains:
     """The subjects of a dataset at one lag."""
     entry = workspace.entry(dataset)
-    read = [
-        stack_recordings(workspace.recordings_of(dataset, who), entry, lag_ms) for who in subjects
-    ]
+    read = [stack_recordings(workspace.recordings_of(dataset, who), entry, lag_ms) for who in subjects]
     shared = shared_stimuli(read)
     kept = {own.subject: own.select(stimuli=shared) for own in read}
     first = kept[subjects[0]]
@@ -103,15 +101,11 @@ def brains_of(workspace: Workspace, dataset: str, subjects: Sequence[str], lag_m
     )
 
 
-def with_trials(
-    features: FloatArray, brains: Brains, noise: float, seed: int, *key: str | int
-) -> FloatArray:
+def with_trials(features: FloatArray, brains: Brains, noise: float, seed: int, *key: str | int) -> FloatArray:
     """Simulated trials of a model, [n, r, columns]: features plus noise, relative to the spread of each column."""
     rng = keyed_rng(seed, "turing model trials", *key)
     shape = (len(features), brains.n_trials, features.shape[1])
-    trials: FloatArray = features[:, None] + noise * features.std(axis=0) * rng.standard_normal(
-        shape
-    )
+    trials: FloatArray = features[:, None] + noise * features.std(axis=0) * rng.standard_normal(shape)
     return trials
 
 
@@ -123,9 +117,7 @@ def measure_of(study: StudyConfig, name: str) -> Measure:
     options = options_of(study)
     built = MEASURES.build(name, options.options.get(name), where="turing.measures")
     if isinstance(built, LinearPredictivity):
-        return LinearPredictivity(
-            built.options, alphas=options.alphas, compute=compute_settings(study.readout)
-        )
+        return LinearPredictivity(built.options, alphas=options.alphas, compute=compute_settings(study.readout))
     return built
 
 
@@ -146,9 +138,7 @@ class Folds:
         return measure
 
 
-def folds_of(
-    options: TuringSection, measure: Measure, groups: Sequence[str], n: int, *, choice: bool
-) -> Folds:
+def folds_of(options: TuringSection, measure: Measure, groups: Sequence[str], n: int, *, choice: bool) -> Folds:
     """Folds of a measure; ``choice``: layers are chosen on training stimuli.
 
     Raises `lpact.errors.SplitError` where there are too few stimuli.
@@ -188,9 +178,7 @@ def folds_of(
     return Folds(split.kind, tuple(split), nearest, split.gap)
 
 
-def training_scores(
-    measure: Measure, X: FloatArray, trials: FloatArray, folds: Folds
-) -> list[float]:
+def training_scores(measure: Measure, X: FloatArray, trials: FloatArray, folds: Folds) -> list[float]:
     """Uncorrected agreement on the training stimuli of every fold; fitted measures are cross-validated within them."""
     target = mean_of_finite(trials, 1)
     target = target[:, np.isfinite(target).all(axis=0)]
@@ -233,7 +221,4 @@ def chance_levels(
             estimator="none", seed=seed, **subsample,  # type: ignore[arg-type]
         )  # fmt: skip
         found.append([[one.median for one in own] for own in every])
-    return [
-        [float(own) for own in mean_of_finite(np.array(of_source))]
-        for of_source in zip(*found, strict=True)
-    ]
+    return [[float(own) for own in mean_of_finite(np.array(of_source))] for of_source in zip(*found, strict=True)]

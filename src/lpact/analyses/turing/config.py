@@ -50,9 +50,7 @@ SHORT_POOLED = SHORT | {
     ABOVE: "scores higher than all other brains together",
     BELOW: "scores lower than all other brains together",
 }
-LABELS_POOLED = LABELS | {
-    label: f"{SHORT_POOLED[label].capitalize()}." for label in (CONVERGES, ABOVE, BELOW)
-}
+LABELS_POOLED = LABELS | {label: f"{SHORT_POOLED[label].capitalize()}." for label in (CONVERGES, ABOVE, BELOW)}
 GATES = {
     "A": "Brains agree with each other.",
     "T": "A test could distinguish a model from a brain with these subjects.",

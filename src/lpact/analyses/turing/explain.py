@@ -71,18 +71,14 @@ CAVEATS = (
 AVERAGE_BRAIN = "A model above the brains may be an average brain: it is closer to each brain than single brains are."
 LOW_RELIABILITY = 0.5
 """Of the mean over trials. Below it, a mean of ratios with noisy denominators can be clearly too high."""
-NEW_STIMULI = (
-    "a model reaches the brains. To separate such models, use new stimuli or a stricter measure."
-)
+NEW_STIMULI = "a model reaches the brains. To separate such models, use new stimuli or a stricter measure."
 
 
 def conclusion(material: Material) -> Conclusion:
     """One sentence per model, and what limits them."""
     claims = in_order(material)
     labels = claims["label"].to_list()
-    code = next(
-        (CODES[own] for own in (CONVERGES, ABOVE, INCONCLUSIVE, BELOW) if own in labels), "U"
-    )
+    code = next((CODES[own] for own in (CONVERGES, ABOVE, INCONCLUSIVE, BELOW) if own in labels), "U")
     said = of_models(claims)
     headline = " ".join(said) or "Nothing could be tested."
     why = tuple(claims["reason"]) if claims.height <= len(said) else ()
@@ -121,9 +117,7 @@ def _of_model(model: str, rows: pl.DataFrame) -> str:
     if len(found) == 1:
         label = found[0][0]
         each = "any of" if label in (CANNOT_REJECT, NO_AGREEMENT, UNKNOWN) else "all"
-        where = (
-            f" by {rows['measure'][0]} on these data" if n == 1 else f" in {each} {n} comparisons"
-        )
+        where = f" by {rows['measure'][0]} on these data" if n == 1 else f" in {each} {n} comparisons"
         return f"'{model}' {short(label, test)}{where}."
     parts = "; ".join(f"{short(label, test)} in {k}" for label, k in found)
     return f"'{model}', {n} comparisons: {parts}."
@@ -137,9 +131,7 @@ def warnings(material: Material) -> list[str]:
         made.append(AVERAGE_BRAIN)
     saturated = claims.filter("saturated").select(summaries.PLACE).n_unique()
     if _pooled(claims):
-        made.append(
-            "Each brain was compared with all others together, which usually score higher than a single brain."
-        )
+        made.append("Each brain was compared with all others together, which usually score higher than a single brain.")
     if saturated:
         n = claims.select(summaries.PLACE).n_unique()
         made.append(f"Saturated in {saturated} of {counted(n, 'place')}: {NEW_STIMULI}")
@@ -174,16 +166,12 @@ def warnings(material: Material) -> list[str]:
             "many runs."
         )
     if (claims["optimistic"]).any():
-        made.append(
-            "Layers or folds are chosen in an optimistic way; see turing.layer_choice and turing.split_by."
-        )
+        made.append("Layers or folds are chosen in an optimistic way; see turing.layer_choice and turing.split_by.")
     instances = material.table(tables.INSTANCES.name).drop_nulls("p_spread")
     made += [_of_instances(row) for row in instances.iter_rows(named=True)]
     present = material.table(tables.SUBJECTS.name).group_by("dataset", maintain_order=True)
     compared = pairs.filter(pl.col("n_stimuli") > 0).group_by("dataset").agg(pl.min("n_stimuli"))
-    counts = present.agg(most=pl.max("n_stimuli")).join(
-        compared, on="dataset", maintain_order="left"
-    )
+    counts = present.agg(most=pl.max("n_stimuli")).join(compared, on="dataset", maintain_order="left")
     for name, most, fewest in counts.filter(pl.col("n_stimuli") < pl.col("most")).iter_rows():
         made.append(
             f"Dataset '{name}': only {fewest} of {counted(most, 'stimulus', 'stimuli')} could be compared everywhere, "

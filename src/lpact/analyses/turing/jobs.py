@@ -157,9 +157,7 @@ class SourceJob(PlaceJob):
         """Compare the sources with their targets."""
         study, options = workspace.config, options_of(workspace.config)
         brains, measure = self.brains(workspace), measure_of(study, self.place.measure)
-        folds = folds_of(
-            options, measure, brains.groups, len(brains.stimulus_ids), choice=self.choice
-        )
+        folds = folds_of(options, measure, brains.groups, len(brains.stimulus_ids), choice=self.choice)
         measure = folds.within(measure)
         rows: dict[Source, list[Row]] = {}
         cases = []
@@ -210,9 +208,7 @@ class SourceJob(PlaceJob):
         if source.kind == POOLED:
             return pool([v for who, v in brains.trials.items() if who != source.name])
         study, place = workspace.config, self.place
-        features = features_of(
-            workspace, place.dataset, place.subjects, brains.stimulus_ids, source.name, source.layer
-        )
+        features = features_of(workspace, place.dataset, place.subjects, brains.stimulus_ids, source.name, source.layer)
         if source.kind == MODEL:
             return features
         noise = brains.noise(options_of(study).n_halves, study.seed)
@@ -223,9 +219,7 @@ class SourceJob(PlaceJob):
 
     def _row(self, source: Source, target: str, detail: str = "") -> Row:
         """Columns of a row without numbers."""
-        nothing: Row = dict.fromkeys(
-            ("value", "uncorrected", "reliability_source", "reliability_target")
-        )
+        nothing: Row = dict.fromkeys(("value", "uncorrected", "reliability_source", "reliability_target"))
         zero = dict.fromkeys(
             ("n_units", "n_source_units", "n_undefined", "n_values", "n_stimuli", "n_stimuli_left_out",
              "n_source_left_out"), 0
@@ -261,9 +255,7 @@ class Case(NamedTuple):
         return min(most, int(self.values.shape[-1]))
 
 
-def _targets(
-    source: Source, brains: Brains, measure: Measure, options: TuringSection
-) -> dict[str, FloatArray]:
+def _targets(source: Source, brains: Brains, measure: Measure, options: TuringSection) -> dict[str, FloatArray]:
     """Subjects that a source is compared with; of a symmetric measure, each pair of brains once."""
     if source.kind == POOLED:
         return {source.name: brains.trials[source.name]}
@@ -317,9 +309,7 @@ class Known:
         matrix = np.full((len(subjects), len(subjects)), np.nan)
         rows = found.select("source", "target", "value").rows()
         for source, target, value in rows:
-            matrix[subjects.index(source), subjects.index(target)] = (
-                np.nan if value is None else value
-            )
+            matrix[subjects.index(source), subjects.index(target)] = np.nan if value is None else value
         if len(rows) < len(subjects) * (len(subjects) - 1):  # each pair once
             matrix = np.where(np.tri(len(subjects), k=-1, dtype=bool), matrix.T, matrix)
         return cls(matrix, found.filter(~pl.col("corrected"))["detail"].to_list())

@@ -73,9 +73,7 @@ def chooses(study: StudyConfig) -> bool:
     return several and options_of(study).layer_choice == "nested"
 
 
-def audit_study(
-    workspace: Workspace, problems: list[InputError], advance: Callable[[], None]
-) -> Audit:
+def audit_study(workspace: Workspace, problems: list[InputError], advance: Callable[[], None]) -> Audit:
     """Read every subject, find shared stimuli and regions, and prove the folds."""
     study = workspace.config
     options = options_of(study)
@@ -155,9 +153,7 @@ def _dataset(
     for name in options.measures:
         measure = measure_of(study, name)
         try:
-            folds = folds_of(
-                options, measure, first.groups or (), len(shared), choice=chooses(study)
-            )
+            folds = folds_of(options, measure, first.groups or (), len(shared), choice=chooses(study))
         except SplitError as error:
             lacks(
                 name,
@@ -184,10 +180,7 @@ def _dataset(
     grows = tuple(over for over in options.growth if repeated or over != "repetitions")
     names = tuple(read)
     places = tuple(
-        Place(dataset, region, lag, measure, names)
-        for region in regions
-        for lag in lags
-        for measure in measures
+        Place(dataset, region, lag, measure, names) for region in regions for lag in lags for measure in measures
     )
     n_units = max(own.n_units for own in read.values())
     return [DatasetPlan(places, layers, trials, grows, len(shared), n_units)]
@@ -240,10 +233,7 @@ def _regions(
     lacks: Lacks,
 ) -> list[str]:
     """Regions that all subjects have, in the order of the options."""
-    of_subject = {
-        who: {own.regions[i] for i in _units(own)} if own.regions else set()
-        for who, own in read.items()
-    }
+    of_subject = {who: {own.regions[i] for i in _units(own)} if own.regions else set() for who, own in read.items()}
     known = list(dict.fromkeys(r for own in read.values() for r in own.regions or ()))
     found: list[str] = []
     for region in dict.fromkeys(w for name in wanted for w in (known if name == EACH else [name])):
@@ -312,9 +302,7 @@ def _compared_as_for_growth(study: StudyConfig, name: str) -> bool:
     return alike and options.source == "pairs" and not options.source_units
 
 
-def _jobs(
-    study: StudyConfig, place: Place, sources: Sequence[Source], most: int
-) -> list[SourceJob]:
+def _jobs(study: StudyConfig, place: Place, sources: Sequence[Source], most: int) -> list[SourceJob]:
     """Jobs of at most so many sources that share prepared targets; of one source each, if the measure is fitted."""
     if measure_of(study, place.measure).needs_fit:
         most = 1

@@ -115,10 +115,7 @@ def _at_layers(rows: pl.DataFrame, chosen: list[int]) -> Row:
     if len(used) == 1:
         by_unit = _values(used[0]["by_unit"])
     else:
-        folds = [
-            _values(by_layer[k]["by_fold"]).reshape(len(chosen), -1)[f]
-            for f, k in enumerate(chosen)
-        ]
+        folds = [_values(by_layer[k]["by_fold"]).reshape(len(chosen), -1)[f] for f, k in enumerate(chosen)]
         by_unit = mean_of_finite(np.stack(folds))
     value = finite(median_of_finite(by_unit))
     if not any(row["chance"] for row in used):
@@ -172,16 +169,14 @@ def scores(pairs: pl.DataFrame, models: pl.DataFrame) -> pl.DataFrame:
                 reliability_target="reliability_source",
             )  # fmt: skip
             rows = pl.concat([rows, other])
-        of_targets = rows.group_by("target", maintain_order=True).agg(
-            pl.col("reliability_target").mean()
-        )
+        of_targets = rows.group_by("target", maintain_order=True).agg(pl.col("reliability_target").mean())
         ceiling = of_targets["reliability_target"].clip(lower_bound=0.0).sqrt().mean()
         common = {"noise_ceiling": ceiling, "corrected": bool(brains["corrected"].all())}
         kind = brains["kind"][0] if brains.height else BRAIN
         made.append({**place, "kind": kind, "source": "brains", **common, **_score(rows)})
-        for (kind, model), of_model in models.filter(
-            **{name: place[name] for name in PLACE}
-        ).group_by(["kind", "model"], maintain_order=True):
+        for (kind, model), of_model in models.filter(**{name: place[name] for name in PLACE}).group_by(
+            ["kind", "model"], maintain_order=True
+        ):
             corrected = own.filter(kind=kind, source=model)["corrected"].all()
             row = {**place, "kind": kind, "source": model, "noise_ceiling": ceiling}
             made.append({**row, "corrected": bool(corrected), **_score(of_model)})
@@ -197,9 +192,7 @@ def _score(rows: pl.DataFrame) -> Row:
     values = np.concatenate(units) if units else np.empty(0)
     kept = values[np.isfinite(values)]
     median = finite(median_of_finite(values))
-    per_target = rows.group_by("target", maintain_order=True).agg(
-        pl.col("value", "above_chance").mean()
-    )
+    per_target = rows.group_by("target", maintain_order=True).agg(pl.col("value", "above_chance").mean())
     above, as_it_is = per_target["above_chance"].mean(), rows["value"].equals(rows["above_chance"])
     return {
         "score": median,
@@ -246,9 +239,7 @@ def growth_fits(growth: pl.DataFrame) -> pl.DataFrame:
     return frame(tables.GROWTH_FITS, made)
 
 
-def instances(
-    pairs: pl.DataFrame, all_models: pl.DataFrame, options: TuringSection, seed: int
-) -> pl.DataFrame:
+def instances(pairs: pl.DataFrame, all_models: pl.DataFrame, options: TuringSection, seed: int) -> pl.DataFrame:
     """Scores of instances of a model, and of brains, as distributions."""
     from scipy.stats import permutation_test
 
@@ -276,15 +267,9 @@ def instances(
             if len(values) > 1 and len(brains) > 1:
                 tests = {}
                 for name, statistic in (("p_spread", spread), ("p_mean", mean)):
-                    centred = [
-                        v - np.median(v) if name == "p_spread" else v for v in (values, brains)
-                    ]
-                    rng = keyed_rng(
-                        seed, "turing instances", group, name, *map(str, place.values())
-                    )
-                    found = permutation_test(
-                        centred, statistic, n_resamples=N_PERMUTATIONS, rng=rng
-                    )
+                    centred = [v - np.median(v) if name == "p_spread" else v for v in (values, brains)]
+                    rng = keyed_rng(seed, "turing instances", group, name, *map(str, place.values()))
+                    found = permutation_test(centred, statistic, n_resamples=N_PERMUTATIONS, rng=rng)
                     tests[name] = float(found.pvalue)
                     smallest = 2.0 / min(N_PERMUTATIONS + 1, len(found.null_distribution))
                 row |= {
@@ -304,9 +289,7 @@ def tested_kind(models: pl.DataFrame) -> str:
     return TRIALS if TRIALS in models["kind"] else MODEL
 
 
-def test_of(
-    pairs: pl.DataFrame, model: FloatArray, options: TuringSection
-) -> tuple[SubjectTest | None, float]:
+def test_of(pairs: pl.DataFrame, model: FloatArray, options: TuringSection) -> tuple[SubjectTest | None, float]:
     """The test of one model, and the p-value that brains agree; no test if they do not agree on average."""
     pooled = pairs.filter(kind=POOLED)
     if pooled.height:
@@ -320,11 +303,7 @@ def test_of(
         return compare_with_pooled(values, model, bound=bound, alpha=options.alpha), agreement
     _, matrix = between_of(pairs)
     agreement = float(pair_means(matrix).p_value)
-    bound = (
-        options.equivalence_bound * float(np.nanmean(matrix))
-        if np.isfinite(matrix).any()
-        else np.nan
-    )
+    bound = options.equivalence_bound * float(np.nanmean(matrix)) if np.isfinite(matrix).any() else np.nan
     if not bound > 0:
         return None, agreement
     symmetric = is_symmetric(pairs["measure"][0])
@@ -485,11 +464,7 @@ def sentence(row: Mapping[str, Any], label: str) -> str:
     if label == CONVERGES:
         said = f"{model} {short(label, row['test'])} by {measure} on these data"
         return f"{said}: {share}, {p}, equivalent within {bound}."
-    if (
-        label == INCONCLUSIVE
-        and not row["comparable"]
-        and (row["equivalent"] or not row["not_rejected"])
-    ):
+    if label == INCONCLUSIVE and not row["comparable"] and (row["equivalent"] or not row["not_rejected"]):
         return (
             f"{model} has more columns than a typical brain has units, and it is not shown that agreement by {measure} "
             f"has levelled off with units: {share}. Compare as many units of every source: set turing.source_units."

@@ -91,9 +91,7 @@ def dataset_names(file: Any) -> list[str]:
     """Paths of all datasets, without MATLAB's hidden groups."""
     h5py = require("h5py", extra="hdf5")
     names: list[str] = []
-    file.visititems(
-        lambda path, item: names.append(path) if isinstance(item, h5py.Dataset) else None
-    )
+    file.visititems(lambda path, item: names.append(path) if isinstance(item, h5py.Dataset) else None)
     return [name for name in names if not name.startswith("#")]
 
 
@@ -104,9 +102,7 @@ def never_written(dataset: Any) -> str:
     if dataset.chunks is None:
         never = dataset.id.get_storage_size() == 0
         return f"no value was ever stored; all read as {dataset.fillvalue}" if never else ""
-    n_chunks = math.prod(
-        -(-length // chunk) for length, chunk in zip(dataset.shape, dataset.chunks, strict=True)
-    )
+    n_chunks = math.prod(-(-length // chunk) for length, chunk in zip(dataset.shape, dataset.chunks, strict=True))
     missing = n_chunks - dataset.id.get_num_chunks()
     text = f"{missing} of {n_chunks} chunks were never stored; they read as {dataset.fillvalue}"
     return text if missing > 0 else ""

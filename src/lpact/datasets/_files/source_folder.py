@@ -23,9 +23,7 @@ class SourceFolder:
         self.name = name
         if root is None or not root.is_dir():
             raise InputError(
-                "the dataset's folder is not given"
-                if root is None
-                else "the folder does not exist",
+                "the dataset's folder is not given" if root is None else "the folder does not exist",
                 where=f"dataset '{name}'",
                 got="no path" if root is None else str(root),
                 expected=expected,

@@ -43,9 +43,7 @@ class About(Strict):
     licence: Text
 
 
-def damaged(
-    path: Path, problem: object, error: ErrorType = RecordingError, expected: str = ""
-) -> InputError:
+def damaged(path: Path, problem: object, error: ErrorType = RecordingError, expected: str = "") -> InputError:
     """Return the error of a file that cannot be opened or read to its end."""
     kind = f"{type(problem).__name__}: " if isinstance(problem, Exception) else ""
     size = f"{path.stat().st_size} bytes; " if path.is_file() else ""
@@ -157,9 +155,7 @@ class TextTable:
     that name. Empty lines are skipped.
     """
 
-    def __init__(
-        self, path: Path, error: ErrorType, *, header: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, path: Path, error: ErrorType, *, header: Sequence[str] | None = None) -> None:
         self.path = path
         self.error = error
         self._separator = "commas" if path.suffix.lower() == ".csv" else "tabs"
@@ -251,9 +247,7 @@ class TextTable:
         index = self.columns.index(column)
         return [cells[index] for cells in self._rows]
 
-    def _checked(
-        self, column: str, valid: Callable[[str], Any], expected: str, convert: Callable[[str], T]
-    ) -> list[T]:
+    def _checked(self, column: str, valid: Callable[[str], Any], expected: str, convert: Callable[[str], T]) -> list[T]:
         cells = self.cells(column)
         for row, cell in enumerate(cells):
             if not valid(cell):

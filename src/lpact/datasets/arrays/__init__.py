@@ -67,11 +67,7 @@ def read_stimulus(entry: StimulusEntry, folder: SourceFolder) -> Stimulus:
         words=words,
         where=where,
         mechanisms={name: _mechanism(words, name, path) for name in entry.mechanisms},
-        media={
-            kind: folder.relative(folder.file(name, StimulusError))
-            for kind, name in media.items()
-            if name
-        },
+        media={kind: folder.relative(folder.file(name, StimulusError)) for kind, name in media.items() if name},
         media_root=folder.root,
         audio_start_s=entry.audio_start_s,
         transcripts={
@@ -145,11 +141,7 @@ def _names(entry: StimulusEntry, table: TextTable, known: tuple[str, ...]) -> di
                 got=f"columns '{ours}' and '{theirs}'",
                 remedy=f"leave '{ours}' out of columns, or rename the column of that name",
             )
-    return {
-        name: entry.columns.get(name, name)
-        for name in known
-        if name in entry.columns or name in table.columns
-    }
+    return {name: entry.columns.get(name, name) for name in known if name in entry.columns or name in table.columns}
 
 
 def _mechanism(words: pl.DataFrame, name: str, path: Path) -> np.ndarray:
@@ -202,9 +194,7 @@ class Arrays(FolderDataset["ArraysOptions", RecordingEntry]):
     def _recording(self, recording_id: RecordingId, entry: RecordingEntry) -> Recording:
         signal, units, bad, findings = load(entry, self.folder)
         path = self.folder.root / entry.path(entry.file)
-        recording = Recording(
-            recording_id, signal, units, self.folder.where(path), findings=findings
-        )
+        recording = Recording(recording_id, signal, units, self.folder.where(path), findings=findings)
         check_recording(recording)
         words = self.stimulus(entry.stimulus).words
         if isinstance(signal, TimeSeries):
@@ -244,6 +234,4 @@ class Arrays(FolderDataset["ArraysOptions", RecordingEntry]):
         for entry in self.recordings.values():
             tables = (entry.units, entry.word_onsets, entry.triggers)
             for name in filter(None, (entry.file, *tables, entry.bad_spans, entry.confounds)):
-                yield from data_files(
-                    self.folder.file(entry.path(name), RecordingError), self.folder
-                )
+                yield from data_files(self.folder.file(entry.path(name), RecordingError), self.folder)

@@ -46,9 +46,7 @@ def data_files(path: Path, folder: SourceFolder) -> Iterator[Path]:
         yield from found
 
 
-def load(
-    entry: RecordingEntry, folder: SourceFolder
-) -> tuple[Signal, Units, tuple[int, ...], tuple[Finding, ...]]:
+def load(entry: RecordingEntry, folder: SourceFolder) -> tuple[Signal, Units, tuple[int, ...], tuple[Finding, ...]]:
     """Return signal, units, indices of bad units, and findings; a big array is not read yet."""
     path = folder.file(entry.path(entry.file), RecordingError)
     list(data_files(path, folder))
@@ -162,9 +160,7 @@ def _units(
     return units, bad, tuple(findings)
 
 
-def _places_mm(
-    entry: RecordingEntry, source: Source, where: str
-) -> tuple[FloatArray | None, tuple[Finding, ...]]:
+def _places_mm(entry: RecordingEntry, source: Source, where: str) -> tuple[FloatArray | None, tuple[Finding, ...]]:
     """Coordinates of a file's electrodes in mm; not read, with a note, if their unit of length is not given."""
     if source.coordinates is None:
         return None, ()
@@ -341,8 +337,7 @@ def _triggered(
             where=f"{table.path}, line {table.line(row)}, column '{column}'",
             got=f"{table.cells(column)[row]} ({int(outside.sum())} of {kept.size} triggers are outside)",
             expected=f"a time within the recording, {signal.start_s:.3f} to {_stop_s(signal):.3f} s, or n/a",
-            remedy=_likely_cause(signal, recording_s[kept])
-            + "check the column's unit, start_s and the sampling rate",
+            remedy=_likely_cause(signal, recording_s[kept]) + "check the column's unit, start_s and the sampling rate",
         )
     mapping = TriggerClock(
         stimulus_s[kept],

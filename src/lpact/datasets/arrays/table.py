@@ -146,9 +146,7 @@ def read_table(path: Path) -> ArraysTable:
         where = f"{path}, [defaults]"
         require_known(key, RecordingEntry.model_fields, "key of [[recordings]]", where=where)
     if isinstance(recordings, list) and isinstance(defaults, dict):
-        values["recordings"] = [
-            {**defaults, **entry} if isinstance(entry, dict) else entry for entry in recordings
-        ]
+        values["recordings"] = [{**defaults, **entry} if isinstance(entry, dict) else entry for entry in recordings]
     table = validate_toml(ArraysTable, values, path, InputError)
     ids = [stimulus.id for stimulus in table.stimuli]
     remedy = "rename or remove one of them"

@@ -212,15 +212,11 @@ class Bids(FolderDataset[BidsOptions, BidsFiles]):
         if len(found) == 1:
             return next(iter(found))
         raise InputError(
-            f"it is not clear which {option} is meant"
-            if found
-            else "the folder holds no recording",
+            f"it is not clear which {option} is meant" if found else "the folder holds no recording",
             where=f"{self.folder.root / self.options.derivative}, option '{option}'",
             got=", ".join(sorted(found)) or "no MEG, EEG or iEEG file of a known kind",
             expected=f"one {option}, or the option '{option}'",
-            remedy=f"give the option '{option}'"
-            if found
-            else "check the folder and the derivative",
+            remedy=f"give the option '{option}'" if found else "check the folder and the derivative",
         )
 
     def _sidecar(self, path: Path, name: str) -> Path | None:
@@ -277,9 +273,7 @@ class Bids(FolderDataset[BidsOptions, BidsFiles]):
             findings=(*recording.findings, *findings),
         )
 
-    def _check_samples(
-        self, events: Events, rate_hz: float, first_sample: int, findings: Findings
-    ) -> None:
+    def _check_samples(self, events: Events, rate_hz: float, first_sample: int, findings: Findings) -> None:
         """Compare the columns ``onset`` and ``sample`` of the events, if both exist.
 
         Two clocks that disagree are an error: one of them puts the words at wrong samples. A note is enough where
@@ -344,9 +338,7 @@ class Bids(FolderDataset[BidsOptions, BidsFiles]):
 
     def _coordinate_system(self, electrodes: Path) -> Path | None:
         name = electrodes.name.removesuffix("electrodes.tsv") + "coordsystem.json"
-        return self.folder.optional(
-            self.folder.relative(electrodes.with_name(name)), RecordingError
-        )
+        return self.folder.optional(self.folder.relative(electrodes.with_name(name)), RecordingError)
 
     def _stimulus(self, stimulus_id: str) -> Stimulus:
         files = next(f for i, f in sorted(self.recordings.items()) if i.stimulus == stimulus_id)
@@ -480,9 +472,7 @@ class Bids(FolderDataset[BidsOptions, BidsFiles]):
             )
         return onsets_s
 
-    def _synced_onsets(
-        self, recording_id: RecordingId, files: BidsFiles, findings: Findings
-    ) -> FloatArray:
+    def _synced_onsets(self, recording_id: RecordingId, files: BidsFiles, findings: Findings) -> FloatArray:
         """Return word times by the sync events, so that drift between the clocks is followed."""
         options, events = self.options, self._events(files)
         events.table.require((options.sync_column,))

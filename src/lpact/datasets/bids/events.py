@@ -79,17 +79,13 @@ class Heard:
     rows: tuple[int, ...]
 
 
-def heard_words(
-    events: Events, *, kind: str, kind_columns: Sequence[str], word_column: str
-) -> Heard:
+def heard_words(events: Events, *, kind: str, kind_columns: Sequence[str], word_column: str) -> Heard:
     """Return the rows whose kind is ``kind`` as words; their onsets must rise."""
     events.table.require((word_column,))
     rows = events.rows(kind_columns, kind)
     if not rows:
         found = f"no row with '{kind}' in {' or '.join(kind_columns)}"
-        remedy = (
-            f"check the option 'word_trial_type'; {did_you_mean(kind, events.kinds(kind_columns))}"
-        )
+        remedy = f"check the option 'word_trial_type'; {did_you_mean(kind, events.kinds(kind_columns))}"
         raise invalid(events.path, found, "rows that are words", remedy=remedy)
     cells = events.table.cells(word_column)
     timed = [row for row in rows if np.isfinite(events.onset_s[row])]
@@ -188,11 +184,7 @@ def place_words(heard: Heard, shared: SharedWords) -> FloatArray:
 def _matched(words: Sequence[str], heard: Heard) -> tuple[IntArray, IntArray]:
     """Return indices of words that are in both, in order."""
     matcher = difflib.SequenceMatcher(None, list(words), list(heard.words), autojunk=False)
-    pairs = [
-        (block.a + i, block.b + i)
-        for block in matcher.get_matching_blocks()
-        for i in range(block.size)
-    ]
+    pairs = [(block.a + i, block.b + i) for block in matcher.get_matching_blocks() for i in range(block.size)]
     left, right = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     if left.size < max(1, _FEWEST_SHARED * len(heard.words)):
         unmatched = min(set(range(len(heard.words))) - set(right.tolist()))

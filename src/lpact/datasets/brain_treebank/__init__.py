@@ -124,9 +124,7 @@ def clean_label(label: str) -> str:
     return re.sub(r"[*#_]", "", label).strip()
 
 
-def read_electrodes(
-    folder: SourceFolder, subject: str, *, atlas: str, coordinates: str
-) -> Electrodes:
+def read_electrodes(folder: SourceFolder, subject: str, *, atlas: str, coordinates: str) -> Electrodes:
     """Return a subject's neural electrodes; every one that is left out has a finding."""
     name = f"sub_{subject}"
     path = folder.file(f"electrode_labels/{name}/electrode_labels.json", RecordingError)
@@ -158,9 +156,7 @@ def read_electrodes(
 
 
 def _labels(path: Path, values: object) -> list[str]:
-    if not isinstance(values, list) or not all(
-        isinstance(v, str) and clean_label(v) for v in values
-    ):
+    if not isinstance(values, list) or not all(isinstance(v, str) and clean_label(v) for v in values):
         raise invalid(path, reprlib.repr(values), "a list of texts, one label per electrode")
     return [clean_label(value) for value in values]
 
@@ -302,9 +298,7 @@ class BrainTreebank(FolderDataset[BrainTreebankOptions, Trial]):
             check_known(options.subjects, subjects, option="subjects", folder=self.folder)
             check_known(options.trials, parts, option="trials", folder=self.folder)
         for name, (subject, number) in sorted(parts.items()):
-            if subject not in (options.subjects or subjects) or name not in (
-                options.trials or parts
-            ):
+            if subject not in (options.subjects or subjects) or name not in (options.trials or parts):
                 continue
             path = self.folder.file(f"subject_metadata/{name}_metadata.json", RecordingError)
             movie = read_json(path).get("filename")
@@ -417,7 +411,4 @@ class BrainTreebank(FolderDataset[BrainTreebankOptions, Trial]):
         return self.folder.file(f"subject_timings/{trial.name}_timings.csv", RecordingError)
 
     def _media(self, movie: str) -> dict[str, Path | None]:
-        return {
-            kind: self.folder.optional(f"media/{movie}.{suffix}", StimulusError)
-            for kind, suffix in MEDIA.items()
-        }
+        return {kind: self.folder.optional(f"media/{movie}.{suffix}", StimulusError) for kind, suffix in MEDIA.items()}

@@ -82,9 +82,7 @@ def read_words(path: Path, movie: str, findings: Findings) -> pl.DataFrame:
         "source_row": order,
         "space_after": ["no" if glued else "yes" for glued in _glued(table, sentence, order)],
     }
-    words = words_table(
-        [texts[row] for row in order], onset_s[order], offset_s[order], parts, movie, columns
-    )
+    words = words_table([texts[row] for row in order], onset_s[order], offset_s[order], parts, movie, columns)
     return words.with_columns(_annotations(table, order, set(words.columns)))
 
 
@@ -94,10 +92,7 @@ def _sentences(table: TextTable) -> IntArray:
     for row, cell in enumerate(onsets):
         if cell not in _TRUE and cell not in _FALSE:
             raise table.wrong("is_onset", row, "1 or 0, True or False")
-    begins = [
-        row > 0 and (cell in _TRUE or texts[row] != texts[row - 1])
-        for row, cell in enumerate(onsets)
-    ]
+    begins = [row > 0 and (cell in _TRUE or texts[row] != texts[row - 1]) for row, cell in enumerate(onsets)]
     return np.cumsum(begins, dtype=np.int64)
 
 
@@ -243,9 +238,7 @@ def _in_order(
             kept[last] = (kept[last] & ~ended) | mark
             continue
         below = following.get(row)
-        fits = (last is None or rises(last, row)) and (
-            below is None or same(row, below) or rises(row, below)
-        )
+        fits = (last is None or rises(last, row)) and (below is None or same(row, below) or rises(row, below))
         if mark is Mark.TRIGGER or fits:
             kept[row] = mark
             last = row
@@ -254,9 +247,7 @@ def _in_order(
     return kept, contradicting
 
 
-def _note_rows(
-    types: list[str], empty: BoolArray, contradicting: list[int], findings: Findings
-) -> None:
+def _note_rows(types: list[str], empty: BoolArray, contradicting: list[int], findings: Findings) -> None:
     known = (*ANCHORS, *NO_ANCHORS)
     others = Counter(kind for kind in types if kind not in known)
     found = [f"{count} of type {kind!r}" for kind, count in sorted(others.items())]

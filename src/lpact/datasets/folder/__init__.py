@@ -71,9 +71,7 @@ COORDINATE_COLUMNS = ("x_mm", "y_mm", "z_mm")
 _UNIT_COLUMNS = ("unit", "region", *COORDINATE_COLUMNS)
 _NAME = NAME_PATTERN.pattern
 _NUMBER = "(0|[1-9][0-9]{0,5})"
-_FEATURES = re.compile(
-    rf"features/({_NAME})/({'|'.join(CONTEXTS)})/layer-{_NUMBER}(?:_draw-{_NUMBER})?\.npy"
-)
+_FEATURES = re.compile(rf"features/({_NAME})/({'|'.join(CONTEXTS)})/layer-{_NUMBER}(?:_draw-{_NUMBER})?\.npy")
 _LAYOUT = {
     "stimuli": (
         re.compile("|".join(map(re.escape, STIMULUS_FILES))),
@@ -115,11 +113,7 @@ class _Header(Strict):
 
     @model_validator(mode="after")
     def _one_kind(self) -> _Header:
-        given = {
-            key
-            for key in ("sampling_rate_hz", "start_s", "lags_ms")
-            if getattr(self, key) is not None
-        }
+        given = {key for key in ("sampling_rate_hz", "start_s", "lags_ms") if getattr(self, key) is not None}
         if given not in ({"sampling_rate_hz", "start_s"}, {"lags_ms"}):
             raise ValueError("give sampling_rate_hz and start_s (time series), or lags_ms (epochs)")
         return self
@@ -150,9 +144,7 @@ def _find(folder: SourceFolder, kind: str, error: ErrorType) -> dict[str, Files]
 
 def _not_in_layout(path: Path, kind: str, error: ErrorType) -> InputError:
     known = STIMULUS_FILES if kind == "stimuli" else RECORDING_FILES
-    expected = (
-        "files " + ", ".join(known) + " in folders named with letters, digits, '.', '_' and '-'"
-    )
+    expected = "files " + ", ".join(known) + " in folders named with letters, digits, '.', '_' and '-'"
     if error is FeatureError:
         known, expected = CONTEXTS, "features/<model>/<context>/layer-<number>[_draw-<number>].npy"
     near = [did_you_mean(n, known) for n in (path.name, path.parent.name) if n not in known]

@@ -34,9 +34,7 @@ def write_folder(dataset: Dataset, path: str | Path) -> None:
             remedy="choose another folder, or empty this one",
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(
-        dir=path.parent, prefix=f".{path.name}-", suffix=".partial"
-    ) as holder:
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-", suffix=".partial") as holder:
         work = Path(holder) / "dataset"
         work.mkdir()
         _write_toml(work / "dataset.toml", vars(dataset.info))

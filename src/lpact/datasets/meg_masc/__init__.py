@@ -50,9 +50,9 @@ _FILE = re.compile(
 class MegMascOptions(PluginOptions):
     """Options of `meg_masc`."""
 
-    conditions: Annotated[
-        tuple[Literal["sentence", "word_list", "pseudo_words"], ...], Field(min_length=1)
-    ] = ("sentence",)
+    conditions: Annotated[tuple[Literal["sentence", "word_list", "pseudo_words"], ...], Field(min_length=1)] = (
+        "sentence",
+    )
     """Conditions whose words are kept: `sentence` (the stories), `word_list` (words in random order), `pseudo_words`.
     Words of the others are left out, with a finding.
     """
@@ -225,9 +225,7 @@ class MegMasc(FolderDataset[MegMascOptions, str]):
         if spellings:
             found = f"the story is written {', '.join(map(repr, spellings))}"
             remedy = "nothing to do: names of stories are compared in lower case"
-            words.findings.note(
-                "story", Reason.SOURCE_VALUES_CORRECTED, found, f"'{story}'", remedy
-            )
+            words.findings.note("story", Reason.SOURCE_VALUES_CORRECTED, found, f"'{story}'", remedy)
         for recording_id, problem in problems.items():
             words.findings.note(
                 str(recording_id),

@@ -125,8 +125,7 @@ def read_events(path: Path, where: str, rate_hz: float | None) -> RecordingEvent
             remedy = "write 'sample' at the recording's sampling rate, or remove the column if 'onset' is right"
             raise invalid(f"{path}, columns 'onset' and 'sample'", *mismatch.texts, remedy=remedy)
     found = [
-        _event(path, row, cell, onsets_s[row], durations_s[row])
-        for row, cell in enumerate(table.cells("trial_type"))
+        _event(path, row, cell, onsets_s[row], durations_s[row]) for row, cell in enumerate(table.cells("trial_type"))
     ]
     events = [event for event in found if event is not None]
     spelling, findings = _one_story(path, events), Findings(where)
@@ -138,9 +137,7 @@ def read_events(path: Path, where: str, rate_hz: float | None) -> RecordingEvent
     return RecordingEvents(path, spelling, _unique(path, words, findings), origins, findings)
 
 
-def _note_misfits(
-    words: Sequence[WordEvent], origins: Mapping[str, float], findings: Findings
-) -> None:
+def _note_misfits(words: Sequence[WordEvent], origins: Mapping[str, float], findings: Findings) -> None:
     apart_s = [(word.origin_s - origins[word.sound], word) for word in words]
     off = [(s, word) for s, word in apart_s if abs(s) > _MISFIT_S + _MISFIT * word.start_s]
     if off:
@@ -168,9 +165,7 @@ def _event(path: Path, row: int, cell: str, time_s: float, duration_s: float) ->
     if kind == "phoneme":
         return None
     if kind not in ("sound", "word"):
-        expected = (
-            "a Python literal: a dict of texts and numbers, with the kind sound, word or phoneme"
-        )
+        expected = "a Python literal: a dict of texts and numbers, with the kind sound, word or phoneme"
         found = f"the kind {kind!r}" if isinstance(about, dict) else repr(cell[:200])
         raise invalid(where, found, expected)
     times = {"line": row + 2, "time_s": time_s, "duration_s": duration_s}
@@ -223,9 +218,7 @@ def _unique(path: Path, words: list[WordEvent], findings: Findings) -> dict[Key,
         if word.time_s - first.time_s > _SAME_TIME_S:
             where = f"{path}, lines {first.line} and {word.line}"
             found = f"{word}, at {first.time_s:.4f} s and {word.time_s:.4f} s"
-            remedy = (
-                "remove one of the lines; of a sound that was played twice, keep one presentation"
-            )
+            remedy = "remove one of the lines; of a sound that was played twice, keep one presentation"
             raise invalid(where, found, "every word of a sound file once", remedy=remedy)
         if first is not word:
             repeats.append(word)
@@ -340,9 +333,7 @@ def _note_conflicts(words: Iterable[WordEvent], findings: Findings) -> None:
         )
 
 
-def _place_sounds(
-    story: str, recordings: Mapping[str, RecordingEvents], findings: Findings
-) -> dict[str, float]:
+def _place_sounds(story: str, recordings: Mapping[str, RecordingEvents], findings: Findings) -> dict[str, float]:
     waiting = {name: events.origins for name, events in recordings.items()}
     placed = dict(waiting.pop(next(iter(waiting))))
     while waiting:
@@ -373,9 +364,7 @@ def _place_sounds(
     return placed
 
 
-def _table(
-    story: str, words: Sequence[WordEvent], origins: Mapping[str, float], where: str
-) -> pl.DataFrame:
+def _table(story: str, words: Sequence[WordEvent], origins: Mapping[str, float], where: str) -> pl.DataFrame:
     onset_s = np.array([origins[word.sound] + word.start_s for word in words])
     back = np.flatnonzero(np.diff(onset_s, prepend=0.0) < 0)
     if back.size:
@@ -386,8 +375,7 @@ def _table(
     sequence = [(word.sound, word.condition, word.sequence_id) for word in words]
     new = [False, *(a != b for a, b in pairwise(sequence))]
     columns: dict[str, Any] = {
-        name: [getattr(word, name) for word in words]
-        for name in ("condition", "sound", "sequence_id", "word_index")
+        name: [getattr(word, name) for word in words] for name in ("condition", "sound", "sequence_id", "word_index")
     }
     if any(word.pronounced is not None for word in words):
         known = [math.nan if word.pronounced is None else word.pronounced for word in words]

@@ -65,33 +65,25 @@ class Gains:
     nuisances: FloatArray
 
 
-def recording_gains(
-    options: SimulatedOptions, streams: Streams, recording_id: RecordingId
-) -> Gains:
+def recording_gains(options: SimulatedOptions, streams: Streams, recording_id: RecordingId) -> Gains:
     """Return the gains of one recording: ``base · exp(v (ε_subject + 0.3 ε_session + 0.2 ε_run))``.
 
     The ε are standard normal for every gain; v is ``subject_variability``.
     """
     place = (recording_id.subject, recording_id.session, recording_id.run)
     owner = "" if options.shared_units else place[0]
-    base = _base_gains(
-        options, streams.rng("gains", owner), streams.rng("gains", "nuisances", owner)
-    )
+    base = _base_gains(options, streams.rng("gains", owner), streams.rng("gains", "nuisances", owner))
     generators = [streams.rng("gain jitter", *place[: depth + 1]) for depth in range(3)]
     weights = options.subject_variability * np.array([1.0, SESSION_SHARE, RUN_SHARE])
     jittered = {}
     for field in fields(Gains):
         gains: FloatArray = getattr(base, field.name)
-        jitter = [
-            w * rng.standard_normal(gains.shape) for w, rng in zip(weights, generators, strict=True)
-        ]
+        jitter = [w * rng.standard_normal(gains.shape) for w, rng in zip(weights, generators, strict=True)]
         jittered[field.name] = gains * np.exp(np.sum(jitter, axis=0))
     return Gains(**jittered)
 
 
-def _base_gains(
-    options: SimulatedOptions, rng: np.random.Generator, nuisance_rng: np.random.Generator
-) -> Gains:
+def _base_gains(options: SimulatedOptions, rng: np.random.Generator, nuisance_rng: np.random.Generator) -> Gains:
     """Gains before jitter.
 
     Relational gains are evenly spread; lexical and shared-noise gains are ordered so that they
@@ -115,9 +107,7 @@ def _base_gains(
     )
 
 
-def _unrelated(
-    rng: np.random.Generator, limits: tuple[float, float], others: list[FloatArray]
-) -> FloatArray:
+def _unrelated(rng: np.random.Generator, limits: tuple[float, float], others: list[FloatArray]) -> FloatArray:
     """Evenly spread gains, in the order (of 64 random ones) that correlates least with ``others``."""
     n_units = len(others[0])
     orders = np.stack([rng.permutation(n_units) for _ in range(N_CANDIDATE_ORDERS)])
@@ -135,9 +125,7 @@ def _mechanism_gains(options: SimulatedOptions, rng: np.random.Generator) -> Flo
         return gains
     n_carriers = len(options.mechanisms) * options.n_mechanism_units
     carriers = rng.permutation(options.n_units)[:n_carriers]
-    for mechanism, units in zip(
-        options.mechanisms, np.split(carriers, len(options.mechanisms)), strict=True
-    ):
+    for mechanism, units in zip(options.mechanisms, np.split(carriers, len(options.mechanisms)), strict=True):
         gains[MECHANISMS.index(mechanism), units] = MECHANISM_GAIN
     return gains
 
@@ -160,9 +148,7 @@ def make_signal(
     if options.modality == "epoched":
         slow = _drift(options, latents, gains, words.onset_s)
         layers = [
-            kernel_window_mean(lag_ms / 1000.0) * response
-            + slow
-            + _noise(options, gains, words.n_words, rng)
+            kernel_window_mean(lag_ms / 1000.0) * response + slow + _noise(options, gains, words.n_words, rng)
             for lag_ms in EPOCH_LAGS_MS
         ]
         return Epochs(np.stack(layers), EPOCH_LAGS_MS)
@@ -214,18 +200,14 @@ def _sound(options: SimulatedOptions, envelope: Envelope, times_s: FloatArray) -
     return options.snr * SOUND_GAIN * np.outer(course, _signs(options))
 
 
-def _drift(
-    options: SimulatedOptions, latents: Latents, gains: Gains, times_s: FloatArray
-) -> FloatArray:
+def _drift(options: SimulatedOptions, latents: Latents, gains: Gains, times_s: FloatArray) -> FloatArray:
     """Planted drift of every unit, ``snr Σ_k g_k d_k(t)``, [n_times, n_units]; 0 if not planted."""
     if "drift" not in options.truths:
         return np.zeros((len(times_s), options.n_units))
     return options.snr * (latents.drifts.at(times_s) @ gains.drift)
 
 
-def _noise(
-    options: SimulatedOptions, gains: Gains, n_rows: int, rng: np.random.Generator
-) -> FloatArray:
+def _noise(options: SimulatedOptions, gains: Gains, n_rows: int, rng: np.random.Generator) -> FloatArray:
     """Private noise of variance 1, shared noise, and the intrinsic factor, [n_rows, n_units].
 
     The intrinsic factor replaces the relational drive if that is not planted: the brain keeps a pattern
@@ -239,9 +221,7 @@ def _noise(
     return noise
 
 
-def _design(
-    options: SimulatedOptions, words: Words, n_samples: int, rate_hz: float
-) -> sparse.csr_array:
+def _design(options: SimulatedOptions, words: Words, n_samples: int, rate_hz: float) -> sparse.csr_array:
     """Response of each sample to each word.
 
     The haemodynamic response is scaled so that white word responses of variance 1 give a signal

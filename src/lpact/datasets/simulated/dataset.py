@@ -100,13 +100,8 @@ class Simulated(SimulatedDataset[SimulatedOptions]):
             features=known.offered(),
             mechanisms={}
             if options.text == "prose"
-            else {
-                name: _read_only(latents.contextual.mechanisms[:, index])
-                for index, name in enumerate(MECHANISMS)
-            },
-            envelope=make_envelope(
-                words, recording_length_s(options, words), streams.rng("envelope", stimulus_id)
-            ),
+            else {name: _read_only(latents.contextual.mechanisms[:, index]) for index, name in enumerate(MECHANISMS)},
+            envelope=make_envelope(words, recording_length_s(options, words), streams.rng("envelope", stimulus_id)),
         )
 
     def _units(self, subject: str) -> Units:

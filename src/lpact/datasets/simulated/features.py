@@ -41,10 +41,7 @@ def column_groups(options: SimulatedOptions) -> dict[str, slice]:
         "noise": options.n_noise_columns,
     }
     edges = np.cumsum([0, *sizes.values()])
-    return {
-        name: slice(int(start), int(stop))
-        for name, start, stop in zip(sizes, edges[:-1], edges[1:], strict=True)
-    }
+    return {name: slice(int(start), int(stop)) for name, start, stop in zip(sizes, edges[:-1], edges[1:], strict=True)}
 
 
 @dataclass(frozen=True)
@@ -109,9 +106,7 @@ class SimulatedFeatures:
         lexical, groups = self.latents.lexical, self._groups
         columns = groups["lexical"]
         rng = self.streams.rng("features", "lexical", self.stimulus_id, key.model, key.layer)
-        features[:, columns] = rng.standard_normal(
-            (self.words.n_words, columns.stop - columns.start)
-        )
+        features[:, columns] = rng.standard_normal((self.words.n_words, columns.stop - columns.start))
         self._blend(features, columns, lexical @ self._weights("lexical", key, lexical, columns))
         if key.model == "lexical":
             return
@@ -150,9 +145,7 @@ class SimulatedFeatures:
             mechanisms=_blend(real.mechanisms, fresh.mechanisms, TRACE),
         )
 
-    def _weights(
-        self, what: str, key: FeatureKey, latents: FloatArray, columns: slice
-    ) -> FloatArray:
+    def _weights(self, what: str, key: FeatureKey, latents: FloatArray, columns: slice) -> FloatArray:
         """Mixing weights of a layer, [n_latents, n_columns].
 
         A random tight frame: all directions of the latents are equally well represented, and the
@@ -166,9 +159,7 @@ class SimulatedFeatures:
 
     def _embedding(self, model: str) -> FloatArray:
         """Static vectors: lexical columns from the types' vectors, the others arbitrary."""
-        table = self.streams.rng("embedding", model).standard_normal(
-            (len(self.vocabulary.spelling), self._n_columns)
-        )
+        table = self.streams.rng("embedding", model).standard_normal((len(self.vocabulary.spelling), self._n_columns))
         columns = self._groups["lexical"]
         static = FeatureKey(model, 0, "static")
         vectors = self.vocabulary.vectors

@@ -98,9 +98,7 @@ class Latents:
         return standardise(self.lexical.sum(axis=1))
 
 
-def make_contextual(
-    words: Words, options: SimulatedOptions, rng: np.random.Generator
-) -> ContextualLatents:
+def make_contextual(words: Words, options: SimulatedOptions, rng: np.random.Generator) -> ContextualLatents:
     """Draw contextual latents; another generator gives an independent draw for the same words."""
     shape = (words.n_words, options.n_context_dims)
     context = standardise(ar1(rng, *shape, CONTEXT_AUTOCORRELATION))
@@ -136,9 +134,7 @@ def _decorrelate(columns: FloatArray) -> FloatArray:
     return whitened
 
 
-def make_latents(
-    words: Words, vocabulary: Vocabulary, options: SimulatedOptions, rng: np.random.Generator
-) -> Latents:
+def make_latents(words: Words, vocabulary: Vocabulary, options: SimulatedOptions, rng: np.random.Generator) -> Latents:
     """Make all latents of one stimulus; contextual ones of prose are read from the text."""
     lexical = standardise(vocabulary.vectors[words.type_index])
     if words.prose is None:
@@ -149,9 +145,7 @@ def make_latents(
         lexical=lexical,
         contextual=contextual,
         drifts=_make_drifts(words, rng),
-        nuisances=standardise(
-            np.column_stack([words.length, words.log_frequency, words.position]).astype(np.float64)
-        ),
+        nuisances=standardise(np.column_stack([words.length, words.log_frequency, words.position]).astype(np.float64)),
     )
 
 
@@ -166,9 +160,7 @@ def _make_drifts(words: Words, rng: np.random.Generator) -> Drifts:
         sd=np.ones(N_DRIFTS),
     )
     at_words = raw.at(words.onset_s)
-    return Drifts(
-        raw.phases, raw.story_start_s, raw.story_end_s, at_words.mean(axis=0), at_words.std(axis=0)
-    )
+    return Drifts(raw.phases, raw.story_start_s, raw.story_end_s, at_words.mean(axis=0), at_words.std(axis=0))
 
 
 def read_contextual(prose: pl.DataFrame, n_dims: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -203,9 +195,7 @@ def discourse_state(prose: pl.DataFrame, n_dims: int) -> FloatArray:
 
 def _private(prose: pl.DataFrame, n_dims: int) -> FloatArray:
     types = [word_type(word) for word in prose["word"]]
-    table = {
-        name: keyed_rng(0, "prose", "private", name).standard_normal(n_dims) for name in set(types)
-    }
+    table = {name: keyed_rng(0, "prose", "private", name).standard_normal(n_dims) for name in set(types)}
     vectors = np.stack([table[name] for name in types])
     sentence = prose["sentence"].to_numpy()
     total, count = np.zeros_like(vectors), np.zeros(len(vectors))

@@ -10,9 +10,7 @@ from lpact.datasets.simulated.prose import N_STORIES, SENTENCES_PER_STORY
 from lpact.registry import PluginOptions
 
 Modality = Literal["intracranial", "meg", "fmri", "epoched"]
-Truth = Literal[
-    "drift", "nuisance", "lexical", "predictive", "relational", "mechanism", "onset", "sound"
-]
+Truth = Literal["drift", "nuisance", "lexical", "predictive", "relational", "mechanism", "onset", "sound"]
 Text = Literal["syllables", "prose"]
 Mechanism = Literal[
     "surprisal",
@@ -111,9 +109,7 @@ class SimulatedOptions(PluginOptions):
             if len(set(names)) != len(names):
                 raise ValueError(f"{field} lists a name twice; list each name once")
         if "sound" in self.truths and self.modality in ("fmri", "epoched"):
-            raise ValueError(
-                f"modality '{self.modality}' is too slow for the truth 'sound'; leave it out"
-            )
+            raise ValueError(f"modality '{self.modality}' is too slow for the truth 'sound'; leave it out")
         if "mechanism" in self.truths:
             if not self.mechanisms:
                 raise ValueError("the truth 'mechanism' needs at least one of mechanisms")

@@ -74,15 +74,11 @@ def _vocabulary(
 def _spell(rng: np.random.Generator, n_letters: int) -> str:
     picks = rng.integers(0, len(_CONSONANTS) * len(_VOWELS), n_letters)
     letters = [_VOWELS if i % 2 else _CONSONANTS for i in range(n_letters)]
-    return "".join(
-        alphabet[pick % len(alphabet)] for alphabet, pick in zip(letters, picks, strict=True)
-    )
+    return "".join(alphabet[pick % len(alphabet)] for alphabet, pick in zip(letters, picks, strict=True))
 
 
 def _hash_bits(word: str) -> FloatArray:
-    digest = np.frombuffer(
-        hashlib.sha256(word.encode()).digest()[: N_HASH_BITS // 8], dtype=np.uint8
-    )
+    digest = np.frombuffer(hashlib.sha256(word.encode()).digest()[: N_HASH_BITS // 8], dtype=np.uint8)
     return 2.0 * np.unpackbits(digest).astype(np.float64) - 1.0
 
 
@@ -145,9 +141,7 @@ class Words:
         )
 
 
-def make_words(
-    options: SimulatedOptions, vocabulary: Vocabulary, streams: Streams, stimulus_id: str
-) -> Words:
+def make_words(options: SimulatedOptions, vocabulary: Vocabulary, streams: Streams, stimulus_id: str) -> Words:
     """Return the words of one stimulus; no two stimuli of a dataset have a story in common.
 
     A word of n letters lasts 0.1 s + 35 ms · n, ± 20 %. Pauses are uniform: 20–80 ms between words,

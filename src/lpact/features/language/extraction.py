@@ -100,11 +100,7 @@ class Extraction:
         self._loaded = loaded or LoadedModel(folder, options)
         self._story_tokens: dict[int, WordTokens] = {}
         self.n_words = sum(len(s.words) for s in self.stories)
-        self.sets = [
-            self._planned(context, draw)
-            for context in contexts
-            for draw in range(options.draws(context))
-        ]
+        self.sets = [self._planned(context, draw) for context in contexts for draw in range(options.draws(context))]
 
     def _planned(self, context: str, draw: int) -> PlannedSet:
         checksums = self.checksums.of(self.folder.files)
@@ -129,9 +125,7 @@ class Extraction:
         if not wanted:
             return ExtractionCost()
         reader, model = self._reader(None), self.model()
-        tokens = sum(
-            int(reader.n_tokens(s.context) * (1.0 - s.n_done / max(1, s.n_words))) for s in wanted
-        )
+        tokens = sum(int(reader.n_tokens(s.context) * (1.0 - s.n_done / max(1, s.n_words))) for s in wanted)
         rate = reader.tokens_per_second()
         per_word = (model.n_layers + 1) * model.width * (2 if model.dtype == "float16" else 4)
         n_static = sum(s.context == STATIC for s in wanted)
@@ -171,9 +165,7 @@ class Extraction:
         torch, model = require("torch"), reader.model
         width = model.embed(torch.zeros((1, 1), dtype=torch.long, device=model.device)).shape[-1]
         static = planned.context == STATIC
-        shape = (
-            (1, self.n_words, width) if static else (model.n_layers + 1, self.n_words, model.width)
-        )
+        shape = (1, self.n_words, width) if static else (model.n_layers + 1, self.n_words, model.width)
         half = model.dtype == "float16" and self.options.pooling != "sum"
         with (
             ahead(reader.blocks(planned.context, planned.draw)) as blocks,
@@ -218,11 +210,7 @@ class Extraction:
 
     def skipped_text(self) -> tuple[int, str]:
         """Number of stretches of transcripts that are in no word, and the first of them."""
-        found = [
-            story.passage.text[start:end].strip()
-            for story in self.stories
-            for start, end in story.skipped
-        ]
+        found = [story.passage.text[start:end].strip() for story in self.stories for start, end in story.skipped]
         return len(found), found[0][:60] if found else ""
 
     def _facts(self, reader: StoryReader) -> dict[str, Any]:
@@ -289,9 +277,7 @@ def describe(
     draw: int,
 ) -> dict[str, Any]:
     """Everything that the numbers of one set depend on, as plain values."""
-    files: dict[str, Any] = {
-        path.name: checksums[path] for path in folder.files if path not in folder.weights
-    }
+    files: dict[str, Any] = {path.name: checksums[path] for path in folder.files if path not in folder.weights}
     # Random weights need the architecture alone; a GGUF file holds that and more.
     if context != UNTRAINED or folder.gguf is not None:
         files["weights"] = sorted(checksums[path] for path in folder.weights)

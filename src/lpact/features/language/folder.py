@@ -89,10 +89,7 @@ class ModelFolder:
     def sizes(self) -> tuple[int, int]:
         """Number of layers after the embedding, and columns of a hidden state, from the configuration alone."""
         config = self.config.get("text_config", self.config)
-        layers, width = (
-            [config[n] for n in names if isinstance(config.get(n), int)]
-            for names in (_LAYERS, _WIDTH)
-        )
+        layers, width = ([config[n] for n in names if isinstance(config.get(n), int)] for names in (_LAYERS, _WIDTH))
         if layers and width:
             return layers[0], width[0]
         return self._sizes_in_transformers
@@ -285,9 +282,7 @@ def _read_json(path: Path, name: str) -> dict[str, Any]:
 
 
 def _incomplete(what: str, where: Path, got: str) -> FeatureError:
-    return FeatureError(
-        what, where=str(where), got=got, remedy="fetch the model again, with all its files"
-    )
+    return FeatureError(what, where=str(where), got=got, remedy="fetch the model again, with all its files")
 
 
 class Checksums:

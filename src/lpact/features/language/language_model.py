@@ -114,9 +114,7 @@ class LanguageModel:
         return self.network.get_input_embeddings()(ids)
 
 
-def load_model(
-    folder: ModelFolder, options: ReadingOptions, *, seed: int | None = None
-) -> LanguageModel:
+def load_model(folder: ModelFolder, options: ReadingOptions, *, seed: int | None = None) -> LanguageModel:
     """Read a model from its folder; with a ``seed``, the same architecture with random weights."""
     transformers, torch = require("transformers"), require("torch")
     if folder.gguf is not None:
@@ -229,9 +227,7 @@ def _read_weights(auto: Any, folder: ModelFolder, config: Any) -> tuple[Any, boo
     base = getattr(network, "base_model_prefix", "")
     missing = sorted(str(key) for key in found["missing_keys"])
     inner = [key for key in missing if key.startswith(f"{base}.")]
-    unfit = sorted(
-        (str(key), tuple(has), tuple(needed)) for key, has, needed in found["mismatched_keys"]
-    )
+    unfit = sorted((str(key), tuple(has), tuple(needed)) for key, has, needed in found["mismatched_keys"])
     if inner or unfit:
         got = f"{len(inner)} parameters without stored values, first '{inner[0]}'" if inner else ""
         if unfit:
@@ -314,9 +310,7 @@ def _named(folder: ModelFolder) -> Iterator[None]:
         raise
     except Exception as error:  # transformers raises many types
         text = str(error)
-        own_code = "trust_remote_code" in text or (
-            bool(folder.config.get("auto_map")) and "does not recognize" in text
-        )
+        own_code = "trust_remote_code" in text or (bool(folder.config.get("auto_map")) and "does not recognize" in text)
         got = f"{type(error).__name__}: {(text.strip().splitlines() or ['no message'])[0]}"
         remedy = "fetch the model again, or install a newer transformers"
         if own_code:
@@ -432,9 +426,7 @@ _Probe = tuple[IntArray, int, int, int]
 """Tokens with masks, the place to look at, the token expected there (−1: its entropy is asked), the word."""
 
 
-def _probes(
-    model: LanguageModel, batch: Sequence[ReadSequence], *, future_seen: bool
-) -> list[_Probe]:
+def _probes(model: LanguageModel, batch: Sequence[ReadSequence], *, future_seen: bool) -> list[_Probe]:
     probes: list[_Probe] = []
     word = 0
     for sequence in batch:
@@ -444,9 +436,7 @@ def _probes(
                 masked[token : last + 1] = model.mask
                 probes.append((masked, token, int(sequence.ids[token]), word))
             if not future_seen:
-                after = np.concatenate(
-                    [sequence.ids[: last + 1], [model.mask], np.array(model.end, dtype=np.int64)]
-                )
+                after = np.concatenate([sequence.ids[: last + 1], [model.mask], np.array(model.end, dtype=np.int64)])
                 probes.append((after, last + 1, -1, word))
             word += 1
     return probes
@@ -502,9 +492,7 @@ def _spread(first: IntArray, last: IntArray) -> tuple[IntArray, IntArray]:
     return word, np.arange(len(word)) - np.repeat(np.cumsum(sizes) - sizes - first, sizes)
 
 
-def _pool(
-    torch: Any, layers: Sequence[Any], batch: Sequence[ReadSequence], pooling: Pooling
-) -> Any:
+def _pool(torch: Any, layers: Sequence[Any], batch: Sequence[ReadSequence], pooling: Pooling) -> Any:
     """[n_layers, n_words, width] from layers [B, T, width]."""
     n_tokens = layers[0].shape[1]
     device = layers[0].device
@@ -528,9 +516,7 @@ def _pool(
     return out.to(layers[0].dtype) if pooling == "mean" else out
 
 
-def _expectations(
-    torch: Any, logits: Any, kept: int, batch: Sequence[ReadSequence]
-) -> tuple[Any, Any]:
+def _expectations(torch: Any, logits: Any, kept: int, batch: Sequence[ReadSequence]) -> tuple[Any, Any]:
     """Surprisal of each word and entropy after it, in bits, from logits [B, T − kept, vocabulary]."""
     n_kept = logits.shape[1]
     device = logits.device

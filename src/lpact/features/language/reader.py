@@ -272,9 +272,7 @@ class StoryReader:
         return size * n_windows * (1 + (n_tokens // n_windows if model.kind == "masked" else 0))
 
 
-def _framed(
-    model: LanguageModel, rows: IntArray, tokens: WordTokens, window: Window
-) -> ReadSequence:
+def _framed(model: LanguageModel, rows: IntArray, tokens: WordTokens, window: Window) -> ReadSequence:
     """Tokens of a window, the model's own around them."""
     before = len(model.start)
     words = slice(window.first, window.last)
@@ -298,9 +296,7 @@ def _framed(
     )
 
 
-def word_passage(
-    context: str, draw: int, story: Story, begin: int, word: int
-) -> tuple[Passage, IntArray]:
+def word_passage(context: str, draw: int, story: Story, begin: int, word: int) -> tuple[Passage, IntArray]:
     """The passage of a word and the words before it from ``begin`` on, and the order of these words; it is last."""
     before = np.arange(begin, word)
     if context == REVERSED:
@@ -371,9 +367,7 @@ def cut(
         reach = begin + room if end <= begin + room else begin + room - overhang
         last = int(np.searchsorted(tokens.last, reach, side="left"))
         last = min(max(last, done + 1), stop_word)
-        yield Window(
-            begin, min(end, int(tokens.last[last - 1]) + 1 + overhang, begin + room), done, last
-        )
+        yield Window(begin, min(end, int(tokens.last[last - 1]) + 1 + overhang, begin + room), done, last)
         done = last
 
 

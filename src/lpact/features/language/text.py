@@ -204,11 +204,7 @@ def check_filled(words: pl.DataFrame, column: str, where: str) -> None:
 
 
 def _check_transcripts(stories: Sequence[str], transcripts: Mapping[str, str], where: str) -> None:
-    what = [
-        f"there is a transcript of story '{s}', which has no words"
-        for s in transcripts
-        if s not in stories
-    ]
+    what = [f"there is a transcript of story '{s}', which has no words" for s in transcripts if s not in stories]
     what += [f"there is no transcript of story '{s}'" for s in stories if s not in transcripts]
     if what:
         raise StimulusError(
@@ -363,9 +359,7 @@ def _leads(first: IntArray, last: IntArray, solid: BoolArray) -> IntArray:
     return lead
 
 
-def _free_prefixes(
-    tokenizer: Any, ids: IntArray, offsets: IntArray, blanks: dict[int, bool]
-) -> None:
+def _free_prefixes(tokenizer: Any, ids: IntArray, offsets: IntArray, blanks: dict[int, bool]) -> None:
     """Empty the offsets of a blank that the tokenizer itself has put before a text, in place.
 
     The offsets of such a token cover the first character of the next token. ``blanks`` caches which ids are blank.
@@ -386,7 +380,6 @@ def _no_token(passage: Passage, i: int, where: str, row: int) -> FeatureError:
     return FeatureError(
         f"the tokenizer gives no token to the word {word!r}",
         where=f"{where}, row {row + 1}, word {word!r} ({codes})",
-        got="no token over its characters in "
-        + repr(passage.text[max(start - SHOWN, 0) : end + SHOWN]),
+        got="no token over its characters in " + repr(passage.text[max(start - SHOWN, 0) : end + SHOWN]),
         remedy="correct or leave out the word (the tokenizer drops these characters), or use another model",
     )

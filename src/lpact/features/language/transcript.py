@@ -34,9 +34,7 @@ _BLANK_CODES = np.array(sorted(map(ord, BLANKS)))
 _DASHES = frozenset("-‐‑‒–—―−⸺⸻")
 _SINGLE_QUOTES = frozenset("'`´‘’‚‛′‹›ʹʻʼʽˈ")
 _DOUBLE_QUOTES = frozenset('"“”„‟″«»〝〞')
-_SPELLED_BRACKETS = dict(
-    zip(("-lrb-", "-rrb-", "-lsb-", "-rsb-", "-lcb-", "-rcb-"), "()[]{}", strict=True)
-)
+_SPELLED_BRACKETS = dict(zip(("-lrb-", "-rrb-", "-lsb-", "-rsb-", "-lcb-", "-rcb-"), "()[]{}", strict=True))
 """Brackets as treebanks spell them (``-LRB-``)."""
 _UNSPACED = (
     (0x0E00, 0x0EFF),  # Thai, Lao
@@ -75,9 +73,7 @@ class Passage:
         return [self.text[start:end] for start, end in spans]
 
 
-def locate(
-    words: Sequence[str], text: str, *, where: str, first_row: int = 0
-) -> tuple[Passage, list[Stretch]]:
+def locate(words: Sequence[str], text: str, *, where: str, first_row: int = 0) -> tuple[Passage, list[Stretch]]:
     """Find every word, in order, in a transcript; return the passage and the stretches that are in no word.
 
     Only letters and digits count: case, accents, punctuation, spaces and Unicode form may differ. A word's span goes
@@ -100,9 +96,7 @@ def locate(
         at_word, at_text = error.args
         i = int(np.searchsorted(stop, at_word, side="right"))
         place = int(stream.at[at_text]) if at_text < stream.at.size else len(text)
-        expected = (
-            "every word of the table, in order; case, accents, punctuation and spaces may differ"
-        )
+        expected = "every word of the table, in order; case, accents, punctuation and spaces may differ"
         raise _missing(words[i], first_row + i, text, place, where, expected) from None
     # The next letter of any word after each word.
     following = np.append(at, len(text))[stop]
@@ -122,23 +116,18 @@ def locate(
     return Passage(text, starts, ends), _skipped(text, stream, at, starts, ends)
 
 
-def _missing(
-    word: str, row: int, text: str, place: int, where: str, expected: str
-) -> StimulusError:
+def _missing(word: str, row: int, text: str, place: int, where: str, expected: str) -> StimulusError:
     around = text[max(place - SHOWN, 0) : place] + "⟨here⟩" + text[place : place + SHOWN]
     return StimulusError(
         f"the word {word!r} is not in the transcript where it should be",
         where=f"{where}, row {row + 1}, word {word!r}",
         got=repr(around) + ("" if place < len(text) else ", where the transcript ends"),
         expected=expected,
-        remedy="correct the word or the transcript there (numbers must be written alike), "
-        "or leave the transcript out",
+        remedy="correct the word or the transcript there (numbers must be written alike), or leave the transcript out",
     )
 
 
-def _skipped(
-    text: str, stream: _Stream, at: IntArray, starts: IntArray, ends: IntArray
-) -> list[Stretch]:
+def _skipped(text: str, stream: _Stream, at: IntArray, starts: IntArray, ends: IntArray) -> list[Stretch]:
     """Return text with letters between words, without blanks at its ends."""
     unused = np.setdiff1d(stream.at, at)
     stretches = []
@@ -392,9 +381,7 @@ def _marked(text: str, stream: _Stream) -> dict[int, list[int]]:
     return ends
 
 
-def _in_letters(
-    matches: Iterable[re.Match[str]], stream: _Stream, *, group: int = 0
-) -> list[tuple[int, int]]:
+def _in_letters(matches: Iterable[re.Match[str]], stream: _Stream, *, group: int = 0) -> list[tuple[int, int]]:
     """Return the matches' starts and ends, counted in letters; those without letters are left out."""
     spans = np.array([match.span(group) for match in matches], dtype=np.int64).reshape(-1, 2)
     return [(a, b) for a, b in np.searchsorted(stream.at, spans).tolist() if b > a]

@@ -144,9 +144,7 @@ def mechanism_matrix(
     return matrix, tuple(columns), missing
 
 
-def mechanism_correlations(
-    matrix: FloatArray, names: Sequence[str]
-) -> list[tuple[str, str, float]]:
+def mechanism_correlations(matrix: FloatArray, names: Sequence[str]) -> list[tuple[str, str, float]]:
     """Return Pearson's r of every pair of columns as (a, b, r); nan where a column does not vary.
 
     ``matrix`` is [n_words or n_events, n_mechanisms], finite; ``names`` are its columns.

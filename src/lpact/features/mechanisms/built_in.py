@@ -73,9 +73,7 @@ class SemanticTransition(Mechanism):
         return transitions(vectors, first, stop, options.context_words)
 
 
-def transitions(
-    vectors: FloatArray, first: IntArray, stop: IntArray, context_words: int
-) -> FloatArray:
+def transitions(vectors: FloatArray, first: IntArray, stop: IntArray, context_words: int) -> FloatArray:
     """Return 1 − r of each row of [n, width] with the mean of up to ``context_words`` rows before it, [n].
 
     ``first`` and ``stop`` are the rows of each story.

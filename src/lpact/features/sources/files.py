@@ -158,9 +158,7 @@ def _spellings(word: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4)
-def _looked_up(
-    state: tuple[Path, int, int], words: tuple[str, ...]
-) -> tuple[FloatArray, tuple[str, ...]]:
+def _looked_up(state: tuple[Path, int, int], words: tuple[str, ...]) -> tuple[FloatArray, tuple[str, ...]]:
     """Vectors of the words [n, d], and the words without one. The file is read line by line."""
     path = state[0]
     spellings = {word: _spellings(word) for word in dict.fromkeys(words)}

@@ -122,9 +122,7 @@ class Transformers(ModelSource):
         """Return what is left to extract; the model is loaded and one batch is timed."""
         return self._extraction(model, stimulus, self._wanted(model, contexts)).estimate()
 
-    def extract(
-        self, model: str, stimulus: Stimulus, contexts: Sequence[str], progress: Progress
-    ) -> None:
+    def extract(self, model: str, stimulus: Stimulus, contexts: Sequence[str], progress: Progress) -> None:
         """Extract the feature sets that are missing."""
         self._extraction(model, stimulus, self._wanted(model, contexts)).run(progress)
 
@@ -179,9 +177,7 @@ class Transformers(ModelSource):
 
     def absent(self, model: str) -> str:
         """Return the package, folder or hub name that is not here."""
-        return missing_here(
-            self.reading.model or model, revision=self.reading.revision, folder=self.place.folder
-        )
+        return missing_here(self.reading.model or model, revision=self.reading.revision, folder=self.place.folder)
 
     def folder(self, model: str) -> Path | None:
         """Return the model's folder, or its GGUF file; a hub name is resolved here."""
@@ -195,9 +191,7 @@ class Transformers(ModelSource):
         sums = Checksums(self.place.features).of(folder.files)
         return [SourceFile(p.name, p.stat().st_size, sums[p], source) for p in folder.files]
 
-    def sets(
-        self, model: str, stimulus: Stimulus, contexts: Sequence[str]
-    ) -> dict[str, StoredSet | None]:
+    def sets(self, model: str, stimulus: Stimulus, contexts: Sequence[str]) -> dict[str, StoredSet | None]:
         """Return the sets of these contexts, each compared with its digest."""
         found: dict[str, StoredSet | None] = {}
         if not stimulus.has_text:
@@ -233,9 +227,7 @@ class Transformers(ModelSource):
 
     def _contexts(self, model: str) -> tuple[str, ...]:
         """Contexts that can be compared: words that are read last cannot be, with features that see the future."""
-        seen = self.reading.future == "seen" and not surely_causal(
-            self._folder(model), self.reading
-        )
+        seen = self.reading.future == "seen" and not surely_causal(self._folder(model), self.reading)
         return tuple(c for c in KNOWN_CONTEXTS if not (seen and c in WORD_BY_WORD))
 
     def _folder(self, model: str) -> ModelFolder:
@@ -264,9 +256,7 @@ class Transformers(ModelSource):
                 name=model,
                 contexts=contexts,
                 where=stimulus.where,
-                loaded=self._loaded.setdefault(
-                    model, LoadedModel(self._folder(model), self.reading)
-                ),
+                loaded=self._loaded.setdefault(model, LoadedModel(self._folder(model), self.reading)),
             )
             while len(self._extractions) > KEPT_EXTRACTIONS:
                 self._extractions.popitem(last=False)

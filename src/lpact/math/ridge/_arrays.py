@@ -100,8 +100,7 @@ def nested_validation(folds: BlockedFolds) -> dict[Held, list[tuple[int, slice]]
     """For every pair of blocks left out: each as outer block, with the rows of the other that may validate."""
     parts = {
         held: [
-            (outer, folds.validation_rows(inner, outer))
-            for outer, inner in (sorted(held), sorted(held, reverse=True))
+            (outer, folds.validation_rows(inner, outer)) for outer, inner in (sorted(held), sorted(held, reverse=True))
         ]
         for held in nested_sets(folds.n_blocks)
         if len(held) == 2
@@ -174,9 +173,7 @@ def scaled_columns(be: Backend, x: Array, n_layers: int = 1, name: str = "featur
     return Columns(be.narrow(shifted), offset, factor)
 
 
-def varying_columns(
-    variance: FloatArray, raw_mean: FloatArray, distinct: BoolArray, n: int
-) -> BoolArray:
+def varying_columns(variance: FloatArray, raw_mean: FloatArray, distinct: BoolArray, n: int) -> BoolArray:
     """Columns whose variance on n training rows exceeds the rounding error of their mean.
 
     ``variance`` and ``raw_mean`` are in the same units; ``distinct``: max ≠ min, exactly.

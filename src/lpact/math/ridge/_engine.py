@@ -139,9 +139,7 @@ class Engine:
             self.n_features, self.form = first.n_features, first.form
             return
         if design.ndim != 2 or design.shape[0] != folds.n_rows:
-            raise ValueError(
-                f"features must be [{folds.n_rows}, p] like the folds, got {tuple(design.shape)}"
-            )
+            raise ValueError(f"features must be [{folds.n_rows}, p] like the folds, got {tuple(design.shape)}")
         self.n_features = int(design.shape[1])
         options = (unpenalised, self.pieces, form, self.most)
         self.design = SharedDesign(self.be, design, *options, self._compress())
@@ -168,10 +166,7 @@ class Engine:
             exact_rows = self.grid.metric == "spearman"
             n_products = 0 if exact_rows else len(self.grid.alphas) * self.n_columns
             counts = (n_products, self.n_columns)
-            blocks = [
-                (outer, validation(self.be, axes.held_out(rows), chosen, *counts))
-                for outer, rows in parts
-            ]
+            blocks = [(outer, validation(self.be, axes.held_out(rows), chosen, *counts)) for outer, rows in parts]
             return Trained(axes, chosen, blocks)
 
         made: Trained = self._trained.made(held, make)
@@ -338,9 +333,7 @@ class Engine:
     def raw_weights(self, loaded: Loaded, fitted: Fitted) -> tuple[Array, Array, Array]:
         """Weights [q, p], unpenalised weights [q, m] and intercept [q] for raw responses."""
         be, columns, responses = self.be, fitted.columns, loaded.responses
-        features, nuisance, at_zero = fitted.axes.weights(
-            fitted.coefficients, fitted.projected.nuisance
-        )
+        features, nuisance, at_zero = fitted.axes.weights(fitted.coefficients, fitted.projected.nuisance)
         unit = be.narrow(1.0 / responses.factor[columns])
         intercept = (at_zero + fitted.projected.mean) * unit + be.narrow(responses.offset[columns])
         return features * unit[:, None], nuisance * unit[:, None], intercept
@@ -387,9 +380,7 @@ class HeldOutResults:
                     be, observed[:, rows], predicted[:, rows], metric
                 )
 
-    def _keep(
-        self, loaded: Loaded, fitted: Fitted, block: int, rows: slice, deviation: Array
-    ) -> None:
+    def _keep(self, loaded: Loaded, fitted: Fitted, block: int, rows: slice, deviation: Array) -> None:
         be = self.engine.be
         targets = loaded.targets.start + fitted.own
         if "predicted" in self.kept:
@@ -403,9 +394,7 @@ class HeldOutResults:
                 self.kept[name][block][..., targets] = be.host(values).T
 
 
-def fit_all_rows(
-    engine: Engine, chunks: Iterable[tuple[Loaded, Iterable[Fitted]]]
-) -> tuple[Array, Array, Array]:
+def fit_all_rows(engine: Engine, chunks: Iterable[tuple[Loaded, Iterable[Fitted]]]) -> tuple[Array, Array, Array]:
     """Weights [p, t], unpenalised weights [m, t] and intercept [t] of fits on all rows.
 
     NumPy arrays in double where responses are NumPy arrays.
@@ -443,7 +432,5 @@ def check_inputs(
     if folds.n_blocks < fewest:
         raise ValueError(f"{work} needs at least {fewest} blocks, got {folds.n_blocks}")
     if unpenalised is not None and (unpenalised.ndim != 2 or unpenalised.shape[0] != n_rows):
-        raise ValueError(
-            f"unpenalised columns must be [{n_rows}, m], got shape {tuple(unpenalised.shape)}"
-        )
+        raise ValueError(f"unpenalised columns must be [{n_rows}, m], got shape {tuple(unpenalised.shape)}")
     check_known("form", [form], ("auto", "primal", "kernel"))

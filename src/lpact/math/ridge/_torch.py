@@ -22,9 +22,7 @@ class TorchBackend(Backend):
         kind = device.partition(":")[0]
         backends: dict[str, Any] = {"cuda": torch.cuda, "mps": torch.backends.mps}
         if kind in backends and not backends[kind].is_available():
-            raise ValueError(
-                f"the device '{device}' is not available: torch finds no {kind.upper()} device"
-            )
+            raise ValueError(f"the device '{device}' is not available: torch finds no {kind.upper()} device")
         on_cpu = kind == "torch"
         self.device = torch.device("cpu" if on_cpu else device)
         self.dtype = torch.float64 if precision == "float64" else torch.float32
@@ -33,12 +31,7 @@ class TorchBackend(Backend):
         self.tile_rows = 128 if on_cpu else 1024
         self.tile_bytes = (2 if on_cpu else 1024) * 2**20
         self.qr_cost = 6.0 if on_cpu else 200.0
-        self.split = (
-            tensor_cores
-            and kind == "cuda"
-            and precision == "float32"
-            and _half_products(self.device)
-        )
+        self.split = tensor_cores and kind == "cuda" and precision == "float32" and _half_products(self.device)
 
     def narrow(self, x: Array) -> Array:
         return torch.as_tensor(_writable(x), dtype=self.dtype, device=self.device).contiguous()
@@ -94,9 +87,7 @@ class TorchBackend(Backend):
         out *= scale
         return out
 
-    def coefficients(
-        self, shrinkage: Array, coordinates: Array, buffers: dict[str, Array]
-    ) -> Coefficients:
+    def coefficients(self, shrinkage: Array, coordinates: Array, buffers: dict[str, Array]) -> Coefficients:
         if self.split:
             return SplitCoefficients(self, shrinkage, coordinates, buffers)
         return super().coefficients(shrinkage, coordinates, buffers)
@@ -176,9 +167,7 @@ class SplitRows:
         if axes == slice(0, self.n_axes):
             out = _single_product(self.values, right)
         else:
-            parts = [
-                slice(axes.start + i * self.n_axes, axes.stop + i * self.n_axes) for i in range(3)
-            ]
+            parts = [slice(axes.start + i * self.n_axes, axes.stop + i * self.n_axes) for i in range(3)]
             out = _single_product(self.values[:, parts[0]], right[parts[0]])
             for part in parts[1:]:
                 out += _single_product(self.values[:, part], right[part])
@@ -189,9 +178,7 @@ class SplitRows:
 class SplitCoefficients(Coefficients):
     """Coefficients [A, q, k] as the sum of two of half precision."""
 
-    def __init__(
-        self, be: TorchBackend, shrinkage: Array, coordinates: Array, buffers: dict[str, Array]
-    ) -> None:
+    def __init__(self, be: TorchBackend, shrinkage: Array, coordinates: Array, buffers: dict[str, Array]) -> None:
         n_alphas, n_columns, n_axes = len(shrinkage), len(coordinates), shrinkage.shape[1]
         self.shape = (n_alphas, n_columns, n_axes)
         by_alpha, by_column = _power_of_two(shrinkage, 1), _power_of_two(coordinates, 1)

@@ -50,9 +50,7 @@ class HeldOut:
     rows: slice
     scores: Array  # [r, k], centred over the rows
     mean: Array  # [k], of the scores over the rows
-    source: (
-        tuple[Array, Array] | None
-    )  # columns [n_rows, P] of the rows themselves, and the axes [P, k]
+    source: tuple[Array, Array] | None  # columns [n_rows, P] of the rows themselves, and the axes [P, k]
     nuisance: Array | None  # [r, m], unpenalised columns, centred
     nuisance_mean: Array | None  # [m]
 
@@ -83,9 +81,7 @@ class TrainingAxes:
         low, high = self.be.minmax(self.columns.values[rows], 0)
         return bool((low == high)[used].all())
 
-    def _raw_weights(
-        self, by_column: Array, nuisance: Array | None, mean: Array
-    ) -> tuple[Array, Array, Array]:
+    def _raw_weights(self, by_column: Array, nuisance: Array | None, mean: Array) -> tuple[Array, Array, Array]:
         """The result of `weights` from weights on scaled columns [q, P]."""
         be, m = self.be, self.n_unpenalised
         if nuisance is not None:
@@ -95,9 +91,7 @@ class TrainingAxes:
         return raw[:, m:], raw[:, :m], at_zero
 
 
-def leading_axes(
-    be: Backend, gram: Array, n: int, largest: float, size: int, most: int
-) -> tuple[FloatArray, Array]:
+def leading_axes(be: Backend, gram: Array, n: int, largest: float, size: int, most: int) -> tuple[FloatArray, Array]:
     """At most ``most`` eigenvalues above rounding, descending, and their vectors.
 
     The matrix has rows or columns of about √n · weight, of which ``largest`` is the largest squared weight; ``size`` is
@@ -185,9 +179,7 @@ class PrimalAxes(TrainingAxes):
 
     form = "primal"
 
-    def __init__(
-        self, moments: Moments, eigenvalues: FloatArray, axes: Array, solve: Array | None
-    ) -> None:
+    def __init__(self, moments: Moments, eigenvalues: FloatArray, axes: Array, solve: Array | None) -> None:
         super().__init__(moments.be, moments.columns, eigenvalues, moments.n_rows)
         be = self.be
         self.design, self.held = moments.design, moments.held
@@ -229,9 +221,7 @@ class PrimalAxes(TrainingAxes):
         coordinates = be.compared(cross, self.axes) if compared else cross @ self.axes
         return Projected(coordinates, be.narrow(mean), nuisance)
 
-    def _row_products(
-        self, responses: Responses, columns: IntArray | None
-    ) -> tuple[Array, FloatArray]:
+    def _row_products(self, responses: Responses, columns: IntArray | None) -> tuple[Array, FloatArray]:
         """Σ (y − μ)(x − m) over the training rows, [q, P], and μ, both row by row."""
         y, mean = responses.centred_training(self.held, columns)
         pieces = responses.pieces
@@ -264,9 +254,7 @@ class PrimalAxes(TrainingAxes):
         return self._raw_weights(coefficients @ self.axes.T, nuisance, self.mean)
 
 
-def moments_by_row(
-    be: Backend, features: Array, unpenalised: Array | None, held: Held, rows: IntArray
-) -> Moments:
+def moments_by_row(be: Backend, features: Array, unpenalised: Array | None, held: Held, rows: IntArray) -> Moments:
     """Moments from rows centred one by one: for features of one training set, or where means far exceed spreads."""
     joined, m = be.wide(features), 0
     if unpenalised is not None and unpenalised.shape[1]:
@@ -300,9 +288,7 @@ class StandardRows:
     ``nuisance`` of the training rows: N [n_train, m], centred, and N⁺ᵀ [n_train, m]; None without unpenalised columns.
     """
 
-    def __init__(
-        self, be: Backend, columns: Columns, m: int, held: Held, rows: IntArray, distinct: BoolArray
-    ) -> None:
+    def __init__(self, be: Backend, columns: Columns, m: int, held: Held, rows: IntArray, distinct: BoolArray) -> None:
         self.be, self.columns, self.held, self.rows = be, columns, held, rows
         train = be.take(be.wide(columns.values), rows, 0)
         self.mean = be.sums(train, 0) / len(rows)
@@ -530,9 +516,7 @@ class SharedDesign:
                 total += self._grams[i]
         return total
 
-    def cross(
-        self, responses: Responses, held: Held, mean: FloatArray, columns: IntArray | None = None
-    ) -> Array:
+    def cross(self, responses: Responses, held: Held, mean: FloatArray, columns: IntArray | None = None) -> Array:
         """Σ (y − μ)(x − m) over a training set, [q, P], of some columns of the responses or all.
 
         ``mean`` is μ of those columns. Products are taken within pieces, around the pieces' means, and joined by
@@ -584,9 +568,7 @@ def fitted_axes(
     rows, n = pieces.rows(held), pieces.folds.n_rows
     fitted = np.asarray(features(rows), dtype=np.float64)
     if fitted.ndim != 2 or len(fitted) != n:
-        raise ValueError(
-            f"a design function must return features [{n}, p] for all rows, got {fitted.shape}"
-        )
+        raise ValueError(f"a design function must return features [{n}, p] for all rows, got {fitted.shape}")
     if form == "primal" or (form == "auto" and fitted.shape[1] <= len(rows)):
         return moments_by_row(be, fitted, unpenalised, held, rows).axes(most)
     columns, m = joined_columns(be, fitted, unpenalised)

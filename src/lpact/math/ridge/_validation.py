@@ -75,9 +75,7 @@ class Validation:
         return self.n_triangle is None and self.held.source is None
 
 
-def validation(
-    be: Backend, held: HeldOut, chosen: Settings, n_products: int, n_columns: int
-) -> Validation:
+def validation(be: Backend, held: HeldOut, chosen: Settings, n_products: int, n_columns: int) -> Validation:
     """Rotate rows into a triangle, which halves the products, where that costs less than it saves.
 
     ``n_products`` coefficient vectors and ``n_columns`` responses will be multiplied with these rows.
@@ -219,15 +217,10 @@ class _HeldResponses:
         n_triangle = self.block.n_triangle
         if n_triangle is None:
             return self._running(coefficients, None)[0]
-        powers = [
-            coefficients.power(self.block.operand, n_triangle, cut, self.be)
-            for cut in self.chosen.cuts
-        ]
+        powers = [coefficients.power(self.block.operand, n_triangle, cut, self.be) for cut in self.chosen.cuts]
         return self._on_host(powers, coefficients)
 
-    def _running(
-        self, coefficients: Coefficients, observed: Array | None
-    ) -> tuple[FloatArray, FloatArray]:
+    def _running(self, coefficients: Coefficients, observed: Array | None) -> tuple[FloatArray, FloatArray]:
         """Sums of squares of Mc, and of products with ``observed``, of every cut: [cuts, A, columns] each."""
         be, cuts = self.be, self.chosen.cuts
         powers: list[Array] = [0.0] * len(cuts)

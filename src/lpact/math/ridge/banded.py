@@ -70,9 +70,7 @@ class SpaceKernels:
     sizes: tuple[int, ...]
     narrow: Mapping[int, tuple[Array, Parts]]
 
-    def axes(
-        self, gamma: FloatArray, inverse: FloatArray, most: int, validation: Sequence[slice]
-    ) -> KernelAxes:
+    def axes(self, gamma: FloatArray, inverse: FloatArray, most: int, validation: Sequence[slice]) -> KernelAxes:
         """Decomposed with weights γ; ``inverse`` includes √γ."""
         be, used = self.standard.be, [int(g) for g in np.flatnonzero(gamma)]
         keys = [(part.start, part.stop) for part in validation]
@@ -153,9 +151,7 @@ class SpacesEngine(Engine):
         by_space = [values[:, space] for space in self.slices]
         train = [self.be.take(values, standard.rows, 0) for values in by_space]
         cross = {
-            (part.start, part.stop): tuple(
-                x[part] @ z.T for x, z in zip(by_space, train, strict=True)
-            )
+            (part.start, part.stop): tuple(x[part] @ z.T for x, z in zip(by_space, train, strict=True))
             for part in validation
         }
         narrow = {
@@ -172,8 +168,7 @@ class SpacesEngine(Engine):
         own.train = partial(self.train_weighted, gamma=gamma)
         own._trained = Kept(keep_bytes)
         own.validation = {
-            held: [(outer, rows) for outer, rows in parts if live[outer]]
-            for held, parts in self.validation.items()
+            held: [(outer, rows) for outer, rows in parts if live[outer]] for held, parts in self.validation.items()
         }
         return own
 
@@ -227,9 +222,7 @@ def _stacked(be: Backend, spaces: Sequence[Array], n: int) -> tuple[Array, tuple
         raise ValueError("at least one feature space is needed")
     for i, space in enumerate(spaces):
         if space.ndim != 2 or space.shape[0] != n or space.shape[1] == 0:
-            raise ValueError(
-                f"feature space {i} must be [{n}, p] with at least one column, got {tuple(space.shape)}"
-            )
+            raise ValueError(f"feature space {i} must be [{n}, p] with at least one column, got {tuple(space.shape)}")
     edges = np.cumsum([0, *(space.shape[1] for space in spaces)]).tolist()
     slices = tuple(slice(*edge) for edge in pairwise(edges))
     if all(isinstance(space, np.ndarray) for space in spaces):
@@ -244,13 +237,9 @@ def _candidates(engine: SpacesEngine, grid: BandedGrid, gamma: FloatArray | None
         return banded_candidates(n_spaces, grid)
     gamma = np.asarray(gamma, dtype=np.float64)
     if gamma.ndim != 2 or gamma.shape[1] != n_spaces or len(gamma) == 0:
-        raise ValueError(
-            f"candidates must be [c, {n_spaces}], one weight per feature space, got shape {gamma.shape}"
-        )
+        raise ValueError(f"candidates must be [c, {n_spaces}], one weight per feature space, got shape {gamma.shape}")
     if not np.isfinite(gamma).all() or (gamma < 0.0).any() or not gamma.any(axis=1).all():
-        raise ValueError(
-            "candidates must be finite and not negative, with a positive weight in every row"
-        )
+        raise ValueError("candidates must be finite and not negative, with a positive weight in every row")
     return Candidates(gamma, len(gamma))
 
 
@@ -494,9 +483,7 @@ class _Search:
     def fits(self, loaded: Loaded, outer: int, held: Held) -> Iterator[Fitted]:
         """Fits on one training set, one for every choice of weights among the targets of a chunk."""
         engine, rows = self.engine, self.engine.tests[held]
-        candidate, lag, alpha = (
-            values[outer, loaded.targets] for values in (self.candidate, self.lag, self.alpha)
-        )
+        candidate, lag, alpha = (values[outer, loaded.targets] for values in (self.candidate, self.lag, self.alpha))
         for index in np.unique(candidate):
             own = np.flatnonzero(candidate == index)
             axes = engine.fitted_axes(held, rows, self.gamma[index])
@@ -546,8 +533,7 @@ class BandedSubsets:
         self.outer = np.ones(folds.n_blocks, dtype=np.bool_) if outer is None else outer
         scored = Kept(self.engine.compute.memory_bytes // 8)
         self._searches = [
-            _Search(self.engine, grid, _within(subset, len(spaces), grid), scored, self.outer)
-            for subset in subsets
+            _Search(self.engine, grid, _within(subset, len(spaces), grid), scored, self.outer) for subset in subsets
         ]
         scored.clear()
         self.validation = np.stack([search.validation for search in self._searches])
@@ -583,9 +569,7 @@ class BandedSubsets:
 def _within(subset: Sequence[int], n_spaces: int, grid: BandedGrid) -> Candidates:
     """Candidates of a subset, with weight 0 for all other spaces."""
     if not subset or list(subset) != sorted({*subset} & {*range(n_spaces)}):
-        raise ValueError(
-            f"a subset must be ascending indices of {n_spaces} feature spaces, got {tuple(subset)}"
-        )
+        raise ValueError(f"a subset must be ascending indices of {n_spaces} feature spaces, got {tuple(subset)}")
     own = banded_candidates(len(subset), grid)
     gamma = np.zeros((len(own.gamma), n_spaces))
     gamma[:, list(subset)] = own.gamma

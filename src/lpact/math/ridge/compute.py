@@ -57,9 +57,7 @@ class Compute:
     def __post_init__(self) -> None:
         kind, _, number = self.device.partition(":")
         if kind not in ("cpu", "torch", "cuda", "mps") or (number and not number.isdigit()):
-            raise ValueError(
-                f"unknown device '{self.device}'; known: cpu, torch (torch on the CPU), cuda, cuda:N, mps"
-            )
+            raise ValueError(f"unknown device '{self.device}'; known: cpu, torch (torch on the CPU), cuda, cuda:N, mps")
         if self.precision not in ("float64", "float32"):
             raise ValueError(f"unknown precision '{self.precision}'; known: float64, float32")
         if kind == "mps" and self.precision == "float64":
@@ -182,9 +180,7 @@ class Backend:
         """A product that is only used to compare settings."""
         return rows @ matrix
 
-    def coefficients(
-        self, shrinkage: Array, coordinates: Array, buffers: dict[str, Array]
-    ) -> Coefficients:
+    def coefficients(self, shrinkage: Array, coordinates: Array, buffers: dict[str, Array]) -> Coefficients:
         """Shrinkage [A, k] times coordinates [q, k], every pair; ``buffers`` are used again by the next call."""
         shape = (len(shrinkage), len(coordinates), shrinkage.shape[1])
         out = self.buffer(buffers, "coefficients", shape[0] * shape[1] * shape[2]).reshape(shape)

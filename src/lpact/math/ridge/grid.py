@@ -105,9 +105,7 @@ class RidgeGrid:
             raise ValueError(f"alphas must be positive and finite, got {alphas}")
         components = _listed(self.components, "components")
         if not all(isinstance(k, Integral) and int(k) >= 0 for k in components):
-            raise ValueError(
-                f"components must be whole numbers, 0 for all features, got {components}"
-            )
+            raise ValueError(f"components must be whole numbers, 0 for all features, got {components}")
         object.__setattr__(self, "alphas", tuple(float(a) for a in alphas))
         object.__setattr__(self, "components", tuple(int(k) for k in components))
         if not isinstance(self.selection, Selection):
@@ -157,9 +155,7 @@ class BandedGrid:
     def __post_init__(self) -> None:
         RidgeGrid(self.alphas, metric=self.metric)
         if self.draws < 0 or self.patience < 1:
-            raise ValueError(
-                f"draws must be at least 0 and patience at least 1, got {self.draws} and {self.patience}"
-            )
+            raise ValueError(f"draws must be at least 0 and patience at least 1, got {self.draws} and {self.patience}")
         if not (math.isfinite(self.min_gain) and self.min_gain >= 0.0):
             raise ValueError(f"min_gain must not be negative, got {self.min_gain}")
         positive = [math.isfinite(c) and c > 0.0 for c in self.concentration]
@@ -193,9 +189,7 @@ def banded_candidates(n_spaces: int, grid: BandedGrid) -> Candidates:
         return Candidates(first, 1)
     rng = keyed_rng(grid.seed, "banded ridge", n_spaces)
     cycle = grid.concentration
-    draws = [
-        rng.dirichlet(np.full(n_spaces, cycle[draw % len(cycle)])) for draw in range(grid.draws)
-    ]
+    draws = [rng.dirichlet(np.full(n_spaces, cycle[draw % len(cycle)])) for draw in range(grid.draws)]
     return Candidates(np.array([*first, *draws]), len(first))
 
 
@@ -262,9 +256,7 @@ def _pools(selection: Selection, level: Level, n_targets: int) -> IntArray:
     if level == "shared":
         return np.zeros(n_targets, dtype=np.int64)
     if len(selection.groups or ()) != n_targets:
-        raise ValueError(
-            f"groups must name a group for each of {n_targets} targets, got {len(selection.groups or ())}"
-        )
+        raise ValueError(f"groups must name a group for each of {n_targets} targets, got {len(selection.groups or ())}")
     pools: IntArray = np.unique(np.asarray(selection.groups), return_inverse=True)[1]
     return pools
 

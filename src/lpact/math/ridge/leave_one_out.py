@@ -138,9 +138,7 @@ class Targets:
         self._n_bytes = [0]  # of all products, also those of parts
         self.labels = None if populations is None else np.asarray(populations)
         if self.labels is not None and self.labels.shape != (self.n_columns,):
-            raise ValueError(
-                f"populations must label each of {self.n_columns} columns, got shape {self.labels.shape}"
-            )
+            raise ValueError(f"populations must label each of {self.n_columns} columns, got shape {self.labels.shape}")
 
     @property
     def n_rows(self) -> int:
@@ -177,9 +175,7 @@ class Targets:
         mean = self.means[columns]
         return self._taken(columns) - self.be.wide(mean[:, None]), mean
 
-    def products(
-        self, sets: list[IntArray], room: int
-    ) -> Iterator[tuple[slice, Array, FloatArray]]:
+    def products(self, sets: list[IntArray], room: int) -> Iterator[tuple[slice, Array, FloatArray]]:
         """Some of the sets, the YYᵀ of each as a row [k, n²], and Σ (y − ȳ)² [k].
 
         They are kept if those of all parts are at most ``room`` bytes.
@@ -227,9 +223,7 @@ class LeaveOneOutRidge:
             predicted[:, columns] = own
         return predicted
 
-    def test_r2(
-        self, X: npt.ArrayLike, Y: npt.ArrayLike | Targets, baseline: FloatArray | None = None
-    ) -> FloatArray:
+    def test_r2(self, X: npt.ArrayLike, Y: npt.ArrayLike | Targets, baseline: FloatArray | None = None) -> FloatArray:
         """R² [t] of test rows, X [m, p] and Y [m, t], without all predictions at once; NaN where Y is constant.
 
         The ``baseline`` [t] is what an R² of 0 predicts: by default the mean of the test rows, as in scikit-learn's
@@ -238,9 +232,7 @@ class LeaveOneOutRidge:
         x, be = self._rows(X), self._design.be
         y = Y if isinstance(Y, Targets) else Targets(Y, compute=self._targets.compute)
         if (y.n_rows, y.n_columns) != (len(x), len(self.alphas)):
-            raise ValueError(
-                f"test responses must be [{len(x)}, {len(self.alphas)}], got {(y.n_rows, y.n_columns)}"
-            )
+            raise ValueError(f"test responses must be [{len(x)}, {len(self.alphas)}], got {(y.n_rows, y.n_columns)}")
         scores = np.empty(len(self.alphas))
         for columns, _, mean, product in self._mapped(self._design.prediction_map(x)):
             own, middle = y.centred(columns)
@@ -270,9 +262,7 @@ class LeaveOneOutRidge:
         for columns, _, mean, product in self._mapped(self._design.prediction_map(x)):
             yield columns, self._design.be.host(product).T + mean
 
-    def _mapped(
-        self, map_of: Callable[[float], Array]
-    ) -> Iterator[tuple[IntArray, Array, FloatArray, Array]]:
+    def _mapped(self, map_of: Callable[[float], Array]) -> Iterator[tuple[IntArray, Array, FloatArray, Array]]:
         """Targets, their centred rows [q, n], means [q], and the rows times the map of their penalty."""
         be = self._design.be
         for alpha in np.unique(self.alphas):
@@ -312,9 +302,7 @@ def leave_one_out_ridge(
     compute, be, (n, t) = y.compute, y.be, (y.n_rows, y.n_columns)
     penalties = np.asarray(alphas, dtype=np.float64)
     if len(x) != n or n < 2:
-        raise ValueError(
-            f"features and responses must have the same rows, at least 2, got {len(x)} and {n}"
-        )
+        raise ValueError(f"features and responses must have the same rows, at least 2, got {len(x)} and {n}")
     if penalties.ndim != 1 or not len(penalties) or not (penalties > 0.0).all():
         raise ValueError(f"alphas must be a list of positive numbers, got {alphas}")
     host = Backend("float64")

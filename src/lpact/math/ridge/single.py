@@ -133,10 +133,7 @@ class _Plan:
         self.pieces = [slice(start, stop) for start, stop in pairwise(edges)]
         self.tests = [run(rows) for rows in tests]
         self.training = {held: [run(rows) for rows in runs] for held, runs in training.items()}
-        self.validation = {
-            held: [(outer, run(rows)) for outer, rows in parts]
-            for held, parts in validation.items()
-        }
+        self.validation = {held: [(outer, run(rows)) for outer, rows in parts] for held, parts in validation.items()}
         validated = {rows for parts in self.validation.values() for _, rows in parts}
         self.held_out = sorted({*self.tests, *validated})
 
@@ -160,9 +157,7 @@ def _chunks(
     per_column = per_pair * step + 32 * n
     width = min(half, max(_CHUNK_BYTES, per_column)) // per_column
     parts = [slice(i, min(i + width, n_columns)) for i in range(0, n_columns, width)]
-    return [
-        (slice(start, min(start + step, n_targets)), parts) for start in range(0, n_targets, step)
-    ]
+    return [(slice(start, min(start + step, n_targets)), parts) for start in range(0, n_targets, step)]
 
 
 class _Side(NamedTuple):
@@ -319,9 +314,7 @@ class _Chunk:
                 count[outer] += finite
         return mean_scores(total, count)
 
-    def _pooled(
-        self, choices: list[tuple[IntArray, IntArray]], alphas: FloatArray, metric: str
-    ) -> FloatArray:
+    def _pooled(self, choices: list[tuple[IntArray, IntArray]], alphas: FloatArray, metric: str) -> FloatArray:
         """Held-out score over all blocks [N, t], each at its chosen lag and penalty."""
         shape = self.pieces[0].cross.shape[1:]
         every = np.arange(shape[1])
@@ -385,9 +378,7 @@ def _at(values: Array, lag: IntArray) -> Array:
     return np.take_along_axis(values, lag[None], axis=0)[0]
 
 
-def _chosen(
-    scores: FloatArray, selection: Selection, tolerance: float
-) -> tuple[IntArray, IntArray]:
+def _chosen(scores: FloatArray, selection: Selection, tolerance: float) -> tuple[IntArray, IntArray]:
     """Lag and penalty of every pair, [N, t] each, from [L, A, N, t]."""
     n_lags, n_alphas, *shape = scores.shape
     if selection.per_target:

@@ -149,9 +149,7 @@ class SmallResponses:
         n_train = plan.n_train[:, None]
         self.mean: FloatArray = plan.member @ sums / n_train
         members = plan.member.astype(bool)
-        self.constant: BoolArray = np.stack(
-            [high[own].max(axis=0) == low[own].min(axis=0) for own in members]
-        )
+        self.constant: BoolArray = np.stack([high[own].max(axis=0) == low[own].min(axis=0) for own in members])
         far = n_train * self.mean**2 > (1.0 - 1.0 / CENTRING_LIMIT) * (plan.member @ squares)
         if (far & ~self.constant).any():
             raise NotSmall
@@ -181,9 +179,7 @@ class Products:
     span_mean: FloatArray  # [pairs, 2, p]
     span_cross: FloatArray  # [pairs, 2, q, p]
     alive: BoolArray  # [S, p]: columns that vary on the training rows
-    maps: FloatArray | None = (
-        None  # [S, P, p], where products are of ``features`` [n, P] times this
-    )
+    maps: FloatArray | None = None  # [S, P, p], where products are of ``features`` [n, P] times this
 
     def of_set(self, s: int) -> FloatArray:
         """Features of a training set, before they are mapped, [n, p]."""
@@ -462,9 +458,7 @@ class SmallRidge:
         found = [select(own, self.grid.selection, self.tolerance) for own in by_lag]
         return np.stack(found, axis=1)
 
-    def _refit(
-        self, products: Products, cross: FloatArray, scale: FloatArray, choice: IntArray
-    ) -> Readout:
+    def _refit(self, products: Products, cross: FloatArray, scale: FloatArray, choice: IntArray) -> Readout:
         """Fit every outer training set at the chosen settings, predict its block, and score."""
         responses, folds, n_pairs = self.responses, self.folds, self.plan.n_pairs
         n_targets = responses.n_targets

@@ -45,9 +45,7 @@ def standardised_units(units: FloatArray, name: str = "units") -> tuple[FloatArr
     return standard_columns(units)
 
 
-def standardised_pair(
-    phi: FloatArray, units: FloatArray
-) -> tuple[FloatArray, FloatArray, BoolArray]:
+def standardised_pair(phi: FloatArray, units: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Return φ's varying columns and units of the same events, both standardised, and which units vary."""
     (z, kept), (y, varies) = standardised_units(phi, "phi"), standardised_units(units)
     if len(z) != len(y):

@@ -173,9 +173,7 @@ def _debiased_pair(cross: float, k: FloatArray, m: FloatArray) -> float:
     return float(_debiased(cross, float(centred), float(k.sum() * m.sum()), len(k)))
 
 
-def _debiased(
-    cross: FloatArray | float, spread: FloatArray | float, traces: float, n: int
-) -> FloatArray:
+def _debiased(cross: FloatArray | float, spread: FloatArray | float, traces: float, n: int) -> FloatArray:
     """Return n (n − 3) HSIC from ‖XᵀY‖², Σ (k − k̄)(l − l̄) and tr K tr L."""
     hsic: FloatArray = np.asarray(cross - traces / (n - 1) - n / (n - 2) * spread)
     return hsic
@@ -226,9 +224,7 @@ def cka_rbf_to_units(
     return normalised(product, self_phi, self_units, defined, -1.0 if debiased else 0.0)
 
 
-def cka_rbf_between_units(
-    units: FloatArray, *, median_fraction: float = 1.0, debiased: bool = False
-) -> FloatArray:
+def cka_rbf_between_units(units: FloatArray, *, median_fraction: float = 1.0, debiased: bool = False) -> FloatArray:
     """Return the RBF CKA of all pairs of units.
 
     Options and NaN as in `cka_rbf_to_units`. Costs O(n² N²) time, all of it matrix products.
@@ -260,9 +256,7 @@ class RBFKernel:
     debiased: bool
 
 
-def rbf_kernel(
-    x: FloatArray, *, median_fraction: float = 1.0, debiased: bool = False
-) -> RBFKernel | None:
+def rbf_kernel(x: FloatArray, *, median_fraction: float = 1.0, debiased: bool = False) -> RBFKernel | None:
     """Return the Gaussian kernel of a representation [n, p]; None where it has no bandwidth or no structure.
 
     Columns are not standardised. Options as in `cka_rbf_to_units`; 12 n² bytes at most.
@@ -313,14 +307,10 @@ def _hollow_kernel(x: FloatArray, median_fraction: float, constant: float) -> Fl
     return kernel
 
 
-def _scaled_units(
-    y: FloatArray, varies: BoolArray, median_fraction: float
-) -> tuple[FloatArray, BoolArray]:
+def _scaled_units(y: FloatArray, varies: BoolArray, median_fraction: float) -> tuple[FloatArray, BoolArray]:
     """Return y / (σ √2) of every unit, as rows [N, n] (0 where undefined), and which are defined."""
     columns = np.ascontiguousarray(y.T)
-    median = np.array(
-        [median_squared_difference(c) if v else 0.0 for c, v in zip(columns, varies, strict=True)]
-    )
+    median = np.array([median_squared_difference(c) if v else 0.0 for c, v in zip(columns, varies, strict=True)])
     defined = varies & (median > 0.0)
     scale = median_fraction * np.sqrt(2.0 * np.where(defined, median, 1.0))
     return np.where(defined, y / scale, 0.0).T.copy(), defined

@@ -33,9 +33,7 @@ def nearest_neighbours(x: FloatArray, k: int, distance: NeighbourDistance) -> In
     if n <= k or distances.max() == distances.min():
         return None
     # Bits of numbers that are not negative sort as the numbers do; the row's number below them decides ties.
-    keys = (squareform(distances).view(np.uint32).astype(np.uint64) << 32) | np.arange(
-        n, dtype=np.uint64
-    )
+    keys = (squareform(distances).view(np.uint32).astype(np.uint64) << 32) | np.arange(n, dtype=np.uint64)
     np.fill_diagonal(keys, np.iinfo(np.uint64).max)
     nearest = np.sort(np.partition(keys, k - 1, axis=1)[:, :k] & 0xFFFFFFFF, axis=1)
     return (nearest.astype(np.int64) + n * np.arange(n)[:, None]).ravel()

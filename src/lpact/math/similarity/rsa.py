@@ -56,9 +56,7 @@ from lpact.math.similarity._common import (
 from lpact.math.types import BoolArray, FloatArray, IntArray
 
 Dissimilarity = Literal["correlation", "sqeuclidean"]
-Comparator = Literal[
-    "pearson", "cosine", "spearman", "tau_a", "rho_a", "pearson_whitened", "cosine_whitened"
-]
+Comparator = Literal["pearson", "cosine", "spearman", "tau_a", "rho_a", "pearson_whitened", "cosine_whitened"]
 
 _MIN_PATTERN = 3
 _NO_VARIANCE = 1e-12
@@ -260,8 +258,7 @@ def kendall_tau_a(a: IntArray, b: IntArray) -> float:
     discordant = int(_kendall_dis(first, second))
     starts = np.flatnonzero(np.r_[True, both[1:] != both[:-1], True])
     in_both, in_a, in_b = (
-        int((count * (count - 1) // 2).sum())
-        for count in (np.diff(starts), np.bincount(a), np.bincount(b))
+        int((count * (count - 1) // 2).sum()) for count in (np.diff(starts), np.bincount(a), np.bincount(b))
     )
     n_pairs = len(a) * (len(a) - 1) // 2
     return (n_pairs - in_a - in_b + in_both - 2 * discordant) / n_pairs

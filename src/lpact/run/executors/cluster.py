@@ -128,9 +128,7 @@ class OnDask:
         finally:
             self._cancel()
 
-    def _hand_out(
-        self, waiting: deque[Task], upcoming: Iterator[Task], suspects: deque[Task]
-    ) -> None:
+    def _hand_out(self, waiting: deque[Task], upcoming: Iterator[Task], suspects: deque[Task]) -> None:
         """Submit tasks to the workers that fit; suspects come last, one by one and bound to one worker."""
         if any(own.alone for own in self._submitted.values()):
             return
@@ -169,9 +167,7 @@ class OnDask:
         except queue.Empty:
             return
 
-    def _after_end(
-        self, future: Any, waiting: deque[Task], suspects: deque[Task]
-    ) -> Iterator[Ended]:
+    def _after_end(self, future: Any, waiting: deque[Task], suspects: deque[Task]) -> Iterator[Ended]:
         submitted = self._submitted[future.key]
         task = submitted.task
         try:
@@ -218,14 +214,10 @@ class OnDask:
         else:
             suspects.append(submitted.task)
 
-    def _after_death(
-        self, event: dict[str, Any], waiting: deque[Task], suspects: deque[Task]
-    ) -> Iterator[Ended]:
+    def _after_death(self, event: dict[str, Any], waiting: deque[Task], suspects: deque[Task]) -> Iterator[Ended]:
         """A worker is gone. Tasks that were bound to workers which are all gone are submitted again."""
         self._forget(event.get("worker", ""))
-        hit = [
-            own for key, own in self._submitted.items() if key in event.get("processing-tasks", ())
-        ]
+        hit = [own for key, own in self._submitted.items() if key in event.get("processing-tasks", ())]
         if hit and not event.get("expected"):
             self._lost([own.task for own in hit])
             self._deaths.update(own.task.key for own in hit)
@@ -332,9 +324,7 @@ class OnDask:
         return RunError(
             "workers of the cluster do not fit this run",
             where="; ".join(sorted(self._refused)),
-            got="\n".join(
-                f"worker {address}: {why}" for address, why in sorted(self._refused.items())
-            ),
+            got="\n".join(f"worker {address}: {why}" for address, why in sorted(self._refused.items())),
             expected="workers with the same code, library versions and sources as here",
             remedy="install the same there, share or copy the same files, restart these workers, then run again",
         )
@@ -438,9 +428,7 @@ def _certificates(settings: SlurmConfig) -> Iterator[Any]:
         paths = {name: Path(folder).absolute() / f"{name}.pem" for name in names}
         for name, path in paths.items():
             path.write_text(getattr(made, name))
-        yield distributed.Security(
-            require_encryption=True, **{name: os.fspath(path) for name, path in paths.items()}
-        )
+        yield distributed.Security(require_encryption=True, **{name: os.fspath(path) for name, path in paths.items()})
 
 
 def slurm_options(settings: SlurmConfig) -> dict[str, Any]:

@@ -287,9 +287,7 @@ class Processes:
                 yield from self._after_death(list(running.values()), suspects)
                 running.clear()
 
-    def _submit(
-        self, waiting: Iterator[Task], suspects: deque[Task], running: dict[Future[Ended], Task]
-    ) -> bool:
+    def _submit(self, waiting: Iterator[Task], suspects: deque[Task], running: dict[Future[Ended], Task]) -> bool:
         """Submit tasks to the pool; False if a process has died, so that it takes none."""
         alone = bool(suspects)
         while len(running) < (1 if alone else PER_PROCESS * self.workers):
@@ -348,9 +346,7 @@ class Processes:
                 initargs=(self._setup, self._results, dict(os.environ)),
             )
             self._started = []
-            with suppress(
-                BrokenProcessPool
-            ):  # a process that died already is noticed by the next task
+            with suppress(BrokenProcessPool):  # a process that died already is noticed by the next task
                 for _ in range(n_processes):  # each starts a process while none is idle
                     self._started.append(self._pool.submit(os.getpid))
 

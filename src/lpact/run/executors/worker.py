@@ -64,9 +64,7 @@ def look(code: str, setup: bytes) -> Fit | str:
     return Fit(name, platform.node(), processor())
 
 
-def take(
-    code: str, setup: bytes, mark: str, task: bytes, needs: Mapping[str, bytes]
-) -> tuple[Ended, bytes | None]:
+def take(code: str, setup: bytes, mark: str, task: bytes, needs: Mapping[str, bytes]) -> tuple[Ended, bytes | None]:
     """Run a task, from the results that it ``needs``; returns its record, and its result unless it failed."""
     opened = _open(code, setup)
     from lpact.errors import RunError, TableError

@@ -58,9 +58,7 @@ class Line(NamedTuple):
         return {"followed": same, "item_group": group, **row}
 
 
-def check_run(
-    registration: Registration, run: StoredRun, *, deposited: str | None = None
-) -> pl.DataFrame:
+def check_run(registration: Registration, run: StoredRun, *, deposited: str | None = None) -> pl.DataFrame:
     """Compare a finished run with a registration, and the registration with its ``deposited`` digest.
 
     Returns the table `PREREGISTRATION_ITEMS`.
@@ -69,9 +67,7 @@ def check_run(
     found = found_content(run.manifest, RunTables(run), n_rows)
     if deposited is not None:
         deposited = deposited_digest(deposited, where="the digest that was deposited")
-    return _items(
-        _about_registration(registration, *_made_with(run), deposited), registration, found
-    )
+    return _items(_about_registration(registration, *_made_with(run), deposited), registration, found)
 
 
 def run_items(
@@ -172,9 +168,7 @@ def compare(registered: Content, found: Content) -> Iterator[Line]:
     for name in dict.fromkeys((*registered.audit, *found.audit)):
         own, other = (_audit_rows(name, side.audit.get(name, ())) for side in both)
         yield from _parts("audit", "row", own, other)
-    own, other = (
-        {name: dict.fromkeys(ids, "a claim") for name, ids in side.claims.items()} for side in both
-    )
+    own, other = ({name: dict.fromkeys(ids, "a claim") for name, ids in side.claims.items()} for side in both)
     yield from _parts("claims", "claim", own, other)
     for name in dict.fromkeys((*registered.rows, *found.rows)):
         then, now = (side.rows.get(name) for side in both)

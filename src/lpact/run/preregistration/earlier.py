@@ -80,9 +80,7 @@ def _reads(task: Task) -> bool:
     return scope is None or scope.dataset is not None
 
 
-def look_for_results(
-    folder: Path, inputs: Iterable[InputFile], pairs: Iterable[Pair]
-) -> list[EarlierRun]:
+def look_for_results(folder: Path, inputs: Iterable[InputFile], pairs: Iterable[Pair]) -> list[EarlierRun]:
     """Search the run ``folder``, and what an interrupted run left next to it.
 
     ``inputs`` are the files of the study that is to be registered, ``pairs`` its datasets and models. Datasets and
@@ -140,8 +138,7 @@ def same_pairs(
         "/".join(filter(None, (dataset, model)))
         for dataset, model in pairs
         for other, other_model in others
-        if _same_files(own.get(dataset, {}), theirs.get(other, {}))
-        and same_model(model, other_model)
+        if _same_files(own.get(dataset, {}), theirs.get(other, {})) and same_model(model, other_model)
     }
     return tuple(sorted(same))
 
@@ -186,9 +183,7 @@ def register(
         earlier += _noted_runs(store, made_from.inputs, pairs)
     if not after_the_fact:
         _refuse_results(earlier)
-    content = planned_content(
-        config, audit, made_from, after_the_fact=after_the_fact, earlier_runs=tuple(earlier)
-    )
+    content = planned_content(config, audit, made_from, after_the_fact=after_the_fact, earlier_runs=tuple(earlier))
     return new_registration(content, now)
 
 
@@ -218,9 +213,7 @@ def leave_note(store: TaskStore, config: StudyConfig, audit: StudyAudit) -> None
         atomic_write_bytes(path, text)
 
 
-def _noted_runs(
-    store: TaskStore, inputs: Iterable[InputFile], pairs: Iterable[Pair]
-) -> list[EarlierRun]:
+def _noted_runs(store: TaskStore, inputs: Iterable[InputFile], pairs: Iterable[Pair]) -> list[EarlierRun]:
     """Runs that store results of the same data and models, with any options."""
     found = []
     for path in sorted(store.root.glob(NOTES)):
@@ -268,9 +261,7 @@ class Reused:
     why: str
 
 
-def reused_results(
-    store: TaskStore, tasks: Iterable[Task], registration: Registration
-) -> Reused | None:
+def reused_results(store: TaskStore, tasks: Iterable[Task], registration: Registration) -> Reused | None:
     """Results that do not carry the registration's digest; None if all do.
 
     A run with a registration marks every result that it makes, so clocks play no part.

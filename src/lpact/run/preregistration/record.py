@@ -103,9 +103,7 @@ class Content(Item):
         return {name: own for name, own in values.items() if own or name != "plugin_code"}
 
 
-def planned_content(
-    config: StudyConfig, audit: StudyAudit, made_from: Provenance, **earlier: Any
-) -> Content:
+def planned_content(config: StudyConfig, audit: StudyAudit, made_from: Provenance, **earlier: Any) -> Content:
     """What a study will do; claims and rows are counted from sizes alone."""
     rows = {name: table.height for name, table in audit.tables.items()}
     rows[MODEL_FILES.name] += audit.sets_to_come
@@ -260,9 +258,7 @@ def write_registration(registration: Registration, path: Path) -> None:
     atomic_write_bytes(temporary, registration.text().encode())
     with storage_errors(path, "the registration cannot be written"):
         try:
-            os.link(
-                temporary, path
-            )  # unlike a rename, never replaces a file that has appeared meanwhile
+            os.link(temporary, path)  # unlike a rename, never replaces a file that has appeared meanwhile
         except OSError:
             if path.exists():
                 raise

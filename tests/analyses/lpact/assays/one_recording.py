@@ -69,16 +69,12 @@ def make_words(rng: np.random.Generator, n_words: int, n_stories: int = 1) -> pl
     )
 
 
-def noise(
-    rng: np.random.Generator, duration_s: float, n_units: int = 4, rate_hz: float = 50.0
-) -> FloatArray:
+def noise(rng: np.random.Generator, duration_s: float, n_units: int = 4, rate_hz: float = 50.0) -> FloatArray:
     """Autocorrelated noise of variance 1, [n_samples, n_units]."""
     return ar1(rng, int(duration_s * rate_hz), n_units, 0.8)
 
 
-def make_recording(
-    values: FloatArray, rate_hz: float = 50.0, start_s: float = 0.0, **more: Any
-) -> Recording:
+def make_recording(values: FloatArray, rate_hz: float = 50.0, start_s: float = 0.0, **more: Any) -> Recording:
     units = tuple(f"u{number}" for number in range(values.shape[-1]))
     signal = TimeSeries(values, rate_hz, start_s)
     return Recording(ID, signal, Units(units, ("r",) * len(units)), "here", **more)
@@ -104,9 +100,7 @@ def study(seed: int = 0, **sections: Any) -> LPactConfig:
     )
 
 
-def assay(
-    recording: Recording, stimulus: Stimulus, config: LPactConfig | None = None
-) -> dict[str, pl.DataFrame]:
+def assay(recording: Recording, stimulus: Stimulus, config: LPactConfig | None = None) -> dict[str, pl.DataFrame]:
     """The assay's tables of a recording, by short name."""
     config = config or study()
     dataset, entry = OneRecording(recording, stimulus), config.datasets[0]

@@ -97,9 +97,7 @@ def test_a_similarity_of_another_package_is_shuffled_too():
     order = random_orders(8, 1, rng)
     found = shuffled_similarities(Nearness(), target, source, order)
     others = [j for j in range(9) if j != 4]
-    assert found[0, 4] == pytest.approx(
-        -np.abs(target[4, others] - source[4, others][order[0]]).mean()
-    )
+    assert found[0, 4] == pytest.approx(-np.abs(target[4, others] - source[4, others][order[0]]).mean())
 
 
 # --- Brain–brain reliability ---------------------------------------------------------------------
@@ -140,9 +138,7 @@ def reliability_rows(values):
         )
         for run in range(3)
     ]
-    table = reliability.summarise_reliability(
-        frame(BRAIN_CEILING, rows), {"d": "secondary"}, GatesConfig()
-    )
+    table = reliability.summarise_reliability(frame(BRAIN_CEILING, rows), {"d": "secondary"}, GatesConfig())
     return {(r["mode"], r["kind"]): r for r in table.iter_rows(named=True)}
 
 
@@ -175,9 +171,7 @@ def test_cosine_does_not_carry_correlations_that_fail():
     assert not half["gate_pass"]
 
 
-def test_reliability_passes_where_runs_share_signal_and_fails_where_nothing_repeats(
-    planted, nothing
-):
+def test_reliability_passes_where_runs_share_signal_and_fails_where_nothing_repeats(planted, nothing):
     def passing(frames, kind):
         table = frames[BRAIN_RELIABILITY.name].filter(pl.col("kind") == kind, pl.col("n_valid") > 0)
         return dict(table.select("mode", "gate_pass").iter_rows())
@@ -207,9 +201,7 @@ def named(*places, comparable=True):
 def test_two_recordings_make_one_pair():
     config = study_config()
     recordings = named(("1", "a", "1"), ("1", "a", "2"), ("1", "b", "1"), ("2", "a", "1"))
-    found = {
-        c: brain_as_model.pairs(config, "d", c, recordings) for c in brain_as_model.COMPARISONS
-    }
+    found = {c: brain_as_model.pairs(config, "d", c, recordings) for c in brain_as_model.COMPARISONS}
     assert found["run_to_run"] == ([(0, 1)], 1)
     assert found["session_to_session"] == ([(0, 2), (1, 2)], 2)
     assert found["subject_to_subject"] == ([(0, 3), (1, 3), (2, 3)], 3)
@@ -231,9 +223,7 @@ def test_of_very_many_pairs_some_are_drawn():
 def test_rows_hold_the_similarity_of_a_unit_with_itself_elsewhere(planted):
     config = study_config()
     audit, measured = measured_brains(config)
-    first, second, *_ = read_profiles(
-        measured[BRAIN_PATTERNS.name], audit.of["lpact"].detail["sim"].recordings
-    )
+    first, second, *_ = read_profiles(measured[BRAIN_PATTERNS.name], audit.of["lpact"].detail["sim"].recordings)
     unit = first.unit_ids[3]
     row = (
         planted[BRAIN_AS_MODEL.name]
@@ -270,9 +260,7 @@ def summaries(frames, comparison):
 
 
 @pytest.mark.parametrize("comparison", ["run_to_run", "subject_to_subject"])
-def test_a_brain_in_a_models_place_passes_where_signal_is_planted_and_not_where_it_is_not(
-    planted, nothing, comparison
-):
+def test_a_brain_in_a_models_place_passes_where_signal_is_planted_and_not_where_it_is_not(planted, nothing, comparison):
     assert summaries(planted, comparison)["gate_pass"].to_list() == [True] * 9
     assert summaries(planted, comparison)["mean_delta"].min() > 0.05
     assert summaries(nothing, comparison)["gate_pass"].to_list() == [False] * 9
@@ -291,9 +279,7 @@ def test_the_oracle_asks_for_both_gates(planted, nothing):
     assert (empty["n_summaries"], empty["n_joint_pass"], empty["gate_pass"]) == (9, 0, False)
     # The same passing summaries, with ceilings that bound nothing.
     low = planted[BRAIN_AS_MODEL_SUMMARY.name].with_columns(ceiling=pl.lit(0.05))
-    row = (
-        brain_as_model.oracle(low, GatesConfig()).filter(comparison="run_to_run").row(0, named=True)
-    )
+    row = brain_as_model.oracle(low, GatesConfig()).filter(comparison="run_to_run").row(0, named=True)
     assert (row["n_relational_pass"], row["n_ceiling_valid"], row["gate_pass"]) == (9, 0, False)
 
 
@@ -335,9 +321,7 @@ def test_a_recording_with_its_units_in_another_order_no_longer_passes():
     """The planted signal is there as before; only the names of the units in one run of every subject are exchanged."""
     config = study_config(relational={"alignments": ["cka"], "profiles": ["pearson", "spearman"]})
     audit, measured = measured_brains(config)
-    brains = read_profiles(
-        measured[BRAIN_PATTERNS.name], audit.of["lpact"].detail["sim"].recordings
-    )
+    brains = read_profiles(measured[BRAIN_PATTERNS.name], audit.of["lpact"].detail["sim"].recordings)
     straight = brain_as_model.compare_brains(config, "sim", brains)
     rng = np.random.default_rng(4)
     mixed = [mislabelled(b, rng) if b.id.run == "02" else b for b in brains]
@@ -355,15 +339,11 @@ def test_a_recording_with_its_units_in_another_order_no_longer_passes():
 
 def mislabelled(brain: BrainProfiles, rng: np.random.Generator) -> BrainProfiles:
     order = rng.permutation(len(brain.unit_ids))
-    return replace(
-        brain, matrices={name: m[np.ix_(order, order)] for name, m in brain.matrices.items()}
-    )
+    return replace(brain, matrices={name: m[np.ix_(order, order)] for name, m in brain.matrices.items()})
 
 
 def test_too_few_units_are_a_reason_not_a_failure():
-    config = study_config(
-        relational={"min_units": 11, "alignments": ["cka"], "profiles": ["pearson"]}
-    )
+    config = study_config(relational={"min_units": 11, "alignments": ["cka"], "profiles": ["pearson"]})
     frames = brain_controls(config)
     rows = frames[BRAIN_AS_MODEL.name]
     assert rows.height == 15 * 10

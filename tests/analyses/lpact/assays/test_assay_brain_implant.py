@@ -26,9 +26,7 @@ def study(**changes) -> LPactConfig:
         "datasets": [{"name": "sim", "reader": "simulated", "options": {"n_subjects": 9}}],
         "models": [{"name": "lexical", "layers": [1, 2]}],
         "readout": {"alphas": [1.0, 100.0, 10000.0], "folds": 6, "gap_events": 10},
-        "controls": {
-            "include": ["random_matched_dim", "random_matched_autocorr", "circular_shift"]
-        },
+        "controls": {"include": ["random_matched_dim", "random_matched_autocorr", "circular_shift"]},
     }
     own = {
         "relational": {"alignments": ["linear", "cka"], "profiles": ["pearson", "spearman"]},

@@ -34,9 +34,7 @@ def brain(place, factor, noise, rng):
     """Patterns that one factor makes: units with a large loading resemble each other."""
     matrix = np.outer(factor, factor) + noise * rng.standard_normal((N_UNITS, N_UNITS))
     matrix = (matrix + matrix.T) / 2
-    return BrainProfiles(
-        UNITS, {"cka": matrix}, {"cka": np.ones(N_UNITS)}, RecordingId(*place, "s"), True
-    )
+    return BrainProfiles(UNITS, {"cka": matrix}, {"cka": np.ones(N_UNITS)}, RecordingId(*place, "s"), True)
 
 
 def rows_of(brains, config=ONE_MEASURE):
@@ -93,9 +91,7 @@ def test_unrelated_subjects_pass_at_the_rate_of_the_test():
     rng = np.random.default_rng(1)
     passed = 0
     for _ in range(N_STUDIES):
-        brains = [
-            brain((str(s), "a", "1"), rng.uniform(0.2, 1.0, N_UNITS), 0.05, rng) for s in range(3)
-        ]
+        brains = [brain((str(s), "a", "1"), rng.uniform(0.2, 1.0, N_UNITS), 0.05, rng) for s in range(3)]
         passed += p_value(brains, "subject_to_subject") <= 0.05
     assert passed <= MOST_PASSES
 
@@ -106,9 +102,7 @@ def test_subjects_that_are_alike_do_not_count_as_many():
     passed = 0
     for _ in range(N_STUDIES):
         factors = rng.uniform(0.2, 1.0, (2, N_UNITS))
-        brains = [
-            brain((str(s), "a", str(r)), factors[r], 0.05, rng) for s in range(2) for r in range(2)
-        ]
+        brains = [brain((str(s), "a", str(r)), factors[r], 0.05, rng) for s in range(2) for r in range(2)]
         passed += p_value(brains, "run_to_run") <= 0.05
     assert passed <= MOST_PASSES
 
@@ -170,9 +164,7 @@ def test_the_summary_stores_the_test_and_the_oracle_follows_it():
     rng = np.random.default_rng(0)
     lucky = next(
         summary
-        for summary in (
-            summary_of(two_runs(rng, related=False), "run_to_run") for _ in range(N_STUDIES)
-        )
+        for summary in (summary_of(two_runs(rng, related=False), "run_to_run") for _ in range(N_STUDIES))
         if share_rule(summary).item() and summary["p_value"].item() > 0.05
     )
     high = lucky.with_columns(mean_similarity=0.9, ceiling=0.9)
@@ -191,6 +183,4 @@ def test_every_finding_says_what_it_is_about():
     row |= {c.name: "x" for c in FULL_SUMMARY.columns if c.dtype == "str"}
     row |= {"dataset": "sim_eeg", "gate": "not_available", "reason": "not_computed"}
     found = findings({FULL_SUMMARY.name: frame(FULL_SUMMARY, [row])}, GatesConfig())
-    assert [(f.dataset, f.what, f.passes) for f in found] == [
-        ("sim_eeg", "acoustic envelope", None)
-    ]
+    assert [(f.dataset, f.what, f.passes) for f in found] == [("sim_eeg", "acoustic envelope", None)]

@@ -117,9 +117,7 @@ def test_a_planted_envelope_is_seen_at_its_lag(sounds: Path, delay_ms: float) ->
         assert seen["best_lag_ms"] == delay_ms
         assert seen["p"] == pytest.approx(1 / 21)
         assert seen["n_units_passing"] == seen["n_units"] == 4
-        assert seen["delta"] == pytest.approx(
-            seen["value"] - max(seen["reversed"], seen["shifted_mean"])
-        )
+        assert seen["delta"] == pytest.approx(seen["value"] - max(seen["reversed"], seen["shifted_mean"]))
         assert seen["source"] == "computed from heard.wav"
         assert seen["rate_hz"] == 25.0
     words = tale(sounds).words
@@ -185,9 +183,7 @@ def test_times_between_words() -> None:
     np.testing.assert_array_equal(same.stimulus_s(asked), asked)
 
 
-def test_a_long_sound_read_in_pieces_gives_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_sound_read_in_pieces_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twenty minutes in pieces of four seconds and their overlap, against all at once."""
     length_s = 1200.0
     write_wav(tmp_path / "long.wav", modulation(7, length_s))
@@ -220,9 +216,7 @@ def test_a_long_sound_read_in_pieces_gives_the_same(
 
 
 def test_means_of_a_course_by_hand() -> None:
-    course = TimeCourse(
-        np.array([0.0, 1.0, 3.0, 4.0]), np.array([[2.0, 0.0], [5.0, 1.0], [1.0, 0.0]])
-    )
+    course = TimeCourse(np.array([0.0, 1.0, 3.0, 4.0]), np.array([[2.0, 0.0], [5.0, 1.0], [1.0, 0.0]]))
     start, stop = (
         np.array([0.0, 0.5, 2.0, 3.5, -0.1, np.nan]),
         np.array([1.0, 1.5, 4.0, 4.1, 1.0, 2.0]),
@@ -230,9 +224,7 @@ def test_means_of_a_course_by_hand() -> None:
     expected = [[2.0, 0.0], [3.5, 0.5], [3.0, 0.5]] + 3 * [[np.nan, np.nan]]
     np.testing.assert_allclose(course.mean_between(start, stop), expected)
     turned = course.reversed_between(0.0, 4.0)
-    np.testing.assert_allclose(
-        turned.mean_between(np.array([0.0]), np.array([1.5]))[0, 0], 3.5 / 1.5
-    )
+    np.testing.assert_allclose(turned.mean_between(np.array([0.0]), np.array([1.5]))[0, 0], 3.5 / 1.5)
     assert turned.reversed_between(0.0, 4.0).edges_s.tolist() == course.edges_s.tolist()
 
 
@@ -360,14 +352,10 @@ def test_p_is_uniform_where_the_sound_is_not_heard() -> None:
 
 
 def three_recordings(sounds: Path, n_heard: int) -> tuple[LPactConfig, dict[str, pl.DataFrame]]:
-    config = study(
-        datasets=({"name": "set", "reader": "simulated"}, {"name": "none", "reader": "simulated"})
-    )
+    config = study(datasets=({"name": "set", "reader": "simulated"}, {"name": "none", "reader": "simulated"}))
     parts: dict[str, list[pl.DataFrame]] = {}
     for number in range(3):
-        values = (
-            planted(0.1) if number < n_heard else noise(np.random.default_rng(number), LENGTH_S)
-        )
+        values = planted(0.1) if number < n_heard else noise(np.random.default_rng(number), LENGTH_S)
         recording = replace(make_recording(values), id=replace(ID, run=str(number)))
         for name, table in assay(recording, tale(sounds), config).items():
             parts.setdefault(name, []).append(table)
@@ -386,16 +374,12 @@ def three_recordings(sounds: Path, n_heard: int) -> tuple[LPactConfig, dict[str,
             ),
         )
     }
-    joined = {
-        names[short]: concat(find_table(names[short]), tables) for short, tables in parts.items()
-    }
+    joined = {names[short]: concat(find_table(names[short]), tables) for short, tables in parts.items()}
     return config, summarise_recordings(joined, config)
 
 
 @pytest.mark.parametrize(("n_heard", "gate"), [(3, "pass"), (2, "pass"), (1, "no")])
-def test_a_dataset_passes_where_more_recordings_do_than_chance_allows(
-    sounds: Path, n_heard: int, gate: str
-) -> None:
+def test_a_dataset_passes_where_more_recordings_do_than_chance_allows(sounds: Path, n_heard: int, gate: str) -> None:
     _, tables = three_recordings(sounds, n_heard)
     summary = tables[FULL_SUMMARY.name]
     own = summary.row(by_predicate=pl.col("dataset") == "set", named=True)

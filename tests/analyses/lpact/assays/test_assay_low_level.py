@@ -73,8 +73,7 @@ def test_held_out_correlation_is_that_of_rows_laid_out() -> None:
     found = held_out_pearson(x, y, contiguous_folds(103, 4, gap=5), orders)
     scale = y.std(axis=0)
     expected = [
-        [naive_pearson(x[order], y[:, t] / scale[t], 4, 5) for t in range(2)]
-        for order in (np.arange(103), *orders)
+        [naive_pearson(x[order], y[:, t] / scale[t], 4, 5) for t in range(2)] for order in (np.arange(103), *orders)
     ]
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
@@ -306,9 +305,7 @@ def with_onsets(stimulus: Stimulus, values: FloatArray, offset_s: float = 0.0) -
 
 
 def onset_row(table: pl.DataFrame, window: str = "100-300 ms") -> dict[str, object]:
-    return table.row(
-        by_predicate=(pl.col("target") == "word_onset") & (pl.col("window") == window), named=True
-    )
+    return table.row(by_predicate=(pl.col("target") == "word_onset") & (pl.col("window") == window), named=True)
 
 
 def test_a_recording_with_its_own_clock_is_followed() -> None:
@@ -320,9 +317,7 @@ def test_a_recording_with_its_own_clock_is_followed() -> None:
     assert right["gate_pass"]
     assert right["n_units_passing"] == right["n_units"] == 4
     started = make_recording(values, start_s=-7.3)
-    assert onset_row(assay(started, stimulus)[LOW])["value"] == pytest.approx(
-        right["value"], rel=0.05
-    )
+    assert onset_row(assay(started, stimulus)[LOW])["value"] == pytest.approx(right["value"], rel=0.05)
     wrong = onset_row(assay(make_recording(values, word_onsets_s=own - 3.1), stimulus)[LOW])
     assert not wrong["gate_pass"]
     assert right["value"] > 3 * wrong["value"]
@@ -382,11 +377,7 @@ def test_a_slow_signal_does_not_pass_for_being_slow() -> None:
     n_passing = 0
     for seed in range(SEEDS):
         stimulus = tale(150, 2, seed)
-        walk = (
-            np.random.default_rng(seed)
-            .standard_normal((int(50 * end_s(stimulus)), 3))
-            .cumsum(axis=0)
-        )
+        walk = np.random.default_rng(seed).standard_normal((int(50 * end_s(stimulus)), 3)).cumsum(axis=0)
         scores = windows_of(make_recording(walk), stimulus, seed, fading_s=2.0).onset_scores(1)
         assert isinstance(scores, Scores)
         value, shifted = scores.pooled()
@@ -438,8 +429,7 @@ BUILT_IN = {
             "name": "scanner",
             "reader": "simulated",
             "grid": {"events": "trs", "tr_features": "hrf", "lags_ms": [0.0]},
-            "options": SMALL
-            | {"truths": ["onset"], "snr": 2.0, "modality": "fmri", "sentences_per_story": 40},
+            "options": SMALL | {"truths": ["onset"], "snr": 2.0, "modality": "fmri", "sentences_per_story": 40},
         },
         {
             "name": "tiny",
@@ -468,9 +458,7 @@ def built_in() -> tuple[lpact.Study, Audit, dict[str, pl.DataFrame]]:
 def test_the_built_in_study_is_seen_where_signal_is_planted(built_in) -> None:
     _, _, tables = built_in
     summary = tables[LOW_LEVEL_SUMMARY.name]
-    gates = {
-        (r["dataset"], r["target"], r["window"]): r["gate"] for r in summary.iter_rows(named=True)
-    }
+    gates = {(r["dataset"], r["target"], r["window"]): r["gate"] for r in summary.iter_rows(named=True)}
     assert gates["planted", "word_onset", "0-100 ms"] == "pass"
     assert gates["planted", "word_onset", "100-300 ms"] == "pass"
     assert {gate for (name, *_), gate in gates.items() if name == "silent"} == {"no"}

@@ -56,9 +56,7 @@ def test_reference_for_machines_holds_the_same():
     assert found["truth_rates"] == reference.truth_rates.to_dicts()
     assert found["biases"] == reference.biases.to_dicts()
     assert found["n_studies"] == reference.meta["n_studies"]
-    assert [promise["kept"] for promise in found["promises"]] == [
-        promise.kept for promise in reference.promises()
-    ]
+    assert [promise["kept"] for promise in found["promises"]] == [promise.kept for promise in reference.promises()]
 
 
 def test_the_shipped_reference_has_a_thousand_null_studies():
@@ -89,9 +87,7 @@ def test_shipped_rates_agree_with_each_other():
     assert both.height == reference.truth_rates.height
     assert both["n_passes"].equals(both["n_passes_of_truth"], check_names=False)
     assert both["n_studies"].equals(both["n_studies_of_truth"], check_names=False)
-    nulls = reference.truth_rates.filter(gate="integrated", gate_profile="paper").filter(
-        pl.col("truth").is_in(NULL)
-    )
+    nulls = reference.truth_rates.filter(gate="integrated", gate_profile="paper").filter(pl.col("truth").is_in(NULL))
     assert nulls["n_studies"].sum() == reference.meta["n_null_studies"]
 
 
@@ -131,9 +127,7 @@ def test_a_seed_of_biases_is_read(monkeypatch):
         "lpact.analyses.lpact.calibration.biases.measure_biases",
         partial(measure_biases, share=0.005),
     )
-    first, again, other = (
-        calibrate("--biases", *more, "--json") for more in ((), ("--seed", "0"), ("--seed", "1"))
-    )
+    first, again, other = (calibrate("--biases", *more, "--json") for more in ((), ("--seed", "0"), ("--seed", "1")))
     assert (first.exit_code, other.exit_code) == (0, 0)
     assert first.stdout == again.stdout != other.stdout
 

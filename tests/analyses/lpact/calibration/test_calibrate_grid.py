@@ -247,9 +247,7 @@ def test_a_reference_says_what_it_was_made_by(reference_folder):
 def test_promises_are_compared_with_the_rates(reference_folder):
     reference = load_reference(reference_folder)
     own = pl.col("gate_profile") == "calibrated"
-    never = reference.truth_rates.with_columns(
-        n_passes=0, rate=0.0, low=0.0, high=wilson_interval(0, 2)[1]
-    )
+    never = reference.truth_rates.with_columns(n_passes=0, rate=0.0, low=0.0, high=wilson_interval(0, 2)[1])
     kept = replace(reference, truth_rates=never).promises()
     # Nothing strong was simulated, so that the last promise is not borne out.
     assert [promise.kept for promise in kept] == [True, True, False]

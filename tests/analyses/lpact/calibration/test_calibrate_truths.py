@@ -60,8 +60,7 @@ def test_a_cell_is_a_study_with_the_default_rules_and_all_controls():
     config = cell_config(Cell("integrated", "integrated", n_events=204, n_units=10), 3)
     assert config.gates == GatesConfig()
     assert (
-        config.controls.include
-        == LPactConfig.model_validate(config.model_dump() | {"controls": {}}).controls.include
+        config.controls.include == LPactConfig.model_validate(config.model_dump() | {"controls": {}}).controls.include
     )
     assert not config.assay.enabled
     # 204 words are 4 stories of 6 sentences with 8.5 words on average.

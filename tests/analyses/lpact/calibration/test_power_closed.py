@@ -30,16 +30,12 @@ def detectable(**changes):
 
 def test_the_number_by_hand():
     """One unit, one rival: σ = 1/√100 = 0.1, SE = 0.1 √(2/2) = 0.1, (1.6449 + 0.8416) · 0.1."""
-    found = detectable(
-        n_effective_events=100.0, n_effective_units=1.0, n_subject_runs=2, draws=(1,)
-    )
+    found = detectable(n_effective_events=100.0, n_effective_units=1.0, n_subject_runs=2, draws=(1,))
     assert found.standard_error == pytest.approx(0.1)
     assert found.delta == pytest.approx(0.24865, abs=1e-5)
     assert found.score == pytest.approx(found.delta)
     # Two rivals: their expected maximum is 0.1 / √π.
-    two = detectable(
-        n_effective_events=100.0, n_effective_units=1.0, n_subject_runs=2, draws=(1, 1)
-    )
+    two = detectable(n_effective_events=100.0, n_effective_units=1.0, n_subject_runs=2, draws=(1, 1))
     assert two.score - two.delta == pytest.approx(0.1 / np.sqrt(np.pi))
 
 

@@ -123,16 +123,12 @@ def test_tables_of_a_run_say_what_its_sources_are_not_needed_for(run_folder):
     effects = report.tables[MINIMUM_DETECTABLE_EFFECT.name]
     assert set(effects["method"]) == {"observed_spread"}
     layers = report.tables[LAYER_DETECTABILITY.name]
-    observed = run.table("predictive/predictive_control_deltas").filter(
-        metric="pearson", model="drift"
-    )
+    observed = run.table("predictive/predictive_control_deltas").filter(metric="pearson", model="drift")
     row = layers.filter(model="drift", gate_profile="paper").row(0, named=True)
     assert row["score"] == pytest.approx(observed["real_score"].mean())
     means = [observed[c].mean() for c in ("delta_nuisance", "delta_control")]
     assert row["delta"] == pytest.approx(min(means))
-    assert row["detectable_score"] == pytest.approx(
-        row["score"] - row["delta"] + row["detectable_delta"]
-    )
+    assert row["detectable_score"] == pytest.approx(row["score"] - row["delta"] + row["detectable_delta"])
 
 
 def test_an_effect_above_the_ceiling_could_not_have_been_found(run_folder):
@@ -141,9 +137,7 @@ def test_an_effect_above_the_ceiling_could_not_have_been_found(run_folder):
     verdicts = {}
     for limit in (0.01, 0.99):
         ceilings = {"sim": Ceiling("run_to_run", limit)}
-        effects = spread_rows(
-            run, "pearson", Question(LPactConfig.of(run.config).gates, 0.8), ceilings
-        )
+        effects = spread_rows(run, "pearson", Question(LPactConfig.of(run.config).gates, 0.8), ceilings)
         made = frame(LAYER_DETECTABILITY, layer_rows(run, "pearson", effects, 0.8))
         layers = made.filter(gate_profile="paper")
         verdicts[limit] = dict(layers.select("model", "verdict").iter_rows())
@@ -265,9 +259,7 @@ def test_an_interrupted_simulation_goes_on_where_it_stopped(tmp_path):
     study = small_study()
     settings = Settings(trials=1, ratios=(0.1, 1.6), effort=SMALL, kept=tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        assess_power(
-            LPactConfig.of(study.config), study.run_config, settings, reporter=Interrupting()
-        )
+        assess_power(LPactConfig.of(study.config), study.run_config, settings, reporter=Interrupting())
     told, forecasts = Interrupting(), []
     report = assess_power(
         LPactConfig.of(study.config),

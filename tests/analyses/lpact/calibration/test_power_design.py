@@ -151,9 +151,7 @@ def test_a_dataset_that_is_not_confirmatory_detects_nothing():
     assert [row["reason"] for row in rows] == [Reason.CHAIN_INCOMPLETE] * 2
     assert [row["delta"] for row in rows] == [None, None]
     assert all(row["sentence"].startswith("This design could not have found it") for row in rows)
-    assert [
-        row["delta"] > 0 for row in closed_rows(design_of(), Question(GatesConfig(), 0.8), None)
-    ] == [
+    assert [row["delta"] > 0 for row in closed_rows(design_of(), Question(GatesConfig(), 0.8), None)] == [
         True,
         True,
     ]

@@ -64,9 +64,7 @@ def test_every_cap_is_told():
         f"{MOST_UNITS} units instead of 200",
     ]
     assert matched.size == SMALLER
-    tiny = matched_design(
-        design_of(models=(model_worth(30.0),)), LPactConfig.of(small_study().config)
-    )
+    tiny = matched_design(design_of(models=(model_worth(30.0),)), LPactConfig.of(small_study().config))
     assert tiny.cell.n_events == FEWEST_EVENTS
     assert "finds only larger effects" in tiny.caps[0]
     assert tiny.size == LARGER
@@ -122,9 +120,7 @@ def test_effects_are_read_off_between_the_simulated_ratios():
 
 
 def test_rows_of_simulated_studies():
-    rows = simulated_rows(
-        design_of(), made_up(0.3), Question(GatesConfig(), 0.8), Ceiling("x", 0.01)
-    )
+    rows = simulated_rows(design_of(), made_up(0.3), Question(GatesConfig(), 0.8), Ceiling("x", 0.01))
     row = next(r for r in rows if r["gate"] == "predictive")
     assert (row["n_trials"], row["n_passed"], row["reason"]) == (20, 10, Reason.OK)
     assert 0.2 < row["snr_half"] < row["snr"] < 0.8
@@ -133,9 +129,7 @@ def test_rows_of_simulated_studies():
     # The score at the smallest effect, about 0.035, is above a ceiling of 0.01 and below one of 0.2.
     assert row["attainable"] is False
     assert "This design could not have found it." in row["sentence"]
-    above = simulated_rows(
-        design_of(), made_up(0.3), Question(GatesConfig(), 0.8), Ceiling("x", 0.2)
-    )
+    above = simulated_rows(design_of(), made_up(0.3), Question(GatesConfig(), 0.8), Ceiling("x", 0.2))
     assert {r["attainable"] for r in above} == {True}
     assert not any("could not" in r["sentence"] for r in above)
 
@@ -182,9 +176,7 @@ def test_a_smallest_effect_around_the_ceiling_is_in_doubt():
     doubtful = simulated_rows(design_of(), made_up(0.3), Question(GatesConfig(), 0.8), between)[0]
     assert (doubtful["attainable"], doubtful["enough_trials"]) == (False, False)
     assert "Too few studies" in doubtful["sentence"]
-    sure = simulated_rows(
-        design_of(), made_up(0.3), Question(GatesConfig(), 0.8), Ceiling("x", 0.001)
-    )[0]
+    sure = simulated_rows(design_of(), made_up(0.3), Question(GatesConfig(), 0.8), Ceiling("x", 0.001))[0]
     assert (sure["attainable"], sure["enough_trials"]) == (False, True)
 
 
@@ -213,10 +205,7 @@ def test_integrated_power_is_that_of_the_studys_own_number_of_claims(n_claims, e
     shut = [(r, {**f, TRIALS.name: f[TRIALS.name].with_columns(ceiling=False)}) for r, f in trials]
     assert collect(shut, 0.05).passed["calibrated", "integrated"].sum() == 0
     # Point rules correct nothing.
-    points = [
-        (r, {**f, TRIALS.name: f[TRIALS.name].with_columns(gate_profile=pl.lit("paper"))})
-        for r, f in trials
-    ]
+    points = [(r, {**f, TRIALS.name: f[TRIALS.name].with_columns(gate_profile=pl.lit("paper"))}) for r, f in trials]
     assert collect(points, 0.05 / n_claims).passed["paper", "integrated"].sum() == 2
 
 
@@ -233,9 +222,7 @@ def test_claims_of_a_plan_are_those_of_confirmatory_datasets():
 def test_a_design_that_was_not_simulated_has_rows_that_say_why():
     rows = simulated_rows(design_of(), None, Question(GatesConfig(), 0.8), None)
     assert {r["reason"] for r in rows} == {Reason.NOT_SIMULATED}
-    assert {(r["gate_profile"], r["gate"]) for r in rows} == {
-        (p, g) for p in ("paper", "calibrated") for g in GATES
-    }
+    assert {(r["gate_profile"], r["gate"]) for r in rows} == {(p, g) for p in ("paper", "calibrated") for g in GATES}
 
 
 @pytest.fixture(scope="module")

@@ -70,9 +70,7 @@ def sound():
     tables = passing_tables()
     static = pl.col("condition") == "static_embedding"
     tables = made.put(tables, made.BLOCKS, static, scores=pl.lit([0.02] * made.N_BLOCKS))
-    return made.put(
-        tables, made.RELATIONAL_NULLS, pl.col("against") == "static_embedding", advantage=0.3
-    )
+    return made.put(tables, made.RELATIONAL_NULLS, pl.col("against") == "static_embedding", advantage=0.3)
 
 
 def criterion(explanation, name):

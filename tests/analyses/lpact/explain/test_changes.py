@@ -20,9 +20,7 @@ from lpact.stats import benjamini_hochberg, draw_p_value
 
 
 def test_a_rival_that_scores_higher_by_a_hair():
-    tables = made.put(
-        passing_tables(), made.CONTROL_DELTAS, nuisance_score=0.112, delta_nuisance=-0.012
-    )
+    tables = made.put(passing_tables(), made.CONTROL_DELTAS, nuisance_score=0.112, delta_nuisance=-0.012)
     story = explained_after(tables)
     assert story.what_would_change[0] == (
         "Predictive gate: the mean advantage over nuisance would have to rise from -0.012 to above 0."
@@ -77,9 +75,7 @@ def test_votes_are_shares_of_summaries():
     near = low & (pl.col("profile") == "cosine") & (pl.col("alignment") == "linear")
     few = near & pl.col("unit").is_in(["u1", "u2"])
     tables = made.put(tables, made.PROFILE_DELTAS, few, delta_rel=0.05)
-    sentences = [
-        s for s in explained_after(tables).what_would_change if s.startswith("Relational gate")
-    ]
+    sentences = [s for s in explained_after(tables).what_would_change if s.startswith("Relational gate")]
     assert sentences == [
         "Relational gate: the share of relational summaries that pass would have to rise from 0.25 to above 0.5."
     ]
@@ -138,9 +134,7 @@ def test_what_is_missing_is_counted_and_asked_for_first():
     shown = criterion(explained_after(tables), "mean_delta_control").distributions[0]
     assert (len(shown.values), shown.n_missing) == (3, 2)
     assert "undefined_score" in shown.note
-    none = made.put(
-        passing_tables(), made.CONTROL_DELTAS, delta_control=None, reason="undefined_score"
-    )
+    none = made.put(passing_tables(), made.CONTROL_DELTAS, delta_control=None, reason="undefined_score")
     story = explained_after(none)
     assert story.what_would_change[0].startswith(
         "Predictive gate: there would have to be a number first. No subject-run has"
@@ -177,9 +171,7 @@ def test_a_dataset_that_is_not_confirmatory_is_said_once():
 
 
 def test_the_nearest_to_failing_of_a_claim_that_passes():
-    tables = made.put(
-        passing_tables(), made.CONTROL_DELTAS, best_control_score=0.07, delta_control=0.03
-    )
+    tables = made.put(passing_tables(), made.CONTROL_DELTAS, best_control_score=0.07, delta_control=0.03)
     story = explained_after(tables)
     assert story.label == "integrated_candidate"
     assert story.what_would_change == (
@@ -190,9 +182,7 @@ def test_the_nearest_to_failing_of_a_claim_that_passes():
 
 def test_the_nearest_p_value_is_named_as_a_share_of_its_level():
     order = pl.col("test") == "unit_order"
-    story = explained_after(
-        made.put(sound(), made.RELATIONAL_NULLS, order, observed=0.101), "calibrated"
-    )
+    story = explained_after(made.put(sound(), made.RELATIONAL_NULLS, order, observed=0.101), "calibrated")
     assert story.label == "integrated_candidate"
     # Above all of 20 draws, which end at 0.1: 1 / 21 of at most 0.05.
     assert story.what_would_change == (
@@ -255,10 +245,7 @@ def test_too_few_or_equal_draws_need_no_number():
 def test_four_blocks_cannot_show_anything_by_flipping_signs():
     one_run = passing_tables(runs=("1",))
     sentences = " ".join(explained_after(one_run, "calibrated").what_would_change)
-    assert (
-        "with 4 held-out blocks the smallest possible p-value is 0.0625, so no score could pass"
-        in sentences
-    )
+    assert "with 4 held-out blocks the smallest possible p-value is 0.0625, so no score could pass" in sentences
 
 
 def test_a_promise_about_level_2_keeps_the_draws():
@@ -341,7 +328,5 @@ def test_a_claim_that_only_the_correction_stops():
     strict = explained_after(sound(), "calibrated", fdr=p_value / 2)
     assert fact(strict, "beaten by") == "false_discovery_rate"
     (sentence,) = strict.what_would_change
-    assert sentence.startswith(
-        "Multiple-testing correction over 2 claims: q would have to fall from "
-    )
+    assert sentence.startswith("Multiple-testing correction over 2 claims: q would have to fall from ")
     assert "with the other claims as they are, p would have to fall from" in sentence

@@ -90,11 +90,7 @@ def explain(run, claim, profile, rows=None):
 def stories(run):
     decisions = run.table("decisions/lpact_decision_table")
     claims = decisions.select(CLAIM_KEY).unique().sort(pl.all())
-    return [
-        explain(run, claim, profile)
-        for profile in PROFILES
-        for claim in claims.iter_rows(named=True)
-    ]
+    return [explain(run, claim, profile) for profile in PROFILES for claim in claims.iter_rows(named=True)]
 
 
 def criteria_of(stories):
@@ -195,8 +191,7 @@ def test_every_criterion_of_the_evidence_is_shown_once_and_in_order(run, stories
         ).row(0, named=True)
         assert (story.label, story.reason) == (own["label"], own["reason"])
         by_letter = {
-            g.letter: bool(g.criteria) and all(c.passed for c in g.criteria if c.decisive)
-            for g in story.gates
+            g.letter: bool(g.criteria) and all(c.passed for c in g.criteria if c.decisive) for g in story.gates
         }
         assert by_letter == {g.letter: g.passed for g in story.gates}
         assert by_letter == {
@@ -227,15 +222,9 @@ def test_draws_are_those_of_the_score_table(run, stories):
         assert pooled.observed == pytest.approx(real["score_median"].mean())
         nuisance = own.filter(condition="nuisance")["score_median"].mean()
         assert dict(pooled.marks) == {"nuisance": pytest.approx(nuisance)}
-        alone = [
-            d
-            for d in draws
-            if d.where.startswith("subject ") and d.compared_with == pooled.compared_with
-        ]
+        alone = [d for d in draws if d.where.startswith("subject ") and d.compared_with == pooled.compared_with]
         assert len(alone) == real.height == 3
-        for row, distribution in zip(
-            real.sort("subject").iter_rows(named=True), alone, strict=True
-        ):
+        for row, distribution in zip(real.sort("subject").iter_rows(named=True), alone, strict=True):
             assert row["subject"] in distribution.where
             assert distribution.observed == row["score_median"]
             its = control.filter(subject=row["subject"]).sort("draw")["score_median"]
@@ -336,9 +325,7 @@ def test_a_table_that_is_not_there_leaves_its_pictures_out():
     story = explained(without, CLAIM, "calibrated")
     assert criterion(whole, "p_surrogates").distributions
     assert criterion(story, "p_surrogates").distributions == ()
-    assert replace(criterion(whole, "p_surrogates"), distributions=()) == criterion(
-        story, "p_surrogates"
-    )
+    assert replace(criterion(whole, "p_surrogates"), distributions=()) == criterion(story, "p_surrogates")
     assert criterion(story, "p_unit_order") == criterion(whole, "p_unit_order")
 
 

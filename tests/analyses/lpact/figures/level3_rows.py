@@ -35,9 +35,7 @@ def stripping_tables(
         for subject in range(n_runs):
             for method in METHODS:
                 for stripped in mechanisms:
-                    drops = {
-                        t: float(rng.normal(0.05 + 0.1 * (t == stripped), 0.04)) for t in mechanisms
-                    }
+                    drops = {t: float(rng.normal(0.05 + 0.1 * (t == stripped), 0.04)) for t in mechanisms}
                     strip = {**place(layer, subject), "method": method, "stripped": stripped}
                     deltas += [
                         {

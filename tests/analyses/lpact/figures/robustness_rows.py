@@ -15,9 +15,7 @@ def table(of: Table, *rows: dict[str, Any]) -> dict[str, pl.DataFrame]:
     return {of.name: validate(frame(of, list(rows)), of)}
 
 
-def interval(
-    mean: float | None, low: float | None = None, high: float | None = None, n: int = 4
-) -> dict[str, Any]:
+def interval(mean: float | None, low: float | None = None, high: float | None = None, n: int = 4) -> dict[str, Any]:
     """Columns of an interval; without ends it stands on one unit, without a mean on none."""
     alone = mean is not None and low is None
     return {
@@ -31,11 +29,7 @@ def interval(
         "degenerate": alone,
         "positive_rate": None if mean is None else (1.0 if mean > 0 else 0.0),
         "n_gate_rows": 3,
-        "reason": "nothing_measured"
-        if mean is None
-        else "single_aggregation_unit"
-        if alone
-        else "ok",
+        "reason": "nothing_measured" if mean is None else "single_aggregation_unit" if alone else "ok",
     }
 
 
@@ -66,9 +60,7 @@ def mechanism(dataset: str, name: str, quantity: str, *numbers: Any) -> dict[str
     return {"dataset": dataset, "mechanism": name, "quantity": quantity, **interval(*numbers)}
 
 
-def threshold(
-    family: str, rule: str, n: int, of: int, profile: str = "all", *, used: bool = False
-) -> dict[str, Any]:
+def threshold(family: str, rule: str, n: int, of: int, profile: str = "all", *, used: bool = False) -> dict[str, Any]:
     """A value that was tried."""
     return {
         "family": family,

@@ -73,9 +73,7 @@ def test_every_finding_of_a_run_has_its_symbol(of_run: Material):
 
 def test_an_implant_that_could_not_be_judged_is_not_available():
     unjudged = sham(gate_pass=False) | {"reason": "nothing_measured"}
-    own = material(
-        {IMPLANT.name: pl.DataFrame([unjudged, sham(gate_pass=False) | {"arm": "implant"}])}
-    )
+    own = material({IMPLANT.name: pl.DataFrame([unjudged, sham(gate_pass=False) | {"arm": "implant"}])})
     first, second = findings(own.tables, LPactConfig.of(own.config).gates)
     assert (first.passes, first.result) == (None, "not available")
     assert first.detail != "nothing is planted."
@@ -113,9 +111,7 @@ def test_numbers_are_those_of_the_tables(of_run: Material):
         assert shown is not None
         if shown[0].startswith("median"):
             assert row["number"].startswith("median ")
-            assert float(row["number"].split()[1]) == pytest.approx(
-                float(shown[0].split()[1]), abs=6e-4
-            )
+            assert float(row["number"].split()[1]) == pytest.approx(float(shown[0].split()[1]), abs=6e-4)
         else:
             assert row["number"] == shown[0]
     absent = rows.filter(pl.col("passes").is_null())
@@ -125,9 +121,7 @@ def test_numbers_are_those_of_the_tables(of_run: Material):
 
 def test_names_of_many_datasets_lose_their_middle(of_run: Material):
     many = {
-        name: pl.concat(
-            [table.with_columns(dataset=pl.lit(f"a_long_name_{i:02}")) for i in range(11)]
-        )
+        name: pl.concat([table.with_columns(dataset=pl.lit(f"a_long_name_{i:02}")) for i in range(11)])
         for name, table in of_run.tables.items()
         if name == LOW_LEVEL_SUMMARY.name
     }

@@ -144,9 +144,7 @@ def test_reasons_stand_where_there_is_no_number():
     assert "single run" in texts(root)
     assert any("subject to subject: mean reliability 0.600" in own.text for own in marks(root))
     poor = tables()
-    poor[NORMALIZED_SCORES.name] = poor[NORMALIZED_SCORES.name].with_columns(
-        reliability=pl.lit(0.05)
-    )
+    poor[NORMALIZED_SCORES.name] = poor[NORMALIZED_SCORES.name].with_columns(reliability=pl.lit(0.05))
     made = make(material(poor))
     assert "reliability below minimum" in texts(checked_svg(made))
     assert "1 row without a number" in made.caption  # type: ignore[union-attr]

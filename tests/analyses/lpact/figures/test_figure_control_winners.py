@@ -70,9 +70,7 @@ def tables(name: str = "m", layers: tuple[int, ...] = (1,)) -> dict:
         {"model": name, "control": control, "counted": counted}
         for control, counted in (("a", True), ("b", True), ("idle", True), ("loose", False))
     ]
-    return (
-        table(CONTROL_DELTAS, deltas) | table(PROFILE_DELTAS, units) | table(CONTROL_NULLS, nulls)
-    )
+    return table(CONTROL_DELTAS, deltas) | table(PROFILE_DELTAS, units) | table(CONTROL_NULLS, nulls)
 
 
 @pytest.fixture(scope="module")
@@ -128,18 +126,14 @@ def test_counts_of_a_run_are_those_of_its_rows(of_run: Material):
 def test_rows_of_another_unit_order_are_no_evidence():
     mixed = tables()
     order = pl.when(pl.col("unit") == "u2").then(pl.lit("other")).otherwise("model_unit_order_hash")
-    mixed[PROFILE_DELTAS.name] = mixed[PROFILE_DELTAS.name].with_columns(
-        model_unit_order_hash=order
-    )
+    mixed[PROFILE_DELTAS.name] = mixed[PROFILE_DELTAS.name].with_columns(model_unit_order_hash=order)
     assert counts(rows_of(material(mixed)), LEVEL2) == {"b": (1, 1, 2)}
     made = make(material(mixed))
     assert isinstance(made, Figure)
     assert "1 level-2 comparison of different unit orders left out" in made.caption
     assert "Level 2 compares 2 combinations" in made.caption
     assert "unit orders" not in make(material(tables())).caption  # type: ignore[union-attr]
-    mixed[PROFILE_DELTAS.name] = mixed[PROFILE_DELTAS.name].with_columns(
-        model_unit_order_hash=pl.lit("other")
-    )
+    mixed[PROFILE_DELTAS.name] = mixed[PROFILE_DELTAS.name].with_columns(model_unit_order_hash=pl.lit("other"))
     nothing = make(material(mixed))
     assert isinstance(nothing, Figure)
     assert "Level 2 has no comparison to draw. 3 level-2 comparisons" in nothing.caption
@@ -149,8 +143,7 @@ def test_rows_of_another_unit_order_are_no_evidence():
 def test_nuisance_is_a_rival_of_the_tests_at_level_2(of_run: Material):
     """The calibrated gates R and T of a run compare with nuisance; the caption must not deny it."""
     evidence = of_run.table("decisions/lpact_gate_evidence").filter(
-        pl.col("gate").is_in(["relational", "ceiling"])
-        & pl.col("compared_with").str.contains("nuisance")
+        pl.col("gate").is_in(["relational", "ceiling"]) & pl.col("compared_with").str.contains("nuisance")
     )
     assert set(evidence.select("gate_profile", "gate").iter_rows()) == {
         ("calibrated", "relational"),
@@ -199,9 +192,7 @@ def test_of_many_layers_those_with_the_best_verdicts_are_drawn():
     many = tables(layers=tuple(range(MAX_ROWS + 5)))
     decisions = {"model": "m", "mechanism": "surprisal", "gate_profile": "paper", "raw_score": 0.1}
     labels = {MAX_ROWS + 4: "predictive_only", MAX_ROWS + 3: "mechanism_specific_candidate"}
-    many |= table(
-        DECISIONS, [decisions | {"layer": own, "label": label} for own, label in labels.items()]
-    )
+    many |= table(DECISIONS, [decisions | {"layer": own, "label": label} for own, label in labels.items()])
     made, few = make(material(many)), make(material(tables()))
     assert isinstance(made, Figure)
     assert isinstance(few, Figure)

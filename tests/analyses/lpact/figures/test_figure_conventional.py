@@ -158,12 +158,8 @@ def test_bars_are_as_long_as_their_shares(figure: Figure):
         if shape:
             lengths[own.text] = (float(shape[1]), float(shape[2]))
     # Of layer 1 three subject-runs have a positive Pearson r, layer 2 has no number: 3 of 4 rows.
-    longest = lengths[
-        "raw predictive score, weaker rule (held-out Pearson r > 0): 3 of 4 rows (75 %) positive"
-    ]
-    passed = lengths[
-        "raw predictive score, gate predictive, point rules: 1 of 3 claims (33.3 %) pass"
-    ]
+    longest = lengths["raw predictive score, weaker rule (held-out Pearson r > 0): 3 of 4 rows (75 %) positive"]
+    passed = lengths["raw predictive score, gate predictive, point rules: 1 of 3 claims (33.3 %) pass"]
     assert longest[0] == passed[0]
     assert longest[1] / passed[1] == pytest.approx(2.25, abs=0.01)
     assert {"3 of 4 rows", "1 of 3 claims"} <= set(texts(root))
@@ -173,9 +169,7 @@ def test_bars_are_as_long_as_their_shares(figure: Figure):
 def test_without_the_tables_of_the_levels_claims_are_counted():
     made = make(material(decisions(claim())))
     assert isinstance(made, Figure)
-    assert made.summary == (
-        "Whole decision: 1 of 1 claims positive, claims that pass 0 of 1 (point rules)."
-    )
+    assert made.summary == ("Whole decision: 1 of 1 claims positive, claims that pass 0 of 1 (point rules).")
     assert isinstance(make(material({})), Missing)
     assert isinstance(make(material(decisions(claim(label="diagnostic_only")))), Missing)
 
@@ -186,6 +180,4 @@ def test_a_real_run_agrees_with_the_level_1_table(small_run: Run):
     judged = tables[CONTROL_DELTAS.name].filter(pl.col("metric") == metric, pl.col("confirmatory"))
     first = bars_of(Material(tables, small_run.config)).row(0, named=True)
     assert (first["n"], first["total"]) == (int((judged["real_score"] > 0).sum()), judged.height)
-    assert (
-        judged.height < tables[CONTROL_DELTAS.name].height
-    )  # one of the two datasets is diagnostic
+    assert judged.height < tables[CONTROL_DELTAS.name].height  # one of the two datasets is diagnostic

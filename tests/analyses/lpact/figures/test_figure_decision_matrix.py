@@ -94,9 +94,7 @@ def test_the_shown_failure_is_of_the_claim_that_passes_most():
         "first_failed_gate": "none",
         "beaten_by": "false_discovery_rate",
     }
-    rows = rows_of(
-        material(decisions(claim("P S", **layer(1, **fails)), claim(ALL, **layer(2, **near))))
-    )
+    rows = rows_of(material(decisions(claim("P S", **layer(1, **fails)), claim(ALL, **layer(2, **near)))))
     assert verdict_text(rows.row(0, named=True)) == (
         "predictive only",
         "false discovery rate, 1 of 2",  # the other one failed at gate M
@@ -107,9 +105,7 @@ def test_the_shown_failure_is_of_the_claim_that_passes_most():
 
 def test_large_studies_show_the_best_layers_and_say_what_is_left_out():
     many = [
-        claim(
-            model=model, layer=i, raw_score=i / 1000, label="predictive_only" if i == 3 else "null"
-        )
+        claim(model=model, layer=i, raw_score=i / 1000, label="predictive_only" if i == 3 else "null")
         for model in ("a", "b")
         for i in range(250)
     ]
@@ -140,9 +136,7 @@ def test_a_real_run_is_drawn_row_by_row(small_run: Run):
     rows = rows_of(Material(tables, small_run.config))
     table = tables["decisions/lpact_decision_table"]
     for row in rows.iter_rows(named=True):
-        own = table.filter(
-            **{key: row[key] for key in ("gate_profile", "dataset", "model", "layer")}
-        )
+        own = table.filter(**{key: row[key] for key in ("gate_profile", "dataset", "model", "layer")})
         assert row["n_claims"] == own.height == 3
         assert [row[letter] for letter in GATES] == [own[column].sum() for column in GATES.values()]
         assert row["raw_score"] == own["raw_score"][0]

@@ -26,9 +26,7 @@ def test_every_cell_is_the_count_of_its_pair_in_the_table():
     assert len(cells) == len(expected) == 3
     for (a, b), held in expected.items():
         n = sum(held)
-        assert (
-            cells[f"d, m, layer 1: {a} and {b}: double dissociation in {n} of 5 subject-runs"] == n
-        )
+        assert cells[f"d, m, layer 1: {a} and {b}: double dissociation in {n} of 5 subject-runs"] == n
         assert f"{n} of 5" in texts(root)
     total = sum(map(sum, expected.values()))
     assert 0 < total < 15

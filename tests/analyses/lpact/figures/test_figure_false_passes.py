@@ -69,9 +69,7 @@ def test_marks_stand_where_the_square_root_of_their_rate_is(root):
 
 def test_counts_nominal_rate_and_names_are_written(root):
     shown = texts(root)
-    assert {"nominal error rate 0.05", "predictive", "relational", "all gates, others"} <= set(
-        shown
-    )
+    assert {"nominal error rate 0.05", "predictive", "relational", "all gates, others"} <= set(shown)
     assert {"truth: planted", "n = 20 studies", "point rules", "statistical tests"} <= set(shown)
     counts = [own for own in shown if re.fullmatch(r"\d+", own)]
     # Axis ends are 0 and 1; the rest are the counts of the five rows.
@@ -91,13 +89,8 @@ def test_a_profile_without_a_nominal_rate_has_no_line():
 def test_words_name_the_worst_gate_of_each_profile():
     made = false_passes_of(HAND)
     assert isinstance(made, Figure)
-    assert (
-        "point rules: largest false-pass rate 1.000 (predictive under planted, 20 of 20"
-        in made.summary
-    )
-    assert (
-        "statistical tests: largest false-pass rate 0.050 (predictive under planted" in made.summary
-    )
+    assert "point rules: largest false-pass rate 1.000 (predictive under planted, 20 of 20" in made.summary
+    assert "statistical tests: largest false-pass rate 0.050 (predictive under planted" in made.summary
     assert "n = 50 in all" in made.caption
     assert "others" in made.caption
 
@@ -119,9 +112,7 @@ def test_the_shipped_rates_are_all_drawn_and_in_the_documentation():
     root = ElementTree.fromstring(to_svg(given))
     assert {own.value for own in marks(root)} == {rate for *_, rate in expected}
     wanted = {own.text for own in marks(root)}
-    n_rows = reference.filter(
-        pl.col("role") == "false_pass", ~pl.col("gate").str.contains("level")
-    ).height
+    n_rows = reference.filter(pl.col("role") == "false_pass", ~pl.col("gate").str.contains("level")).height
     assert len(wanted) == n_rows
     assert width_of(root) < 1000
     shown = ElementTree.parse(IMAGES / "false-passes.svg").getroot()
@@ -129,9 +120,7 @@ def test_the_shipped_rates_are_all_drawn_and_in_the_documentation():
     assert shown.find(f"{SVG}style") is not None
 
 
-@pytest.mark.parametrize(
-    "given", [material({}), material({}, {TRUTH_RATES.name: HAND.filter(role="power")})]
-)
+@pytest.mark.parametrize("given", [material({}), material({}, {TRUTH_RATES.name: HAND.filter(role="power")})])
 def test_without_false_passes_there_is_a_reason(given):
     made = false_passes(given)
     assert isinstance(made, Missing)

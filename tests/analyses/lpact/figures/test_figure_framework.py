@@ -66,18 +66,14 @@ def test_layers_are_counted_beside_claims():
     assert "share every gate but M" in made.caption
     root = checked_svg(made)
     assert "layers" in texts(root)
-    assert any(
-        "predictive: 6 of 9 claims still in (in 2 layers)" in own.text for own in marks(root)
-    )
+    assert any("predictive: 6 of 9 claims still in (in 2 layers)" in own.text for own in marks(root))
 
 
 def test_bars_start_at_zero_and_are_as_long_as_the_counts(figure: Figure):
     found = marks(checked_svg(figure))
     bars = {"paper": {}, "calibrated": {}}
     for own in found:
-        shape = re.fullmatch(
-            r"M(-?[\d.]+),[\d.]+h([\d.]+)v[\d.]+h-[\d.]+Z", own.element.get("d", "")
-        )
+        shape = re.fullmatch(r"M(-?[\d.]+),[\d.]+h([\d.]+)v[\d.]+h-[\d.]+Z", own.element.get("d", ""))
         if shape and own.element.get("fill") == "#0072b2":
             assert own.profile is not None
             bars[own.profile][own.text] = (float(shape[1]), float(shape[2]), own.value)
@@ -99,10 +95,7 @@ def test_every_count_is_written_and_in_the_tooltips(figure: Figure):
         "5 pass this step on its own" in shown
     )
     assert "8 claims" in figure.caption
-    assert (
-        "of 8 claims 7 are confirmatory, 6 of these raw positive, 1 integrated (in 1 layer)"
-        in figure.summary
-    )
+    assert "of 8 claims 7 are confirmatory, 6 of these raw positive, 1 integrated (in 1 layer)" in figure.summary
     written = texts(root)
     assert written.count("point rules") == 1
     assert written.count("statistical tests") == 1

@@ -84,11 +84,7 @@ def tables(layers: tuple[int, ...] = (1,), name: str = "m", dataset: str = "d") 
         for subject in REALS
         for mode, value in (("run_to_run", 0.9), ("subject_to_subject", 0.6), ("split_half", None))
     ]
-    return (
-        table(CONTROL_DELTAS, deltas)
-        | table(CONTROL_NULLS, nulls)
-        | table(NORMALIZED_PREDICTIVE, reliable)
-    )
+    return table(CONTROL_DELTAS, deltas) | table(CONTROL_NULLS, nulls) | table(NORMALIZED_PREDICTIVE, reliable)
 
 
 @pytest.fixture(scope="module")
@@ -123,9 +119,7 @@ def test_one_subject_run_has_no_interval():
     alone = {name: frame.filter(pl.col("subject") == "1") for name, frame in tables().items()}
     row = rows_of(material(alone)).filter(condition=REAL).row(0, named=True)
     assert (row["n"], row["low"], row["high"]) == (1, None, None)
-    found = [
-        m.text for m in marks(checked_svg(make(material(alone)))) if f": {REAL}, mean" in m.text
-    ]
+    found = [m.text for m in marks(checked_svg(make(material(alone)))) if f": {REAL}, mean" in m.text]
     assert found == ["d, m, layer 1: real features, mean Pearson r 0.310 over 1 subject-run"]
 
 
@@ -154,15 +148,9 @@ def test_the_ceiling_is_the_strictest_valid_mode_and_of_pearson_only():
 def test_the_real_score_is_that_of_the_decision(of_run: Material):
     rows = rows_of(of_run).filter(pl.col("condition") == REAL)
     decided = of_run.table("decisions/lpact_decision_table")
-    raw = {
-        (row["dataset"], row["model"], row["layer"]): row["raw_score"]
-        for row in decided.iter_rows(named=True)
-    }
+    raw = {(row["dataset"], row["model"], row["layer"]): row["raw_score"] for row in decided.iter_rows(named=True)}
     assert raw
-    drawn = {
-        (row["dataset"], row["model"], row["layer"]): row["mean"]
-        for row in rows.iter_rows(named=True)
-    }
+    drawn = {(row["dataset"], row["model"], row["layer"]): row["mean"] for row in rows.iter_rows(named=True)}
     assert drawn == pytest.approx(raw, abs=1e-12)
 
 
@@ -221,15 +209,9 @@ def test_many_layers_are_lines():
     layers = (0, 3, 6, 9)
     made = make(material(tables(layers)))
     root = checked_svg(made)
-    controls = {
-        own.text.split(": ")[1].split(",")[0] for own in marks(root) if "minus control" in own.text
-    }
+    controls = {own.text.split(": ")[1].split(",")[0] for own in marks(root) if "minus control" in own.text}
     assert controls == {"a", "b", "loose"}
-    drawn = {
-        own.layer: own.value
-        for own in marks(root)
-        if f": {REAL}, mean" in own.text and own.value is not None
-    }
+    drawn = {own.layer: own.value for own in marks(root) if f": {REAL}, mean" in own.text and own.value is not None}
     assert drawn == pytest.approx({str(layer): 0.3 + 0.01 * layer for layer in layers})
     assert "layer" in texts(root)
     assert "layer" not in texts(checked_svg(make(material(tables(layers[:2])))))
@@ -262,9 +244,7 @@ def test_a_line_ends_where_a_layer_is_missing():
     made = with_a_gap()
     assert longest_step(made) == pytest.approx(1, abs=0.01)
     # A positive twin: what is no gap but a layer that the model does not have is a longer step of all lines.
-    renamed = {
-        name: frame.with_columns(pl.col("layer").replace({5: 7})) for name, frame in made.items()
-    }
+    renamed = {name: frame.with_columns(pl.col("layer").replace({5: 7})) for name, frame in made.items()}
     assert longest_step(renamed) == pytest.approx(3 / 1.5, abs=0.01)
 
 
@@ -283,9 +263,7 @@ def test_layers_on_the_axis_are_whole_and_named_once():
 
 
 def test_a_large_study_keeps_its_width():
-    name = (
-        "a model with a name as long as some people give to their models, of 700 million parameters"
-    )
+    name = "a model with a name as long as some people give to their models, of 700 million parameters"
     parts = [tables((0, 4, 8), f"{name} {i}") for i in range(6)]
     joined = {key: pl.concat([part[key] for part in parts]) for key in parts[0]}
     root = checked_svg(make(material(joined)))
@@ -302,9 +280,7 @@ def test_names_stay_text():
 def test_without_numbers_there_is_a_reason():
     assert isinstance(make(material({})), Missing)
     bare = tables()
-    bare[CONTROL_DELTAS.name] = bare[CONTROL_DELTAS.name].with_columns(
-        real_score=pl.lit(None, pl.Float64)
-    )
+    bare[CONTROL_DELTAS.name] = bare[CONTROL_DELTAS.name].with_columns(real_score=pl.lit(None, pl.Float64))
     made = make(material(bare))
     assert isinstance(made, Missing)
     assert "Pearson" in made.reason

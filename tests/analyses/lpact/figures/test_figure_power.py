@@ -86,9 +86,7 @@ def test_every_signal_has_its_label(root):
 
 
 def test_words_hold_the_power_of_the_last_gate():
-    made = power_of(
-        rates(*CURVE, *(row | {"gate": "integrated", "n_passes": 2} for row in CURVE[:1]))
-    )
+    made = power_of(rates(*CURVE, *(row | {"gate": "integrated", "n_passes": 2} for row in CURVE[:1])))
     assert isinstance(made, Figure)
     assert "all gates under planted, point rules: 2 of 10 at signal 0.5" in made.summary
 
@@ -113,9 +111,7 @@ def test_the_shipped_curves_are_drawn_and_in_the_documentation():
     assert {mark.text for mark in marks(shown)} == {mark.text for mark in marks(root)}
 
 
-@pytest.mark.parametrize(
-    "given", [material({}), material({}, {RATES.name: HAND.filter(role="false_pass")})]
-)
+@pytest.mark.parametrize("given", [material({}), material({}, {RATES.name: HAND.filter(role="false_pass")})])
 def test_without_power_there_is_a_reason(given):
     made = power(given)
     assert isinstance(made, Missing)

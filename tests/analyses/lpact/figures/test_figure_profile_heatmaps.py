@@ -52,9 +52,7 @@ def test_blocks_are_mean_patterns_in_one_order_grouped_by_region():
         "best control, token_order_shuffle",
     ]
     np.testing.assert_allclose(strips[0].numbers[0], np.nanmean(expected, axis=0)[GROUPED])
-    for strip, condition in zip(
-        strips[1:], ("real", "nuisance", "token_order_shuffle"), strict=True
-    ):
+    for strip, condition in zip(strips[1:], ("real", "nuisance", "token_order_shuffle"), strict=True):
         own = tables[MODEL].filter(condition=condition)
         by_run = [np.mean(own.filter(subject=s)["pattern"].to_list(), axis=0) for s in ("00", "01")]
         np.testing.assert_allclose(strip.numbers[0], np.mean(by_run, axis=0)[GROUPED])
@@ -63,9 +61,7 @@ def test_blocks_are_mean_patterns_in_one_order_grouped_by_region():
 def test_similarities_are_those_of_the_tables():
     tables = tables_of()
     scores = tables[SCORES].filter(alignment="linear", profile="pearson")
-    for strip, condition in zip(
-        panel(tables).blocks[2:], ("real", "nuisance", "token_order_shuffle"), strict=True
-    ):
+    for strip, condition in zip(panel(tables).blocks[2:], ("real", "nuisance", "token_order_shuffle"), strict=True):
         own = scores.filter(condition=condition)
         expected = np.mean([own.filter(subject=s)["similarity"].mean() for s in ("00", "01")])
         assert strip.similarity == pytest.approx(expected)
@@ -115,12 +111,8 @@ def test_similarities_are_over_the_subject_runs_that_are_drawn():
     real = panel(tables).blocks[2]
     assert real.similarity == pytest.approx((means["00"] + means["02"]) / 2)
     assert real.n == 2
-    assert not any(
-        " of 2 subject-runs (" in text for text in texts(checked_svg(make(material(tables))))
-    )
-    tables[SCORES] = tables[SCORES].filter(
-        (pl.col("subject") != "02") | (pl.col("condition") != "nuisance")
-    )
+    assert not any(" of 2 subject-runs (" in text for text in texts(checked_svg(make(material(tables)))))
+    tables[SCORES] = tables[SCORES].filter((pl.col("subject") != "02") | (pl.col("condition") != "nuisance"))
     nuisance = panel(tables).blocks[3]
     assert (nuisance.name, nuisance.n) == ("nuisance", 1)
     low, high = nuisance.ends

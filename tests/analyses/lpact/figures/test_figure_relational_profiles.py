@@ -42,31 +42,21 @@ def over_runs(scores: pl.DataFrame, condition: str, *, ahead: bool) -> dict[tupl
         own = real[*summary_of(row), row["subject"], row["unit"]] if ahead else 0.0
         value = own - row["similarity"] if ahead else row["similarity"]
         runs.setdefault(summary_of(row), {}).setdefault(row["subject"], []).append(value)
-    return {
-        key: fmean(fmean(units) for units in subjects.values()) for key, subjects in runs.items()
-    }
+    return {key: fmean(fmean(units) for units in subjects.values()) for key, subjects in runs.items()}
 
 
 def test_similarities_are_means_over_units_then_over_subject_runs():
     tables = similarity_tables()
     # One rival could not be computed for one unit: it is compared with the real similarity of the others alone.
-    gone = (
-        (pl.col("condition") == "circular_shift")
-        & (pl.col("subject") == "00")
-        & (pl.col("unit") == "u1")
-    )
-    tables[SCORES] = tables[SCORES].with_columns(
-        pl.when(gone).then(None).otherwise("similarity").alias("similarity")
-    )
+    gone = (pl.col("condition") == "circular_shift") & (pl.col("subject") == "00") & (pl.col("unit") == "u1")
+    tables[SCORES] = tables[SCORES].with_columns(pl.when(gone).then(None).otherwise("similarity").alias("similarity"))
     rows = similarities(material(tables))[0]
     assert rows.height == len(LEVELS) * len(ALIGNMENTS) * len(PROFILES)
     for condition in LEVELS:
         found = rows.filter(condition=condition)
         for column, ahead in (("similarity", False), ("advantage", True)):
             expected = over_runs(tables[SCORES], condition, ahead=ahead)
-            assert {summary_of(r): r[column] for r in found.iter_rows(named=True)} == pytest.approx(
-                expected
-            )
+            assert {summary_of(r): r[column] for r in found.iter_rows(named=True)} == pytest.approx(expected)
     assert rows["n_subject_runs"].unique().to_list() == [3]
     plain = over_runs(tables[SCORES], "real", ahead=False)["linear", "pearson"]
     other = over_runs(tables[SCORES], "circular_shift", ahead=False)["linear", "pearson"]
@@ -91,16 +81,11 @@ def test_unit_rows_of_another_order_are_left_out_and_counted():
     tables = similarity_tables()
     wrong = pl.col("unit") == "u0"
     tables[DELTAS] = tables[DELTAS].with_columns(
-        pl.when(wrong)
-        .then(pl.lit("other"))
-        .otherwise("brain_unit_order_hash")
-        .alias("brain_unit_order_hash")
+        pl.when(wrong).then(pl.lit("other")).otherwise("brain_unit_order_hash").alias("brain_unit_order_hash")
     )
     rows = similarities(material(tables))[0]
     expected = over_runs(tables[SCORES].filter(~wrong), "real", ahead=False)
-    found = {
-        summary_of(r): r["similarity"] for r in rows.filter(condition="real").iter_rows(named=True)
-    }
+    found = {summary_of(r): r["similarity"] for r in rows.filter(condition="real").iter_rows(named=True)}
     assert found == pytest.approx(expected)
     assert "12 unit rows left out" in make(material(tables)).caption
     assert "left out" not in make(material(similarity_tables())).caption
@@ -133,11 +118,7 @@ def test_a_layer_without_numbers_is_shown_with_its_reason():
 
 
 def test_of_many_layers_the_best_are_drawn_and_the_rest_counted():
-    layers = [
-        (f"dataset {d}", "a model with a name that is far too long", i)
-        for d in range(6)
-        for i in range(10)
-    ]
+    layers = [(f"dataset {d}", "a model with a name that is far too long", i) for d in range(6) for i in range(10)]
     made = make(material(similarity_tables(layers, n_runs=1, n_units=2)))
     root = checked_svg(made)
     cells = [m for m in marks(root) if "real − nearest rival" in m.text]
@@ -149,9 +130,7 @@ def test_of_many_layers_the_best_are_drawn_and_the_rest_counted():
 
 def test_names_from_data_stay_text():
     tables = similarity_tables([(EVIL, EVIL, 1)], n_runs=1)
-    tables[SCORES] = tables[SCORES].with_columns(
-        pl.col("condition").replace({"token_order_shuffle": EVIL})
-    )
+    tables[SCORES] = tables[SCORES].with_columns(pl.col("condition").replace({"token_order_shuffle": EVIL}))
     root = checked_svg(make(material(tables)))
     assert not [e for e in root.iter() if e.tag.endswith(("script", "img"))]
     assert any(f"({EVIL}" in m.text for m in marks(root))

@@ -58,9 +58,7 @@ CONTROLS = table(
     ),
     ablation("only_nuisance", "predictive", "paper", 10, 100),
 )
-DATASETS = table(
-    LEAVE_DATASET_OUT, without("d", "paper", 0, "C", "A"), without("d", "calibrated", 2, "C", "C")
-)
+DATASETS = table(LEAVE_DATASET_OUT, without("d", "paper", 0, "C", "A"), without("d", "calibrated", 2, "C", "C"))
 RUNS = table(
     SUBJECT_RUN_DECISIONS,
     subject_run("d", "01", "paper", 5),
@@ -226,9 +224,7 @@ def test_thresholds_alone_are_enough():
     assert "Choice of controls" not in shown
 
 
-@pytest.mark.parametrize(
-    "more", [{}, table(THRESHOLD_SENSITIVITY, threshold("direction_only", "0.5", 1, 2))]
-)
+@pytest.mark.parametrize("more", [{}, table(THRESHOLD_SENSITIVITY, threshold("direction_only", "0.5", 1, 2))])
 def test_without_claims_there_is_a_reason(more: dict[str, pl.DataFrame]):
     missing = make(material({}, more))
     assert isinstance(missing, Missing)

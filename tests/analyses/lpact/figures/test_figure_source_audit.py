@@ -113,9 +113,7 @@ def test_symbols_and_roles_are_what_the_audit_says():
     links = [own for own in marks(root) if own.text.split(": ")[0].rpartition(", ")[2] in named]
     assert len(links) == 2 * len(LINKS)
     missing = [own for own in links if own.value == 0]
-    assert [(own.dataset, own.text) for own in missing] == [
-        ("b", "b, coverage: missing; 4 subject-runs")
-    ]
+    assert [(own.dataset, own.text) for own in missing] == [("b", "b, coverage: missing; 4 subject-runs")]
     assert missing[0].element.get("d", "").count("M") == 2  # a cross
     assert all("A" in own.element.get("d", "") for own in links if own.value == 1)
     level = {own.text.split(" of ")[0]: own for own in marks(root) if own.text.startswith("b, ")}

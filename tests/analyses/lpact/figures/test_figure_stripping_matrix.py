@@ -23,8 +23,7 @@ def unusable(tables: dict[str, pl.DataFrame], where: pl.Expr, **changes) -> dict
     """The tables with other numbers in some specificity rows."""
     table = tables[SPECIFICITY]
     changed = table.with_columns(
-        pl.when(where).then(pl.lit(value)).otherwise(pl.col(name)).alias(name)
-        for name, value in changes.items()
+        pl.when(where).then(pl.lit(value)).otherwise(pl.col(name)).alias(name) for name, value in changes.items()
     )
     return {**tables, SPECIFICITY: changed}
 
@@ -47,9 +46,7 @@ def test_a_cell_is_the_median_over_methods_of_medians_over_subject_runs():
 @pytest.mark.parametrize("incomplete", [False, True])
 def test_matching_drops_are_those_of_gate_m(incomplete):
     tables = stripping_tables()
-    if (
-        incomplete
-    ):  # a method of one subject-run cannot be used by the gate, and then not here either
+    if incomplete:  # a method of one subject-run cannot be used by the gate, and then not here either
         where = (pl.col("subject") == "01") & (pl.col("method") == "feature_zeroing")
         tables = unusable(tables, where, mismatch_margin=None)
     rows = rows_of(material(tables))
@@ -66,10 +63,7 @@ def test_the_picture_shows_every_drop_and_outlines_the_diagonal():
     root = checked_svg(made)
     rows = rows_of(material(tables))
     drawn = {m.text.split(":")[1].split("(")[0].strip(): m.value for m in marks(root)}
-    expected = {
-        f"strip {row['stripped']}, target {row['target']}": row["drop"]
-        for row in rows.iter_rows(named=True)
-    }
+    expected = {f"strip {row['stripped']}, target {row['target']}": row["drop"] for row in rows.iter_rows(named=True)}
     assert drawn == {name: pytest.approx(value) for name, value in expected.items()}
     outlined = [e for e in root.iter() if e.get("stroke") == INK and e.get("stroke-width") == "2"]
     assert len(outlined) == len(MECHANISMS)
@@ -83,10 +77,7 @@ def test_a_cell_that_could_not_be_computed_is_a_dash_with_its_reason():
     tables = unusable(stripping_tables(), pl.col("stripped") == "surprisal", reason="too_few_units")
     tables[DELTAS] = tables[DELTAS].with_columns(
         pl.when(pl.col("stripped") == "surprisal").then(None).otherwise("drop").alias("drop"),
-        pl.when(pl.col("stripped") == "surprisal")
-        .then(pl.lit("too_few_units"))
-        .otherwise("reason")
-        .alias("reason"),
+        pl.when(pl.col("stripped") == "surprisal").then(pl.lit("too_few_units")).otherwise("reason").alias("reason"),
     )
     made = make(material(tables))
     root = checked_svg(made)
@@ -107,9 +98,7 @@ def test_passed_gates_are_marked_by_profile():
     tables = {**stripping_tables(), DECISIONS: decisions([LAYER], [LAYER], specific)}
     made = make(material(tables))
     root = checked_svg(made)
-    found = sorted(
-        (m.profile, m.text.split(" passes for ")[1].split(",")[0]) for m in marks(root) if m.profile
-    )
+    found = sorted((m.profile, m.text.split(" passes for ")[1].split(",")[0]) for m in marks(root) if m.profile)
     assert found == [
         ("calibrated", "surprisal"),
         ("paper", "context_update"),
@@ -134,10 +123,7 @@ def test_of_many_layers_those_with_the_best_verdicts_of_every_dataset_are_drawn(
 
 
 def test_there_are_never_too_many_panels_nor_too_wide_ones():
-    layers = [
-        ("d" * 60, f"a long name of a model {i} that goes on and on", i)
-        for i in range(MAX_PANELS + 3)
-    ]
+    layers = [("d" * 60, f"a long name of a model {i} that goes on and on", i) for i in range(MAX_PANELS + 3)]
     tables = stripping_tables(layers, n_runs=1)
     tables[DECISIONS] = decisions(layers, layers)
     root = checked_svg(make(material(tables)))

@@ -109,19 +109,13 @@ def test_one_unit_is_an_open_point_without_an_interval(root):
 
 def test_intervals_are_as_long_as_they_are(root):
     (own,) = [
-        mark
-        for mark in marks(root)
-        if mark.text.startswith("b, predictive") and mark.element.tag == f"{SVG}line"
+        mark for mark in marks(root) if mark.text.startswith("b, predictive") and mark.element.tag == f"{SVG}line"
     ]
     (other,) = [
-        mark
-        for mark in marks(root)
-        if mark.text.startswith("a, predictive") and mark.element.tag == f"{SVG}line"
+        mark for mark in marks(root) if mark.text.startswith("a, predictive") and mark.element.tag == f"{SVG}line"
     ]
     # 0.1 to 0.8 against -0.3 to -0.1.
-    assert abs(float(own.element.get("x2", 0))) == pytest.approx(
-        3.5 * abs(float(other.element.get("x2", 0))), rel=0.01
-    )
+    assert abs(float(own.element.get("x2", 0))) == pytest.approx(3.5 * abs(float(other.element.get("x2", 0))), rel=0.01)
 
 
 def test_the_influence_of_one_subject_run_is_written(root, made):
@@ -154,9 +148,7 @@ def test_the_summary_counts_intervals_beside_zero(made):
         "Level 3, stripping, any target: interval above zero in 0, below zero in 0 of 1 datasets (1 without"
         in made.summary
     )
-    brains = (
-        "Brain as model, run to run: interval (too narrow, pairs share recordings) above zero in 1"
-    )
+    brains = "Brain as model, run to run: interval (too narrow, pairs share recordings) above zero in 1"
     assert brains in made.summary
 
 
@@ -179,9 +171,7 @@ def test_what_intervals_do_not_prove_is_said(made, root):
     assert "Pairs share recordings and are not independent" in made.caption
     assert "above zero for every model that predicts" in made.caption
     assert "Level 3, stripping, any target" in texts(root)
-    shown = [
-        own.text for own in marks(root) if "brain as model" in own.text and "interval" in own.text
-    ]
+    shown = [own.text for own in marks(root) if "brain as model" in own.text and "interval" in own.text]
     assert shown
     assert all("this interval is too narrow" in own for own in shown)
 

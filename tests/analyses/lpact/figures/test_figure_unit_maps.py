@@ -37,8 +37,7 @@ RUNS: list[tuple[str, str, list, str, list[list]]] = [
 def tables(frame: str = "head", model: str = "m", shift: float = 0.0, unit: str = "u") -> dict:
     own = {"model": model, "layer": 2}
     deltas: list[dict[str, Any]] = [
-        {**own, "subject": s, "run": r, "best_control": control, "delta_control": 0.2}
-        for s, r, _, control, _ in RUNS
+        {**own, "subject": s, "run": r, "best_control": control, "delta_control": 0.2} for s, r, _, control, _ in RUNS
     ]
     deltas += [{**d, "layer": 1, "delta_control": 0.1} for d in deltas]
     scores = []
@@ -47,9 +46,7 @@ def tables(frame: str = "head", model: str = "m", shift: float = 0.0, unit: str 
         scores.append({**at, "condition": "real", "scores": real})
         scores.append({**at, "condition": "other", "scores": [9.0, 9.0, 9.0]})
         scores.append({**at, "condition": "real", "metric": "r2", "scores": [7.0, 7.0, 7.0]})
-        scores += [
-            {**at, "condition": control, "draw": i, "scores": draw} for i, draw in enumerate(draws)
-        ]
+        scores += [{**at, "condition": control, "draw": i, "scores": draw} for i, draw in enumerate(draws)]
     index = [
         {
             "subject": s,
@@ -65,9 +62,7 @@ def tables(frame: str = "head", model: str = "m", shift: float = 0.0, unit: str 
         for s, r, *_ in RUNS
         for i, (name, (x, y, z)) in enumerate(PLACES.items())
     ]
-    return (
-        table(CONTROL_DELTAS, deltas) | table(UNIT_SCORES, scores) | table(BRAIN_UNIT_INDEX, index)
-    )
+    return table(CONTROL_DELTAS, deltas) | table(UNIT_SCORES, scores) | table(BRAIN_UNIT_INDEX, index)
 
 
 @pytest.fixture(scope="module")
@@ -112,8 +107,7 @@ def test_units_of_a_run_against_numpy(of_run: Material):
             by_subject = expected.setdefault(site, {})
             by_subject.setdefault(row["subject"], []).append(contrast[unit["unit_index"]])
     means = {
-        site: float(np.mean([np.mean(own) for own in by_subject.values()]))
-        for site, by_subject in expected.items()
+        site: float(np.mean([np.mean(own) for own in by_subject.values()])) for site, by_subject in expected.items()
     }
     drawn = {
         (row["dataset"], row["model"], row["unit"], row["x_mm"]): row["value"]
@@ -141,14 +135,10 @@ def test_the_best_layer_has_the_largest_mean_difference(of_run: Material):
 def test_another_unit_order_is_not_drawn():
     wrong = tables()
     changed = pl.when(pl.col("subject") == "2").then(pl.lit("x")).otherwise("unit_order_hash")
-    wrong[BRAIN_UNIT_INDEX.name] = wrong[BRAIN_UNIT_INDEX.name].with_columns(
-        unit_order_hash=changed
-    )
+    wrong[BRAIN_UNIT_INDEX.name] = wrong[BRAIN_UNIT_INDEX.name].with_columns(unit_order_hash=changed)
     own = rows_of(material(wrong))
     assert own.filter(unit="u1")["value"].to_list() == pytest.approx([0.45])
-    wrong[BRAIN_UNIT_INDEX.name] = wrong[BRAIN_UNIT_INDEX.name].with_columns(
-        unit_order_hash=pl.lit("x")
-    )
+    wrong[BRAIN_UNIT_INDEX.name] = wrong[BRAIN_UNIT_INDEX.name].with_columns(unit_order_hash=pl.lit("x"))
     assert isinstance(make(material(wrong)), Missing)
 
 
@@ -199,9 +189,7 @@ def test_a_brain_is_drawn_with_and_without_outlines(monkeypatch: pytest.MonkeyPa
     made = make(own)
     root = checked_svg(made)
     assert {"left", "right", "from behind", "from above"} <= set(texts(root))
-    assert (
-        len(marks(root)) == 3 * 2 + 1
-    )  # u2 is on the right only, u1 in the middle is on both sides
+    assert len(marks(root)) == 3 * 2 + 1  # u2 is on the right only, u1 in the middle is on both sides
     assert "pip install" not in made.caption  # type: ignore[union-attr]
     layout.glass_brain.cache_clear()
     monkeypatch.setattr(layout, "find_spec", lambda _: None)
@@ -229,9 +217,7 @@ def test_subjects_of_an_unknown_space_have_their_own_panels():
     apart = rows_of(material(tables("", shift=5.0)))
     assert set(apart["panel"]) == {"1", "2"}
     root = checked_svg(make(material(tables("", shift=5.0))))
-    assert {"m · layer 2 · subject 1", "m · layer 2 · subject 2", "x (mm)", "y (mm)"} <= set(
-        texts(root)
-    )
+    assert {"m · layer 2 · subject 1", "m · layer 2 · subject 2", "x (mm)", "y (mm)"} <= set(texts(root))
     assert len(marks(root)) == 2 * 2 * 3
     assert any("no finite difference" in own.text for own in marks(root))
 
@@ -268,9 +254,7 @@ def test_a_run_fits_the_page_and_names_stay_text(of_run: Material):
 def test_without_places_there_is_a_reason():
     assert isinstance(make(material({})), Missing)
     bare = tables()
-    bare[BRAIN_UNIT_INDEX.name] = bare[BRAIN_UNIT_INDEX.name].with_columns(
-        x_mm=pl.lit(None, pl.Float64)
-    )
+    bare[BRAIN_UNIT_INDEX.name] = bare[BRAIN_UNIT_INDEX.name].with_columns(x_mm=pl.lit(None, pl.Float64))
     made = make(material(bare))
     assert isinstance(made, Missing)
     assert made.reason == "none of 9 units has coordinates"

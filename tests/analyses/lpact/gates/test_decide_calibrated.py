@@ -80,9 +80,7 @@ CASES: list[tuple[str, Callable[[Tables], Tables], str, str]] = [
     ),
     (
         "draws of a surrogate reach the model",
-        lambda t: put(
-            t, SCORES, (CONDITION == "circular_shift") & (pl.col("draw") < 2), score_median=0.11
-        ),
+        lambda t: put(t, SCORES, (CONDITION == "circular_shift") & (pl.col("draw") < 2), score_median=0.11),
         "predictive",
         "circular_shift",
     ),
@@ -94,9 +92,7 @@ CASES: list[tuple[str, Callable[[Tables], Tables], str, str]] = [
     ),
     (
         "another unit order does as well",
-        lambda t: put(
-            t, RELATIONAL_NULLS, AGAINST == "unit_order", draws=pl.lit([0.6] * 3 + [0.0] * 17)
-        ),
+        lambda t: put(t, RELATIONAL_NULLS, AGAINST == "unit_order", draws=pl.lit([0.6] * 3 + [0.0] * 17)),
         "relational",
         "unit_order",
     ),
@@ -125,9 +121,7 @@ CASES: list[tuple[str, Callable[[Tables], Tables], str, str]] = [
     ),
     (
         "with nuisance features nothing is lost",
-        lambda t: put(
-            t, BLOCK_DROPS, pl.col("beside") == "nuisance", drops=blocks(0.01, -0.01, 0.0, 0.001)
-        ),
+        lambda t: put(t, BLOCK_DROPS, pl.col("beside") == "nuisance", drops=blocks(0.01, -0.01, 0.0, 0.001)),
         "mechanism",
         "context_update",
     ),
@@ -147,9 +141,7 @@ CASES: list[tuple[str, Callable[[Tables], Tables], str, str]] = [
         lambda t: put(
             t,
             CEILING,
-            fraction_of_ceiling=pl.col("run").replace_strict(
-                dict(zip(RUNS, (0.05, 0.2, 0.3, 0.4, 0.6), strict=True))
-            ),
+            fraction_of_ceiling=pl.col("run").replace_strict(dict(zip(RUNS, (0.05, 0.2, 0.3, 0.4, 0.6), strict=True))),
         ),
         "ceiling",
         "run_to_run",
@@ -168,9 +160,7 @@ CASES: list[tuple[str, Callable[[Tables], Tables], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("change", "gate", "beaten_by"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
-)
+@pytest.mark.parametrize(("change", "gate", "beaten_by"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
 def test_each_gate_is_broken_by_its_own_numbers(change, gate, beaten_by):
     found = decided(change(sound()), "calibrated")
     row = found[DECISIONS].row(by_predicate=pl.col("mechanism") == "surprisal", named=True)
@@ -204,9 +194,7 @@ def test_p_values_by_hand():
     assert criterion(tables, "p_nuisance")["value"] == pytest.approx(expected)
     assert criterion(tables, "p_nuisance")["n"] == len(RUNS) * N_BLOCKS
     # Draws that reach the model count, plus the model itself.
-    reached = put(
-        tables, SCORES, (CONDITION == "circular_shift") & (pl.col("draw") < 3), score_median=0.1
-    )
+    reached = put(tables, SCORES, (CONDITION == "circular_shift") & (pl.col("draw") < 3), score_median=0.1)
     assert criterion(reached, "p_surrogates")["value"] == pytest.approx(4 / 21)
 
 
@@ -233,9 +221,7 @@ def nothing_in(tables: Tables) -> Tables:
 
 def test_labels_are_corrected_over_the_claims():
     """Alone the layer passes; among four others that show nothing its p-value is too large, and no gate is to blame."""
-    weak = put(
-        sound(), BLOCK_DROPS, pl.col("stripped") == RANDOM, drops=blocks(0.012, 0.03, 0.01, 0.025)
-    )
+    weak = put(sound(), BLOCK_DROPS, pl.col("stripped") == RANDOM, drops=blocks(0.012, 0.03, 0.01, 0.025))
     alone = calibrated_row(weak, fdr=0.05)
     assert alone["label"] == "integrated_candidate"
     assert 0.01 < alone["p_value"] <= 0.05
@@ -246,9 +232,7 @@ def test_labels_are_corrected_over_the_claims():
     assert all(row[gate] for gate in gates)
     assert not row["integrated"]
     assert row["q_value"] > 0.05
-    assert (
-        row["label"] == "relational_candidate"
-    )  # rests on the layer alone, whose p-value is small
+    assert row["label"] == "relational_candidate"  # rests on the layer alone, whose p-value is small
     assert (row["first_failed_gate"], row["beaten_by"]) == ("none", "false_discovery_rate")
     assert "after multiple-testing correction over 10 claims" in row["reason"]
 

@@ -11,9 +11,7 @@ from lpact.analyses.lpact.gates.criteria import CriterionName
 from lpact.codes import FinalLabel, Gate, Outcome, RowLabel
 
 PAGES = Path(__file__).parents[4] / "docs/explanation"
-TEXT = "".join(
-    (PAGES / name).read_text(encoding="utf-8") for name in ("decision.md", "calibrated.md")
-)
+TEXT = "".join((PAGES / name).read_text(encoding="utf-8") for name in ("decision.md", "calibrated.md"))
 
 
 @pytest.mark.parametrize("code", [*FinalLabel, *RowLabel, *Gate])
@@ -23,9 +21,7 @@ def test_every_label_and_gate_is_explained(code: str) -> None:
 
 @pytest.mark.parametrize("name", CriterionName)
 def test_every_criterion_is_explained(name: CriterionName) -> None:
-    listed = {
-        part.strip() for chunk in TEXT.split("[")[1:] for part in chunk.split("]")[0].split(",")
-    }
+    listed = {part.strip() for chunk in TEXT.split("[")[1:] for part in chunk.split("]")[0].split(",")}
     assert name.value in listed
 
 

@@ -87,9 +87,7 @@ def assert_same(left: Tables, right: Tables) -> None:
 @settings(max_examples=4, deadline=None)
 def test_the_order_of_rows_does_not_matter(seed: int) -> None:
     tables = random_study(seed)
-    shuffled = {
-        name: table.sample(fraction=1.0, shuffle=True, seed=seed) for name, table in tables.items()
-    }
+    shuffled = {name: table.sample(fraction=1.0, shuffle=True, seed=seed) for name, table in tables.items()}
     assert_same(decided(tables), decided(shuffled))
 
 
@@ -137,9 +135,7 @@ def plain_gates(tables: Tables, layer: int) -> dict[str, bool]:
     level1 = [
         r
         for r in rows(CONTROL_DELTAS)
-        if r["metric"] == "pearson"
-        and r["reason"] == "ok"
-        and None not in (r["delta_nuisance"], r["delta_control"])
+        if r["metric"] == "pearson" and r["reason"] == "ok" and None not in (r["delta_nuisance"], r["delta_control"])
     ]
     positive = [r for r in level1 if r["delta_nuisance"] > 0 and r["delta_control"] > 0]
     out = {
@@ -161,15 +157,11 @@ def plain_gates(tables: Tables, layer: int) -> dict[str, bool]:
         fmean(r["delta"] for r in part) > 0 for part in by_control.values()
     )
 
-    contrasts = [
-        r for r in rows(PROFILE_DELTAS) if r["reason"] == "ok" and r["delta_rel"] is not None
-    ]
+    contrasts = [r for r in rows(PROFILE_DELTAS) if r["reason"] == "ok" and r["delta_rel"] is not None]
     passing, summaries = 0, group(contrasts, "alignment", "profile")
     for part in summaries.values():
         ordered = [r for r in part if r["model_unit_order_hash"] == r["brain_unit_order_hash"]]
-        good = [
-            r for r in ordered if r["delta_rel"] > 0 and (r["split_half_reliability"] or 0) >= 0.1
-        ]
+        good = [r for r in ordered if r["delta_rel"] > 0 and (r["split_half_reliability"] or 0) >= 0.1]
         mean = mean_of_means(ordered, "delta_rel")
         passing += len(good) >= 0.6 * len(part) and mean is not None and mean > 0
     out["relational"] = bool(summaries) and passing > 0.5 * len(summaries)
@@ -191,9 +183,7 @@ def plain_gates(tables: Tables, layer: int) -> dict[str, bool]:
         advantage = mean_of_means(part, "advantage")
         assert advantage is not None
         reached[condition].append(advantage <= 0)
-    out["severe_control_level2"] = bool(reached) and all(
-        sum(votes) <= 0.5 * len(votes) for votes in reached.values()
-    )
+    out["severe_control_level2"] = bool(reached) and all(sum(votes) <= 0.5 * len(votes) for votes in reached.values())
 
     numbers = ("matching_drop", "margin", "mismatch_margin")
     strips = [
@@ -216,11 +206,7 @@ def plain_gates(tables: Tables, layer: int) -> dict[str, bool]:
     reliability = mean_of_means(ceiling, "reliability")
     fraction, delta = (mean_of_means(bounded, c) for c in ("fraction_of_ceiling", "delta_fraction"))
     summaries = group(bounded, "alignment", "profile").values()
-    typical = (
-        median(mean_of_means(part, "fraction_of_ceiling") for part in summaries)
-        if bounded
-        else None
-    )
+    typical = median(mean_of_means(part, "fraction_of_ceiling") for part in summaries) if bounded else None
     out["ceiling"] = (
         None not in (reliability, fraction, delta, typical)
         and typical >= 0.25  # type: ignore[operator]

@@ -80,10 +80,7 @@ NUMBERS: list[tuple[str, dict[str, Any], RowLabel]] = [
 @cache
 def changed_layers() -> Tables:
     """One layer a change, decided together: rows of different layers do not touch each other."""
-    layers = [
-        put(passing_tables(layer=i), table, FIRST_RUN, **values)
-        for i, (table, values, _) in enumerate(NUMBERS)
-    ]
+    layers = [put(passing_tables(layer=i), table, FIRST_RUN, **values) for i, (table, values, _) in enumerate(NUMBERS)]
     return decided(stack(*layers))
 
 
@@ -125,9 +122,7 @@ def test_a_matching_delta_without_specificity_row_is_not_computed() -> None:
         ({"reason": "undefined_score"}, RowLabel.NOT_COMPUTED),
     ],
 )
-def test_other_targets_are_comparisons_that_never_pass(
-    values: dict[str, Any], label: RowLabel
-) -> None:
+def test_other_targets_are_comparisons_that_never_pass(values: dict[str, Any], label: RowLabel) -> None:
     tables = put(passing_tables(), STRIPPING_DELTAS, ~MATCHING, **values)
     assert stripping_labels(tables, ~MATCHING) == {label}
 
@@ -146,9 +141,7 @@ def level3_labels(tables: Tables) -> set[str]:
         ),
         (lambda t: put(t, PROFILE_DELTAS, delta_rel=-1.0), RowLabel.NO_RELATIONAL_CANDIDATE),
         (
-            lambda t: put(
-                put(t, CONTROL_DELTAS, delta_control=-1.0), PROFILE_DELTAS, delta_rel=-1.0
-            ),
+            lambda t: put(put(t, CONTROL_DELTAS, delta_control=-1.0), PROFILE_DELTAS, delta_rel=-1.0),
             RowLabel.NO_PREDICTIVE_CANDIDATE,
         ),
         (lambda t: put(t, SPECIFICITY, n_targets=1), RowLabel.INSUFFICIENT_TARGETS),
@@ -158,9 +151,7 @@ def level3_labels(tables: Tables) -> set[str]:
         ),
     ],
 )
-def test_level_3_depends_on_what_comes_before_it(
-    change: Callable[[Tables], Tables], label: RowLabel
-) -> None:
+def test_level_3_depends_on_what_comes_before_it(change: Callable[[Tables], Tables], label: RowLabel) -> None:
     assert level3_labels(change(passing_tables())) == {label}
 
 
@@ -225,18 +216,14 @@ def test_positive_direction_needs_both_deltas() -> None:
     tables = put(passing_tables(), SUBJECT_RUNS, FIRST_RUN, delta_nuisance=0.0)
     tables = put(tables, SUBJECT_RUNS, pl.col("run") == "2", delta_control=None)
     out = decided(tables)[SUBJECT_RUNS]
-    positive = dict(
-        out.filter(pl.col("metric") == "pearson").select("run", "positive_direction").rows()
-    )
+    positive = dict(out.filter(pl.col("metric") == "pearson").select("run", "positive_direction").rows())
     assert positive == {"1": False, "2": False, "3": True, "4": True, "5": True}
 
 
 def test_failure_modes_count_rows_that_did_not_pass() -> None:
     tables = put(passing_tables(), CONTROL_DELTAS, FIRST_RUN, delta_control=-0.2)
     two = pl.col("run").is_in(["2", "3"])
-    tables = put(
-        tables, CONTROL_DELTAS, two, best_control=None, delta_control=None, reason="undefined_score"
-    )
+    tables = put(tables, CONTROL_DELTAS, two, best_control=None, delta_control=None, reason="undefined_score")
     out = decided(tables)[FAILURE_MODES].filter(pl.col("metric") == "pearson")
     rows = {row["label"]: row for row in out.iter_rows(named=True)}
     assert set(rows) == {RowLabel.SEVERE_CONTROL_EXPLAINED, RowLabel.NOT_COMPUTED}
@@ -252,14 +239,8 @@ def test_failure_modes_count_rows_that_did_not_pass() -> None:
 def test_all_tables_match_their_declarations() -> None:
     tables = passing_tables()
     out = decided(tables)
-    made = {
-        name
-        for name, table in run_tables(["lpact"]).items()
-        if any(c.decided for c in table.columns)
-    }
-    assert set(out) == made | {FAILURE_MODES} | {
-        n for n in run_tables(["lpact"]) if n.startswith("decisions/")
-    }
+    made = {name for name, table in run_tables(["lpact"]).items() if any(c.decided for c in table.columns)}
+    assert set(out) == made | {FAILURE_MODES} | {n for n in run_tables(["lpact"]) if n.startswith("decisions/")}
     for name, frame in out.items():
         assert frame.equals(validate(frame, run_tables(["lpact"])[name]))
         if name in tables:

@@ -48,10 +48,7 @@ def tables():
 
     def noisy(cell):
         noise = rng.normal(0, 0.05, len(cell))
-        return [
-            None if hole < 0.1 else v + n
-            for v, n, hole in zip(cell, noise, rng.random(len(cell)), strict=True)
-        ]
+        return [None if hole < 0.1 else v + n for v, n, hole in zip(cell, noise, rng.random(len(cell)), strict=True)]
 
     for name, column in ((BLOCKS, "scores"), (RELATIONAL_NULLS, "draws"), (BLOCK_DROPS, "drops")):
         values = [noisy(cell) for cell in whole[name][column].to_list()]
@@ -82,10 +79,7 @@ def test_medians_of_what_is_finite(n_rows):
     table = np.random.default_rng(n_rows).normal(size=(n_rows, 30))
     table[np.random.default_rng(1).random(table.shape) < 0.4] = np.nan
     table[:, 0], table[0, 1] = np.nan, np.inf
-    expected = [
-        np.median(column[np.isfinite(column)]) if np.isfinite(column).any() else np.nan
-        for column in table.T
-    ]
+    expected = [np.median(column[np.isfinite(column)]) if np.isfinite(column).any() else np.nan for column in table.T]
     assert np.array_equal(typical(list(table)), expected, equal_nan=True)
 
 
@@ -115,9 +109,7 @@ def test_relational_draws_are_medians_over_summaries_then_means_over_runs(tables
             part = rows.filter(test=test, against=against)
             for run, held in zip(part["run"].unique().sort(), runs, strict=True):
                 drawn = part.filter(run=run)["draws"].to_list()
-                columns = [
-                    [v for v in column if v is not None] for column in zip(*drawn, strict=True)
-                ]
+                columns = [[v for v in column if v is not None] for column in zip(*drawn, strict=True)]
                 expected = [np.median(column) if column else np.nan for column in columns]
                 assert np.array_equal(held.draws, expected, equal_nan=True)
             pooled = np.mean([held.draws for held in runs], axis=0)
@@ -157,8 +149,7 @@ def test_layers_are_decided_alike_in_any_company(tables):
     whole = decide(tables, gates=GATES, primary_metric="pearson")
     for dataset in ("a", "b"):
         mine = {
-            name: t.filter(pl.col("dataset") == dataset) if "dataset" in t.columns else t
-            for name, t in tables.items()
+            name: t.filter(pl.col("dataset") == dataset) if "dataset" in t.columns else t for name, t in tables.items()
         }
         alone = decide(mine, gates=GATES, primary_metric="pearson")
         corrected = ["q_value", "integrated", "label", "first_failed_gate", "beaten_by", "reason"]

@@ -409,9 +409,7 @@ CASES = [
     ),
     Case(
         "two subject-runs could be computed",
-        change(
-            CONTROL_DELTAS, RUN.is_in(["1", "2", "3"]), delta_control=None, reason="undefined_score"
-        ),
+        change(CONTROL_DELTAS, RUN.is_in(["1", "2", "3"]), delta_control=None, reason="undefined_score"),
         LABELS.INSUFFICIENT_COVERAGE,
         GATES_.REPLICATION,
         "2 subject-runs",
@@ -599,9 +597,9 @@ def test_claims_are_layers_times_mechanisms_of_the_study() -> None:
     )
     decisions = decided(tables)[DECISIONS]
     assert decisions.height == 3 * len(MECHANISMS)
-    lacking = decisions.filter(
-        (pl.col("dataset") == "other") & (pl.col("mechanism") == "context_update")
-    ).row(0, named=True)
+    lacking = decisions.filter((pl.col("dataset") == "other") & (pl.col("mechanism") == "context_update")).row(
+        0, named=True
+    )
     assert lacking["label"] == FinalLabel.RELATIONAL_CANDIDATE
     assert lacking["beaten_by"] == "not_computed"
     assert "context_update was not stripped here" in lacking["reason"].lower()
@@ -638,9 +636,7 @@ def test_raw_positive_at_any_level_alone() -> None:
         assert row["raw_positive"]
         assert row["label"] == FinalLabel.CONTROL_EXPLAINED
     # One summary of several is not enough: a cosine is positive of itself.
-    assert not claim_row(put(nothing, PROFILE_DELTAS, ONE_SUMMARY, real_similarity=0.01))[
-        "raw_positive"
-    ]
+    assert not claim_row(put(nothing, PROFILE_DELTAS, ONE_SUMMARY, real_similarity=0.01))["raw_positive"]
 
 
 def test_one_summary_alone_does_not_reach_the_ceiling() -> None:

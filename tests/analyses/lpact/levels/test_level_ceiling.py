@@ -19,12 +19,8 @@ N = 9
 def brain(subject, session, run, *, stimulus="s", seed=0, units=None, rng=None):
     rng = rng or np.random.default_rng(seed)
     units = units or tuple(f"u{i}" for i in range(N))
-    matrices = {
-        name: rng.standard_normal((len(units), len(units))) for name in ("linear", "rsa", "cka")
-    }
-    halves = tuple(
-        {name: m + rng.standard_normal(m.shape) for name, m in matrices.items()} for _ in range(2)
-    )
+    matrices = {name: rng.standard_normal((len(units), len(units))) for name in ("linear", "rsa", "cka")}
+    halves = tuple({name: m + rng.standard_normal(m.shape) for name, m in matrices.items()} for _ in range(2))
     return BrainOnGrid(
         id=RecordingId(subject, session, run, stimulus),
         unit_ids=units,
@@ -93,8 +89,7 @@ def test_profile_reliability_is_the_median_over_units_of_pattern_similarity(conf
 def test_impossible_modes_say_why(config):
     table = ceiling.measure_ceilings(config=config, dataset="d", brains=[brain("1", "a", "1")])
     reasons = {
-        row["mode"]: row["reason"]
-        for row in table.filter(alignment="rsa", profile="cosine").iter_rows(named=True)
+        row["mode"]: row["reason"] for row in table.filter(alignment="rsa", profile="cosine").iter_rows(named=True)
     }
     assert reasons == {
         "split_half": Reason.OK,
@@ -133,10 +128,7 @@ def test_units_are_matched_by_name_not_by_place(config):
         )
     fewer = brain("1", "a", "2", units=tuple(f"u{i}" for i in range(1, N)))
     table = ceiling.measure_ceilings(config=config, dataset="d", brains=[a, fewer])
-    assert (
-        get(table, run="1", mode="run_to_run", alignment="cka", profile="cosine")["n_units_shared"]
-        == N - 1
-    )
+    assert get(table, run="1", mode="run_to_run", alignment="cka", profile="cosine")["n_units_shared"] == N - 1
     strangers = brain("1", "a", "2", units=tuple(f"v{i}" for i in range(N)))
     table = ceiling.measure_ceilings(config=config, dataset="d", brains=[a, strangers])
     row = get(table, run="1", mode="run_to_run", alignment="cka", profile="cosine")
@@ -148,21 +140,14 @@ def test_response_reliability_needs_the_same_stimulus_and_events(config):
     b = brain("1", "a", "2", seed=2)
     table = ceiling.measure_ceilings(config=config, dataset="d", brains=[a, b])
     row = get(table, run="1", mode="run_to_run", kind="response")
-    expected = np.median(
-        [pearsonr(a.responses[:, u], b.responses[:, u]).statistic for u in range(N)]
-    )
+    expected = np.median([pearsonr(a.responses[:, u], b.responses[:, u]).statistic for u in range(N)])
     assert row["reliability"] == pytest.approx(expected)
     other = brain("1", "a", "2", stimulus="t")
     table = ceiling.measure_ceilings(config=config, dataset="d", brains=[a, other])
-    assert (
-        get(table, run="1", mode="run_to_run", kind="response")["reason"]
-        == Reason.DIFFERENT_STIMULUS
-    )
+    assert get(table, run="1", mode="run_to_run", kind="response")["reason"] == Reason.DIFFERENT_STIMULUS
     late = replace(b, onset_s=b.onset_s + 0.5)
     table = ceiling.measure_ceilings(config=config, dataset="d", brains=[a, late])
-    assert (
-        get(table, run="1", mode="run_to_run", kind="response")["reason"] == Reason.DIFFERENT_EVENTS
-    )
+    assert get(table, run="1", mode="run_to_run", kind="response")["reason"] == Reason.DIFFERENT_EVENTS
 
 
 def test_responses_are_compared_over_the_events_that_both_hold(config):
@@ -172,9 +157,7 @@ def test_responses_are_compared_over_the_events_that_both_hold(config):
     table = ceiling.measure_ceilings(config=config, dataset="d", brains=[a, fewer])
     for run in ("1", "2"):
         row = get(table, run=run, mode="run_to_run", kind="response")
-        expected = np.median(
-            [pearsonr(a.responses[kept, u], b.responses[kept, u]).statistic for u in range(N)]
-        )
+        expected = np.median([pearsonr(a.responses[kept, u], b.responses[kept, u]).statistic for u in range(N)])
         assert row["reliability"] == pytest.approx(expected)
 
 
@@ -216,9 +199,7 @@ def test_many_listeners_who_each_miss_some_words_have_a_mean(config):
         kept = np.sort(rng.choice(30, 24, replace=False))
         whole = brain(str(i), "a", "1", seed=i)
         noisy = shared[kept] + 0.1 * rng.standard_normal((24, N))
-        listeners.append(
-            replace(whole, onset_s=whole.onset_s[kept], first_word=kept, responses=noisy)
-        )
+        listeners.append(replace(whole, onset_s=whole.onset_s[kept], first_word=kept, responses=noisy))
     table = ceiling.measure_ceilings(config=config, dataset="d", brains=listeners)
     rows = table.filter(mode="subject_to_subject", kind="response_to_mean")
     assert rows["valid"].all()
@@ -230,9 +211,7 @@ def test_leave_one_out_correlates_with_the_mean_of_the_others(config):
     table = ceiling.measure_ceilings(config=config, dataset="d", brains=brains)
     row = get(table, subject="0", mode="subject_to_subject", kind="response_to_mean")
     others = np.mean([zscore(other.responses, axis=0) for other in brains[1:]], axis=0)
-    expected = np.median(
-        [pearsonr(brains[0].responses[:, u], others[:, u]).statistic for u in range(N)]
-    )
+    expected = np.median([pearsonr(brains[0].responses[:, u], others[:, u]).statistic for u in range(N)])
     assert row["reliability"] == pytest.approx(expected)
     assert (row["n_partners"], row["n_units_shared"]) == (3, N)
     assert row["reliability_spearman_brown"] is None
@@ -287,8 +266,6 @@ def test_normalising_takes_the_strictest_valid_mode():
     row = ceiling.normalize_relational(negative, deltas).row(0, named=True)
     assert row["reason"] == Reason.NONPOSITIVE_RELIABILITY
     assert row["fraction_of_ceiling"] is None
-    row = ceiling.normalize_relational(ceilings.filter(mode="subject_to_subject"), deltas).row(
-        0, named=True
-    )
+    row = ceiling.normalize_relational(ceilings.filter(mode="subject_to_subject"), deltas).row(0, named=True)
     assert row["reason"] == Reason.NO_VALID_CEILING
     assert row["mode"] is None

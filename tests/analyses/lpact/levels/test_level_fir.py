@@ -178,10 +178,7 @@ def layer_of(bench):
 
 @pytest.fixture(scope="module")
 def contexts(benches):
-    return {
-        name: fit_layer(layer_of(b), fit_nuisance(b.config, b.prepared))
-        for name, b in benches.items()
-    }
+    return {name: fit_layer(layer_of(b), fit_nuisance(b.config, b.prepared)) for name, b in benches.items()}
 
 
 def test_shapes_and_the_first_delay(fir, benches):
@@ -201,9 +198,7 @@ def test_shapes_and_the_first_delay(fir, benches):
 def test_mechanisms_at_a_delay_are_those_of_an_earlier_tr(fir, benches):
     undelayed = benches["undelayed"].prepared
     at = dict(zip(undelayed.grid.onset_s, undelayed.mechanisms["surprisal"], strict=True))
-    for onset, row in zip(
-        fir.prepared.grid.onset_s, fir.prepared.scalars("surprisal"), strict=True
-    ):
+    for onset, row in zip(fir.prepared.grid.onset_s, fir.prepared.scalars("surprisal"), strict=True):
         for shift, value in zip((2.0, 4.0, 6.0, 8.0), row, strict=True):
             if onset - shift in at:
                 assert value == at[onset - shift]
@@ -396,10 +391,6 @@ def test_reordered_responses_ask_the_same_as_reordered_rows():
     sizes = prepared.folds.test_sizes()
     starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
     order = np.concatenate([s + rng.permutation(n) for s, n in zip(starts, sizes, strict=True)])
-    (on_responses,) = nested_ridge_draws(
-        z, prepared.grid.responses, prepared.folds, bench.ridge, [np.argsort(order)]
-    )
+    (on_responses,) = nested_ridge_draws(z, prepared.grid.responses, prepared.folds, bench.ridge, [np.argsort(order)])
     reordered = bench.fit(z[order])
-    np.testing.assert_allclose(
-        on_responses.scores("pearson"), reordered.scores("pearson"), atol=1e-9
-    )
+    np.testing.assert_allclose(on_responses.scores("pearson"), reordered.scores("pearson"), atol=1e-9)

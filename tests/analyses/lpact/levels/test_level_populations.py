@@ -68,9 +68,7 @@ def plain_debiased_cka(x, y):
 
 def plain_linear(x, lagged, split):
     measure = LinearPredictivity()
-    return np.mean(
-        [measure.cross_validate(x, lagged[..., [i]], split).value for i in range(lagged.shape[2])]
-    )
+    return np.mean([measure.cross_validate(x, lagged[..., [i]], split).value for i in range(lagged.shape[2])])
 
 
 @pytest.fixture(scope="module")
@@ -117,9 +115,7 @@ def test_only_debiased_alignment_ignores_how_many_units_a_region_has():
     members = tuple(np.arange(a, b) for a, b in ((0, 4), (4, 8), (8, 48), (48, 88)))
     found: dict[str, list[Any]] = {"cka": [], "cka_debiased": [], "rsa": []}
     for _ in range(20):
-        own = LaggedResponses(
-            rng.standard_normal((1, 50, 88)), 0, contiguous(50, 3), Populations(members)
-        )
+        own = LaggedResponses(rng.standard_normal((1, 50, 88)), 0, contiguous(50, 3), Populations(members))
         for measure in (CKA(), DebiasedCKA(), RSA()):
             matrix = own.patterns(measure)
             found[measure.name].append((matrix[0, 1], matrix[2, 3]))
@@ -132,24 +128,18 @@ def test_only_debiased_alignment_ignores_how_many_units_a_region_has():
 def test_regions_of_one_unit_have_the_patterns_of_units(make_bench):
     """With `min_region_units = 1`, level 2 has the numbers that it has between the units themselves."""
     options = {"n_units": 8, "n_regions": 8, "truths": ["lexical", "relational"]}
-    alone = make_bench(
-        grid=REGIONS, options=options, relational=POPULATION | {"min_region_units": 1}
-    )
+    alone = make_bench(grid=REGIONS, options=options, relational=POPULATION | {"min_region_units": 1})
     units = make_bench(
         grid={"lags_ms": REGIONS["lags_ms"]},
         options=options,
         relational={"alignments": ["linear", "rsa", "cka_debiased"], "profiles": ["pearson"]},
     )
     own, plain = (
-        relational.measure_brain_patterns(config=b.config, prepared=b.prepared)[
-            "relational/brain_alignment_patterns"
-        ]
+        relational.measure_brain_patterns(config=b.config, prepared=b.prepared)["relational/brain_alignment_patterns"]
         for b in (alone, units)
     )
     for name in ("linear", "rsa", "cka_debiased"):
-        a, b = (
-            BrainPatterns.read(t).matrices[name] for t in (own, plain)
-        )  # regions are in the order of the units
+        a, b = (BrainPatterns.read(t).matrices[name] for t in (own, plain))  # regions are in the order of the units
         np.testing.assert_allclose(a, b, atol=1e-9, err_msg=name)
 
 
@@ -164,9 +154,7 @@ def test_model_patterns_are_those_of_regions(bench, tables):
         got = rows.filter(alignment=name)["pattern"][0].to_list()
         expected = [value(features, units.reference[:, own]) for own in groups]
         np.testing.assert_allclose(got, expected, atol=1e-8, err_msg=name)
-    alone = relational.fit_layer(
-        replace(bench.layer(), prepared=units), relational.fit_nuisance(bench.config, units)
-    )
+    alone = relational.fit_layer(replace(bench.layer(), prepared=units), relational.fit_nuisance(bench.config, units))
     expected = [alone.pearson["real", 0][own].mean() for own in groups]
     got = rows.filter(alignment="linear")["pattern"][0].to_list()
     np.testing.assert_allclose(got, expected, atol=1e-12)
@@ -176,9 +164,7 @@ def test_units_of_regions_are_those_of_their_means(bench):
     units, means = bench.prepared.of_units.grid, bench.prepared.grid
     for i, region in enumerate(means.units.ids):
         own = [u for u, name in enumerate(units.units.regions) if name == region]
-        np.testing.assert_array_equal(
-            units.responses[..., own].mean(axis=-1), means.responses[..., i]
-        )
+        np.testing.assert_array_equal(units.responses[..., own].mean(axis=-1), means.responses[..., i])
 
 
 def test_every_control_and_null_goes_through_populations(bench, tables):
@@ -381,20 +367,13 @@ def study_of(kind, region_as, **more):
 def test_populations_see_what_means_miss_and_the_other_way_round(kind):
     runs = {region_as: study_of(kind, region_as) for region_as in ("mean", "population")}
     summaries = {name: run.table("relational_subject_run_summary") for name, run in runs.items()}
-    reliability = (
-        runs["population"]
-        .table("brain_brain_ceiling")
-        .filter(kind="profile", mode="subject_to_subject")
-    )
+    reliability = runs["population"].table("brain_brain_ceiling").filter(kind="profile", mode="subject_to_subject")
     assert reliability["valid"].all()
     assert (reliability["reliability"] > 0.8).all() == (kind == "subspace")
     seen, missed = ("population", "mean") if kind == "subspace" else ("mean", "population")
     for alignment in ("linear", "rsa", "cka_debiased"):
         delta, similarity = (
-            {
-                name: table.filter(alignment=alignment)[column].mean()
-                for name, table in summaries.items()
-            }
+            {name: table.filter(alignment=alignment)[column].mean() for name, table in summaries.items()}
             for column in ("mean_delta_rel", "mean_real_similarity")
         )
         assert similarity[seen] > 0.8, alignment
@@ -429,8 +408,7 @@ def test_a_run_with_populations_is_resumed_locked_and_verified(tmp_path, monkeyp
     }
     studies = {
         name: lpact.load_study(
-            values
-            | {"lpact": own | {"relational": {"region_as": name, "alignments": ["rsa", "linear"]}}}
+            values | {"lpact": own | {"relational": {"region_as": name, "alignments": ["rsa", "linear"]}}}
         )
         for name in ("mean", "population")
     }
@@ -469,8 +447,6 @@ def test_a_run_with_populations_is_resumed_locked_and_verified(tmp_path, monkeyp
         found = run.n_rows(table)
         assert found <= n_rows if table in plans["population"].at_most else found == n_rows, table
     for stage in (BRAINS, LEVELS):
-        cost = {
-            name: next(s for s in plan.stages if s.stage == stage) for name, plan in plans.items()
-        }
+        cost = {name: next(s for s in plan.stages if s.stage == stage) for name, plan in plans.items()}
         assert cost["population"].seconds > cost["mean"].seconds
         assert cost["population"].peak_bytes > cost["mean"].peak_bytes

@@ -40,9 +40,7 @@ def test_scores_summarise_the_readout_of_every_condition(bench, tables):
             # Row a of the control is row order[a] of the features: the same pairs, in the features' order.
             features, responses = condition.source, responses[:, np.argsort(condition.order)]
         fit = nested_ridge(features, responses, bench.prepared.folds, grid)
-        row = scores.filter(condition=condition.name, draw=condition.draw, metric="spearman").row(
-            0, named=True
-        )
+        row = scores.filter(condition=condition.name, draw=condition.draw, metric="spearman").row(0, named=True)
         expected = fit.scores("spearman")
         assert row["score_median"] == pytest.approx(np.median(expected), abs=1e-12)
         assert row["score_mean"] == pytest.approx(expected.mean(), abs=1e-12)
@@ -84,12 +82,8 @@ def test_shuffling_inside_stories_is_the_same_on_either_side(make_bench):
             continue
         assert condition.on_responses
         features = nested_ridge(condition.features, responses, folds, grid)
-        reindexed = nested_ridge(
-            condition.source, responses[:, np.argsort(condition.order)], folds, grid
-        )
-        np.testing.assert_allclose(
-            reindexed.scores("pearson"), features.scores("pearson"), atol=1e-10
-        )
+        reindexed = nested_ridge(condition.source, responses[:, np.argsort(condition.order)], folds, grid)
+        np.testing.assert_allclose(reindexed.scores("pearson"), features.scores("pearson"), atol=1e-10)
         checked += 1
     assert checked
 
@@ -104,9 +98,7 @@ def test_contrasts_follow_their_definitions(tables):
         }
         real = median["real", 0]
         assert row["delta_nuisance"] == pytest.approx(real - median["nuisance", 0])
-        assert row["delta_incremental"] == pytest.approx(
-            median["nuisance_plus_model", 0] - median["nuisance", 0]
-        )
+        assert row["delta_incremental"] == pytest.approx(median["nuisance_plus_model", 0] - median["nuisance", 0])
         own = nulls.filter(metric=row["metric"])
         for null in own.iter_rows(named=True):
             draws = [v for (c, _), v in median.items() if c == null["control"]]
@@ -172,9 +164,7 @@ def test_no_nuisance_is_no_baseline(make_bench):
 
 
 def test_best_control_rules():
-    scores = np.array(
-        [[1.0, np.nan, 5.0], [4.0, np.nan, np.nan], [2.0, np.nan, 3.0], [3.0, np.nan, 5.0]]
-    )
+    scores = np.array([[1.0, np.nan, 5.0], [4.0, np.nan, np.nan], [2.0, np.nan, 3.0], [3.0, np.nan, 5.0]])
     index, best = best_control(scores, "max")
     assert index.tolist() == [1, -1, 0]
     np.testing.assert_array_equal(best, [4.0, np.nan, 5.0])

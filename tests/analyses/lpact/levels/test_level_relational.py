@@ -55,9 +55,7 @@ def test_same_measure_for_units_and_models(bench):
     own = [name for name in MEASURES.names() if _can_be_an_alignment(MEASURES.get(name))]
     assert {"linear", "rsa", "mutual_knn"} <= set(own)
     every = {"alignments": own}
-    config = bench.config.model_copy(
-        update={"relational": bench.config.relational.model_copy(update=every)}
-    )
+    config = bench.config.model_copy(update={"relational": bench.config.relational.model_copy(update=every)})
     for name, measure in relational.build_measures(config, bench.prepared).items():
         matrix = responses.patterns(measure)
         for unit in (0, 4):
@@ -102,8 +100,7 @@ def test_split_half_reliability_is_that_of_the_two_halves(brain_tables):
     patterns = brain_tables["relational/brain_alignment_patterns"]
     row = patterns.filter(alignment="cka").row(2, named=True)
     first, second = (
-        halves.filter(alignment="cka", half=half, unit=row["unit"])["pattern"][0].drop_nulls()
-        for half in (0, 1)
+        halves.filter(alignment="cka", half=half, unit=row["unit"])["pattern"][0].drop_nulls() for half in (0, 1)
     )
     expected = pearsonr(first.to_numpy(), second.to_numpy()).statistic
     assert row["split_half_reliability"] == pytest.approx(expected, abs=1e-10)
@@ -140,9 +137,7 @@ def test_planted_pattern_is_found(tables):
 def test_too_few_units_is_a_reason_not_a_failure(make_bench):
     bench = make_bench(options={"n_units": 6, "n_mechanism_units": 2})
     brain = relational.measure_brain_patterns(config=bench.config, prepared=bench.prepared)
-    tables = relational.measure_relational(
-        bench.layer(), patterns_of(bench, brain), readout_of(bench)
-    )
+    tables = relational.measure_relational(bench.layer(), patterns_of(bench, brain), readout_of(bench))
     assert set(tables["relational/profile_similarity_deltas"]["reason"]) == {Reason.TOO_FEW_UNITS}
 
 
@@ -153,11 +148,7 @@ def test_no_partner_pattern_is_a_reason(bench, readout):
     assert deltas["delta_rel"].is_null().all()
     # The patterns themselves do not need a partner.
     assert (
-        tables["relational/model_alignment_patterns"]["pattern"]
-        .list.eval(pl.element().is_null())
-        .list.any()
-        .sum()
-        == 0
+        tables["relational/model_alignment_patterns"]["pattern"].list.eval(pl.element().is_null()).list.any().sum() == 0
     )
 
 

@@ -21,12 +21,8 @@ from lpact.math.ridge import nested_ridge
 
 
 def level3(config, prepared, model, layer=2):
-    real = nested_ridge(
-        model.load(layer), prepared.grid.responses, prepared.folds, ridge_grid(config.readout)
-    )
-    return stripping.measure_stripping(
-        LayerInputs(config, prepared, model, layer, confirmatory=True), real
-    )
+    real = nested_ridge(model.load(layer), prepared.grid.responses, prepared.folds, ridge_grid(config.readout))
+    return stripping.measure_stripping(LayerInputs(config, prepared, model, layer, confirmatory=True), real)
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +45,7 @@ def test_what_is_fitted_is_said(bench, tables):
     rows = tables["causal/causal_stripping_features"]
     n_sets = bench.prepared.folds.n_blocks * (bench.prepared.folds.n_blocks + 1) // 2
     for row in rows.iter_rows(named=True):
-        expected = (
-            ("nothing", 0) if row["method"] == "layer_ablation" else ("training_rows", n_sets)
-        )
+        expected = ("nothing", 0) if row["method"] == "layer_ablation" else ("training_rows", n_sets)
         assert (row["fitted_on"], row["n_fits"]) == expected
 
 
@@ -70,9 +64,7 @@ def test_specificity_follows_its_definition(tables):
     for row in tables["causal/mechanism_specificity_summary"].iter_rows(named=True):
         own = deltas.filter(method=row["method"], stripped=row["stripped"])
         others = own.filter(~pl.col("matching"))
-        assert row["margin"] == pytest.approx(
-            own.filter("matching")["drop"][0] - others["drop"].max()
-        )
+        assert row["margin"] == pytest.approx(own.filter("matching")["drop"][0] - others["drop"].max())
         rivals = mismatch.filter(method=row["method"], stripped=row["stripped"])
         bars = [rivals.filter(kind="nonmatching_mechanism")["drop"].max()]
         if row["method"] != "layer_ablation":
@@ -200,9 +192,7 @@ def test_layer_ablation_takes_the_previous_layer(data):
     given = StripInputs(z, 2, {(1, "full"): 1}, lambda *_: previous)
     np.testing.assert_array_equal(method.strip(given, m, train), previous)
     first = StripInputs(z, 0, {}, lambda *_: previous)
-    np.testing.assert_allclose(
-        method.strip(first, m, train), np.tile(z[train].mean(axis=0), (80, 1))
-    )
+    np.testing.assert_allclose(method.strip(first, m, train), np.tile(z[train].mean(axis=0), (80, 1)))
     missing = method.unavailable(StripInputs(z, 2, {}, lambda *_: previous))
     assert missing is not None
     assert missing.reason is Reason.NO_PREVIOUS_LAYER_FEATURES
@@ -258,8 +248,7 @@ def test_random_direction_accounts_for_the_mechanisms_variance(data):
         scalar = RandomDirection.draw(80, 1, np.random.default_rng(seed))[0].scalar(z, weak, train)
         assert share(scalar) == pytest.approx(share(weak), rel=1e-6) or share(scalar) < share(weak)
     exact = [
-        share(RandomDirection.draw(80, 1, np.random.default_rng(seed))[0].scalar(z, weak, train))
-        for seed in range(50)
+        share(RandomDirection.draw(80, 1, np.random.default_rng(seed))[0].scalar(z, weak, train)) for seed in range(50)
     ]
     assert np.isclose(exact, share(weak), rtol=1e-6).mean() > 0.3
 
@@ -333,9 +322,7 @@ def test_a_mechanism_that_another_one_accounts_for_has_no_target(bench):
     from dataclasses import replace
 
     copy = 2 * bench.prepared.mechanisms["surprisal"] + 1
-    prepared = replace(
-        bench.prepared, mechanisms={**bench.prepared.mechanisms, "context_update": copy}
-    )
+    prepared = replace(bench.prepared, mechanisms={**bench.prepared.mechanisms, "context_update": copy})
     tables = level3(bench.config, prepared, bench.model())
     rows = tables["causal/causal_stripping_deltas"].filter(target="context_update")
     assert set(rows["reason"]) == {Reason.COLLINEAR_MECHANISMS}
@@ -349,7 +336,5 @@ def test_dissociations_are_medians_over_methods(tables):
         frozenset(p) for p in combinations(names, 2)
     }
     row = pairs.row(0, named=True)
-    expected = deltas.filter(stripped=row["mechanism_a"], target=row["mechanism_b"])[
-        "drop"
-    ].median()
+    expected = deltas.filter(stripped=row["mechanism_a"], target=row["mechanism_b"])["drop"].median()
     assert row["drop_ab"] == pytest.approx(expected)

@@ -178,9 +178,7 @@ def test_the_release_audit_tells_parts_that_were_never_released() -> None:
         Expected("regions", ("localization/*.csv",), needed=False),
         Expected("films", ("media/*.wav",), boundary="word times may stand in"),
     )
-    files = [
-        SourceFile(p, n, "0" * 64, "CC0") for p, n in (("all/sub_1.h5", 5), ("all/sub_2.h5", 6))
-    ]
+    files = [SourceFile(p, n, "0" * 64, "CC0") for p, n in (("all/sub_1.h5", 5), ("all/sub_2.h5", 6))]
     made = rows(RELEASE_AUDIT, release_rows("set", layout, files), "part")
     neural, regions, films = made.values()
     assert (neural["status"], neural["n_files"], neural["n_bytes"]) == ("read", 2, 11)

@@ -53,9 +53,7 @@ def test_a_readout_is_that_of_strips_made_one_by_one(data, name, random):
     found = NestedRidge(responses, FOLDS, grid).fit(design)
     np.testing.assert_array_equal(found.alpha, expected.alpha)
     for metric in METRICS:
-        np.testing.assert_allclose(
-            found.fold_scores(metric), expected.fold_scores(metric), rtol=0, atol=1e-10
-        )
+        np.testing.assert_allclose(found.fold_scores(metric), expected.fold_scores(metric), rtol=0, atol=1e-10)
     assert (design.mapped() is not None) == (name in LINEAR)
 
 
@@ -72,9 +70,7 @@ def test_all_ways_give_the_same_features(data, name, random):
         gram = np.stack([np.cov(columns[t].T, bias=True) * len(t) for t in trains()])
         maps = design.mapped().maps(np.array([float(len(t)) for t in trains()]), gram)
         difference = columns @ maps - one_by_one
-        np.testing.assert_allclose(
-            difference, np.broadcast_to(difference[:, :1], difference.shape), rtol=0, atol=1e-11
-        )
+        np.testing.assert_allclose(difference, np.broadcast_to(difference[:, :1], difference.shape), rtol=0, atol=1e-11)
 
 
 def test_several_delays_are_stripped_one_by_one(data):

@@ -90,9 +90,7 @@ def passing_study(**changed: Any) -> Tables:
         "reason": "ok",
     }
     beside = {BRAIN_CEILING: ceilings, AVAILABILITY: available, INVENTORY: [offered]}
-    return contrasted(
-        tables | {name: frame(find_table(name), rows) for name, rows in beside.items()}
-    )
+    return contrasted(tables | {name: frame(find_table(name), rows) for name, rows in beside.items()})
 
 
 def with_control(
@@ -160,9 +158,7 @@ def _best(scores: pl.DataFrame, key: list[str], name: str, value: str) -> pl.Dat
 
 def analysed(tables: Tables, **gates: Any) -> Tables:
     """All robustness tables, with the default thresholds or some of them changed."""
-    return robustness(
-        tables, gates=GATES.model_copy(update=gates), primary_metric="pearson", seed=1
-    )
+    return robustness(tables, gates=GATES.model_copy(update=gates), primary_metric="pearson", seed=1)
 
 
 def decider(tables: Tables, **gates: Any) -> Decider:

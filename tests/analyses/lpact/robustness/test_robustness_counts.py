@@ -95,9 +95,7 @@ def thresholds(tables, **gates):
 
 def threshold(tables, family, profile="all"):
     rows = tables[THRESHOLDS].filter(family=family, gate_profile=profile)
-    return {
-        r: (n, total) for r, n, total in rows.select("rule", "n_pass", "n_eligible").iter_rows()
-    }
+    return {r: (n, total) for r, n, total in rows.select("rule", "n_pass", "n_eligible").iter_rows()}
 
 
 def test_thresholds_by_hand(passing):
@@ -205,9 +203,7 @@ def test_a_choice_without_controls_says_so():
     tables = passing_study()
     for name in (NULLS, "relational/profile_similarity_scores"):
         column = "control" if name == NULLS else "condition"
-        tables[name] = tables[name].with_columns(
-            pl.col(column).replace("circular_shift", "sentence_reset_fresh")
-        )
+        tables[name] = tables[name].with_columns(pl.col(column).replace("circular_shift", "sentence_reset_fresh"))
     for name in (CONTROL_DELTAS, "relational/profile_similarity_deltas"):
         tables[name] = tables[name].with_columns(best_control=pl.lit("sentence_reset_fresh"))
     found = {ABLATION: Ablation(decider(tables)).table()}
@@ -224,9 +220,7 @@ def test_what_alters_the_result_is_named(passing, beaten):
     assert thresholds.changes == ("fraction_of_ceiling 0.75: 0 of 2 integrated instead of 2",)
     assert by_kind["choices of controls"].stable
     shaken = {f.kind: f for f in findings(beaten) if f.gate_profile == "paper"}
-    assert shaken["choices of controls"].changes == (
-        "without_circular_shift: 2 of 2 integrated (+2, -0)",
-    )
+    assert shaken["choices of controls"].changes == ("without_circular_shift: 2 of 2 integrated (+2, -0)",)
     assert shaken["thresholds and rules"].stable
 
 
@@ -274,9 +268,7 @@ def test_a_missing_table_is_named():
 
 
 def test_row_order_changes_nothing():
-    tables = stack(
-        passing_study(dataset="one", runs=("1", "2")), passing_study(dataset="two", runs=("1",))
-    )
+    tables = stack(passing_study(dataset="one", runs=("1", "2")), passing_study(dataset="two", runs=("1",)))
     shuffled = {name: t.sample(fraction=1.0, shuffle=True, seed=3) for name, t in tables.items()}
     first, second = analysed(tables), analysed(shuffled)
     assert first.keys() == second.keys()

@@ -49,12 +49,8 @@ def weak_static(tables):
 def mixed():
     """Claims that pass, that no mechanism supports, and that one control explains; two datasets."""
     good = weak_static(passing_study(dataset="a", runs=RUNS))
-    unselective = put(
-        weak_static(passing_study(dataset="a", layer=4, runs=RUNS)), SPECIFICITY, margin=-0.1
-    )
-    explained = with_control(
-        passing_study(dataset="b", runs=RUNS), "circular_shift", score=0.2, similarity=0.8
-    )
+    unselective = put(weak_static(passing_study(dataset="a", layer=4, runs=RUNS)), SPECIFICITY, margin=-0.1)
+    explained = with_control(passing_study(dataset="b", runs=RUNS), "circular_shift", score=0.2, similarity=0.8)
     return decider(stack(good, unselective, explained))
 
 

@@ -134,9 +134,7 @@ def test_a_level_without_rows_says_so():
 
 def test_losing_a_subject_run_can_lose_coverage():
     """Three subject-runs are needed: none of three can be spared, any of five can."""
-    three = analysed(passing_study(runs=("1", "2", "3")))[RUN_DECISIONS].filter(
-        gate_profile="paper"
-    )
+    three = analysed(passing_study(runs=("1", "2", "3")))[RUN_DECISIONS].filter(gate_profile="paper")
     assert three["n_lost"].to_list() == [2, 2, 2]
     assert three["n_lost_coverage"].to_list() == [2, 2, 2]
     five = without_runs(passing_study())
@@ -152,9 +150,7 @@ def test_a_subject_run_can_stand_in_the_way():
     gained = dict(rows.select("run", "n_gained").iter_rows())
     assert gained == {"1": 2, "2": 0, "3": 0, "4": 0, "5": 0}
     by_kind = {f.kind: f for f in findings(found) if f.gate_profile == "paper"}
-    assert by_kind["omitted subject-runs"].changes == (
-        "without demo/01/a/1: 2 of 2 integrated (+2, -0)",
-    )
+    assert by_kind["omitted subject-runs"].changes == ("without demo/01/a/1: 2 of 2 integrated (+2, -0)",)
 
 
 def test_datasets_one_at_a_time():
@@ -170,15 +166,11 @@ def test_datasets_one_at_a_time():
     assert (without_bad["n_integrated"], without_bad["outcome"]) == (2, "A")
     assert (without_bad["n_predictive"], without_bad["n_mechanism"]) == (2, 2)
     by_kind = {f.kind: f for f in findings(found) if f.gate_profile == "paper"}
-    assert by_kind["omitted datasets (outcome)"].changes == (
-        "without good: outcome D instead of A",
-    )
+    assert by_kind["omitted datasets (outcome)"].changes == ("without good: outcome D instead of A",)
 
 
 def test_a_study_of_one_dataset_has_nothing_left():
-    only = row(
-        leave_one_dataset_out(decider(passing_study())), omitted="demo", gate_profile="paper"
-    )
+    only = row(leave_one_dataset_out(decider(passing_study())), omitted="demo", gate_profile="paper")
     assert (only["n_claims"], only["remaining"], only["outcome"]) == (0, [], "I")
 
 

@@ -46,9 +46,7 @@ def test_labels_of_a_decided_run_are_used_as_stored(study):
     decided = study | decider(study).base
     none = decided | {DECISIONS: decided[DECISIONS].with_columns(integrated=False)}
     n_pass = [
-        robustness(tables, **ARGUMENTS)[CONTRAST]
-        .filter(analysis="integrated_decision")["n_claims_pass"]
-        .sum()
+        robustness(tables, **ARGUMENTS)[CONTRAST].filter(analysis="integrated_decision")["n_claims_pass"].sum()
         for tables in (none, decided)
     ]
     assert n_pass[0] == 0 < n_pass[1]

@@ -14,9 +14,7 @@ class SideAgreement(ProfileSimilarity):
     name = "side_agreement"
     summary = "agreement on the units above and below the pattern's median"
 
-    def compare(
-        self, brain: NDArray[np.float64], patterns: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def compare(self, brain: NDArray[np.float64], patterns: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the agreement of row i of ``brain`` with every pattern, both without entry i."""
         similarity = np.empty(patterns.shape)
         for i in range(len(brain)):

@@ -85,9 +85,7 @@ class Steady(Analysis):
     )  # fmt: skip
     figures: ClassVar[Mapping[str, tuple[str, ...]]] = {"why": ("halves",)}
 
-    def audit(
-        self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]
-    ) -> Audit:
+    def audit(self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]) -> Audit:
         used = []
         for entry in workspace.config.datasets:
             for recording in workspace.dataset(entry.name).recording_ids():
@@ -123,9 +121,7 @@ class Steady(Analysis):
         outcome = ex.Outcome("S" if n == len(labels) else "D", said)
         return ex.Conclusion(self.name, said, (), (outcome,))
 
-    def explain(
-        self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str
-    ) -> ex.Explanation:
+    def explain(self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str) -> ex.Explanation:
         row = rows(CLAIMS.name, **claim).row(0, named=True)
         found = rows(HALVES.name, **claim)["correlation"]
         values, lost = tuple(found.drop_nulls()), found.null_count()

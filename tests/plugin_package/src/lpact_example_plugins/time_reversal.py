@@ -29,9 +29,7 @@ class TimeReversal(SevereControl):
     Options: ClassVar[type[PluginOptions]] = TimeReversalOptions
     options: TimeReversalOptions
 
-    def draw(
-        self, inputs: ControlInputs, rng: np.random.Generator, draw: int
-    ) -> NDArray[np.float64]:
+    def draw(self, inputs: ControlInputs, rng: np.random.Generator, draw: int) -> NDArray[np.float64]:
         """Return the reversed features."""
         if self.options.within == "run":
             return inputs.features[::-1].copy()

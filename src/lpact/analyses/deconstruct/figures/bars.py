@@ -75,15 +75,11 @@ def accounted_for(material: Material) -> Drawing | str:
         "That is a choice by test scores, which is optimistic.": chosen in OPTIMISTIC,
         f"{counted(lost, 'claim has', 'claims have')} no share. {common.missing(material)}": lost,
     }
-    summary = " ".join(
-        f"{name}: {reason}" for name, reason in claims.select("name", "reason").rows()
-    )
+    summary = " ".join(f"{name}: {reason}" for name, reason in claims.select("name", "reason").rows())
     return panels.stacked(key, chart), caption, summary
 
 
-@figure(
-    "ladder", "From simple features to the model, step by step", tables.LADDER, tables.ACCOUNTED
-)
+@figure("ladder", "From simple features to the model, step by step", tables.LADDER, tables.ACCOUNTED)
 def ladder(material: Material) -> Drawing | str:
     """Scores of the steps, and of the model alone."""
     options, step = options_of(material.config), pl.col("step")
@@ -145,9 +141,7 @@ def sub_models(material: Material) -> Drawing | str:
             for i, sub_model in enumerate(SUB_MODELS)
         ]
         means = own.filter(sub_model=options.sub_model).group_by("pool", maintain_order=True)
-        parts = (
-            f"{fixed(value)} {pool}" for pool, value in means.agg(pl.col("value").mean()).rows()
-        )
+        parts = (f"{fixed(value)} {pool}" for pool, value in means.agg(pl.col("value").mean()).rows())
         title = panels.title(name, limit=600)
         words = f"{name}, {options.sub_model}: R² {', '.join(parts)}."
         made.append((panels.side_by_side(*drawn, title=title, spacing=24), words))

@@ -57,9 +57,7 @@ def of_subjects(rows: pl.DataFrame, *by: str, value: str = "r2") -> pl.DataFrame
 
 def marked(subjects: pl.DataFrame, text: str, *by: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Means over subjects, and the subjects, as marks."""
-    means = subjects.group_by(by, maintain_order=True).agg(
-        pl.col("value").mean(), n=pl.len().cast(pl.Int64)
-    )
+    means = subjects.group_by(by, maintain_order=True).agg(pl.col("value").mean(), n=pl.len().cast(pl.Int64))
     return (
         with_marks(means, f"{text}: mean R² {{value}} of {{n:subject}}", "value"),
         with_marks(subjects, f"{text}, subject {{subject}}: R² {{value}}", "value"),
@@ -77,9 +75,7 @@ def by_claim(rows: pl.DataFrame, *by: str) -> Iterator[tuple[str, pl.DataFrame]]
 def why_not(words: str, material: Material, *kinds: str) -> str:
     """The words, and what the sources do not offer of some kinds, if anything."""
     models, item = [model.name for model in material.config.models], pl.col("item")
-    kind = (
-        pl.when(item.str.ends_with(", untrained")).then(pl.lit(UNTRAINED)).otherwise(pl.lit(SPACES))
-    )
+    kind = pl.when(item.str.ends_with(", untrained")).then(pl.lit(UNTRAINED)).otherwise(pl.lit(SPACES))
     kind = pl.when(item.is_in(models)).then(pl.lit(MODELS)).otherwise(kind)
     rows = material.table(tables.UNAVAILABLE.name).filter(kind.is_in(kinds))
     details = rows["detail"].unique(maintain_order=True).to_list()
@@ -109,9 +105,7 @@ def scores_are(material: Material) -> str:
     return f"Scores are out-of-sample R², mean over {where}, of which those below 0 count as 0."
 
 
-def drawing(
-    key: alt.LayerChart, made: Sequence[Panel], caption: Caption, columns: int = 2
-) -> Drawing:
+def drawing(key: alt.LayerChart, made: Sequence[Panel], caption: Caption, columns: int = 2) -> Drawing:
     """Panels below their key; their words together are the summary."""
     charts, said = zip(*made, strict=True)
     return panels.stacked(key, panels.grid(charts, columns)), caption, " ".join(filter(None, said))
@@ -130,9 +124,7 @@ Panel = tuple[alt.LayerChart | alt.ConcatChart | alt.HConcatChart, str]
 """A chart, and what it shows in words."""
 
 
-def dotted_bars(
-    subjects: pl.DataFrame, name: str, x_title: str = "R²", *layers: alt.Chart, reach: Any = ()
-) -> Panel:
+def dotted_bars(subjects: pl.DataFrame, name: str, x_title: str = "R²", *layers: alt.Chart, reach: Any = ()) -> Panel:
     """A bar from zero to the mean per ``lane``, in the look of its ``kind``, with subjects' dots.
 
     The axis also reaches the numbers of ``reach``.
@@ -156,9 +148,7 @@ def dotted_bars(
     return chart, f"{name}: {x_title} {', '.join(means)}."
 
 
-def curves(
-    subjects: pl.DataFrame, x: Spec, looks: Mapping[str, Look], name: str, reach: pl.Series
-) -> Panel:
+def curves(subjects: pl.DataFrame, x: Spec, looks: Mapping[str, Look], name: str, reach: pl.Series) -> Panel:
     """A line through means over subjects per name in ``line``, with subjects' dots, from 0 to ``reach``."""
     at, y = x["field"], panels.axis("value", "R²", panels.domain(reach))
     names = [own for own in ("dataset", "model", "context", "line") if own in subjects.columns]

@@ -108,9 +108,7 @@ def _classes(most: int) -> Classes:
     return Classes(RAMP[1 : len(bounds) + 2], tuple(float(bound) for bound in bounds))
 
 
-def _histogram(
-    squares: pl.DataFrame, ends: tuple[float, float], classes: Classes, title: alt.Title
-) -> alt.LayerChart:
+def _histogram(squares: pl.DataFrame, ends: tuple[float, float], classes: Classes, title: alt.Title) -> alt.LayerChart:
     text = "{dataset}, {model}: {n:unit} with R² {x0} to {x1} before and {y0} to {y1} after"
     squares = with_marks(classes.paint(squares, "n"), text, "n")
     x = panels.axis("x0", "R² of simple features", ends)
@@ -188,7 +186,6 @@ def _symbols(classes: Classes, text: str, units: pl.DataFrame, x: Spec, y: Spec)
     looks = [Look("circle", role, RAMP[max(i, 2)], size) for i, role in enumerate(classes.roles)]
     missing = Look(DASH, None, "line", 36)
     drawn = [
-        missing if value is None else looks[sum(value >= bound for bound in classes.bounds)]
-        for value in units["value"]
+        missing if value is None else looks[sum(value >= bound for bound in classes.bounds)] for value in units["value"]
     ]
     return panels.points(with_marks(units, text, "value"), x, y, drawn, thick=0.8)

@@ -72,9 +72,7 @@ def read_profiles(patterns: pl.DataFrame, recordings: Sequence[HasUnits]) -> lis
     profiles = []
     for recording in recordings:
         own = recording.id
-        read = BrainPatterns.read(
-            patterns.filter(subject=own.subject, session=own.session, run=own.run)
-        )
+        read = BrainPatterns.read(patterns.filter(subject=own.subject, session=own.session, run=own.run))
         profiles.append(BrainProfiles(**vars(read), id=own, comparable=recording.comparable))
     return profiles
 
@@ -102,9 +100,7 @@ def shuffled_similarities(
     return np.stack([profile.compare_pairs(target, _whole(b[:, order])) for order in orders])
 
 
-def reordered_means(
-    profile: ProfileSimilarity, target: FloatArray, source: FloatArray, orders: IntArray
-) -> FloatArray:
+def reordered_means(profile: ProfileSimilarity, target: FloatArray, source: FloatArray, orders: IntArray) -> FloatArray:
     """Mean similarity over units with the source's whole units, rows and columns, in other orders.
 
     ``target`` and ``source`` are [N, N], a unit's own entry is ignored; ``orders`` is [P, N]: the target's unit i is
@@ -172,9 +168,7 @@ def most_frequent_reason(reasons: Iterable[str]) -> Reason:
     return min(Reason, key=lambda reason: (-given.count(reason.value), reason.value))
 
 
-def profile_order(
-    config: LPactConfig, dataset: str, role: str, brains: Sequence[BrainProfiles]
-) -> pl.DataFrame:
+def profile_order(config: LPactConfig, dataset: str, role: str, brains: Sequence[BrainProfiles]) -> pl.DataFrame:
     """One row per measure and profile similarity, over the units of all recordings."""
     usable = [b for b in brains if len(b.unit_ids) >= config.relational.min_units]
     why_none = Reason.UNDEFINED_SCORE if usable else Reason.TOO_FEW_UNITS
@@ -199,9 +193,7 @@ def profile_order(
     return validate(frame(assay.PROFILE_ORDER, rows), assay.PROFILE_ORDER)
 
 
-def _compare(
-    config: LPactConfig, dataset: str, brain: BrainProfiles, alignment: str, name: str
-) -> FloatArray:
+def _compare(config: LPactConfig, dataset: str, brain: BrainProfiles, alignment: str, name: str) -> FloatArray:
     """Similarity of every unit's pattern with itself: right order, and mean over shuffled orders; [2, N]."""
     rng = keyed_rng(config.seed, "profile order", dataset, str(brain.id))
     orders = random_orders(len(brain.unit_ids) - 1, config.assay.unit_permutations, rng)
@@ -257,8 +249,7 @@ def pairs(
     possible = [
         (i, j)
         for i, j in combinations(range(len(recordings)), 2)
-        if paired(comparison, recordings[i].id, recordings[j].id)
-        and comparable(recordings[i], recordings[j])
+        if paired(comparison, recordings[i].id, recordings[j].id) and comparable(recordings[i], recordings[j])
     ]
     if len(possible) <= MAX_PAIRS:
         return possible, len(possible)
@@ -278,9 +269,7 @@ def _patterns(
         yield alignment, rows, source_rows, a, b
 
 
-def compare_brains(
-    config: LPactConfig, dataset: str, brains: Sequence[BrainProfiles]
-) -> pl.DataFrame:
+def compare_brains(config: LPactConfig, dataset: str, brains: Sequence[BrainProfiles]) -> pl.DataFrame:
     """Row-level comparisons of one dataset."""
     parts = [
         part
@@ -308,9 +297,7 @@ def _pair(
     orders = random_orders(len(shared) - 1, config.assay.unit_permutations, rng)
     frames = []
     for alignment, rows, source_rows, a, b in _patterns(config, source, target, shared):
-        reliability = np.minimum(
-            target.reliability[alignment][rows], source.reliability[alignment][source_rows]
-        )
+        reliability = np.minimum(target.reliability[alignment][rows], source.reliability[alignment][source_rows])
         for name in config.relational.profiles:
             real, shuffled = np.full(len(shared), np.nan), np.full((1, len(shared)), np.nan)
             if reason is Reason.OK:
@@ -357,9 +344,7 @@ def _contrast(
     }
 
 
-def unit_order_tests(
-    config: LPactConfig, dataset: str, brains: Sequence[BrainProfiles]
-) -> dict[Place, FloatArray]:
+def unit_order_tests(config: LPactConfig, dataset: str, brains: Sequence[BrainProfiles]) -> dict[Place, FloatArray]:
     """T of every summary of one dataset, then T in every shuffled order; none where pairs share too few units."""
     found: dict[Place, list[FloatArray]] = {}
     for comparison in COMPARISONS:
@@ -386,9 +371,7 @@ def _pair_means(
         return {}
     settings = (config.seed, dataset, comparison)
     n_orders = config.assay.unit_permutations
-    of_source, of_target = (
-        whole_orders(*settings, brain.id, shared, n_orders) for brain in (source, target)
-    )
+    of_source, of_target = (whole_orders(*settings, brain.id, shared, n_orders) for brain in (source, target))
     # Only their relative order matters: the target's unit i is compared with the source's unit π_s(π_t⁻¹(i)).
     relative = np.take_along_axis(of_source, np.argsort(of_target, axis=1), axis=1)
     orders = np.concatenate([np.arange(len(shared))[None], relative])
@@ -434,9 +417,7 @@ def summarise_comparisons(
     cannot be paired give a row with the reason.
     """
     table = validate(rows, assay.BRAIN_AS_MODEL)
-    reliable = validate(ceilings, BRAIN_CEILING).filter(
-        pl.col("valid"), mode=SPLIT_HALF, kind="profile"
-    )
+    reliable = validate(ceilings, BRAIN_CEILING).filter(pl.col("valid"), mode=SPLIT_HALF, kind="profile")
     made = []
     for comparison in COMPARISONS:
         chosen, n_possible = pairs(config, dataset, comparison, recordings)
@@ -522,9 +503,7 @@ def oracle(summaries: pl.DataFrame, gates: GatesConfig) -> pl.DataFrame:
     near = pl.col("mean_similarity") >= gates.min_ceiling_fraction * pl.col("ceiling")
     table = table.with_columns(ceiling_valid=(bounded & near).fill_null(False))
     rows = []
-    for (dataset, role, comparison), part in table.group_by(
-        "dataset", "role", "comparison", maintain_order=True
-    ):
+    for (dataset, role, comparison), part in table.group_by("dataset", "role", "comparison", maintain_order=True):
         done = part.filter(reason=Reason.OK.value)
         n_joint = done.filter("gate_pass", "ceiling_valid").height
         passed = bool(done.height) and n_joint / done.height > gates.summary_majority

@@ -68,10 +68,7 @@ class TimeCourse:
         covered = (start_s >= first) & (stop_s <= last) & (stop_s > start_s)
         a, b = (np.where(covered, edge, first) for edge in (start_s, stop_s))
         width = np.where(covered, stop_s - start_s, 1.0)
-        means = [
-            (np.interp(b, self.edges_s, column) - np.interp(a, self.edges_s, column)) / width
-            for column in area.T
-        ]
+        means = [(np.interp(b, self.edges_s, column) - np.interp(a, self.edges_s, column)) / width for column in area.T]
         return np.where(covered[:, None], np.stack(means, axis=1), np.nan)
 
     def reversed_between(self, start_s: float, stop_s: float) -> TimeCourse:

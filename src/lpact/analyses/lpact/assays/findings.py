@@ -68,9 +68,7 @@ def findings(tables: Mapping[str, pl.DataFrame], gates: GatesConfig) -> list[Fin
     return found
 
 
-def _row_finding(
-    control: str, dataset: str, what: str, row: Mapping[str, Any], detail: str, **more: Any
-) -> Finding:
+def _row_finding(control: str, dataset: str, what: str, row: Mapping[str, Any], detail: str, **more: Any) -> Finding:
     """A finding of one row; without a result, its reason takes the place of the detail."""
     code = str(row["reason"])
     if code != Reason.OK.value:
@@ -126,9 +124,7 @@ def _order(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # noq
         yield _row_finding("profile order", *key, row, detail, number=share)
 
 
-def _passing(
-    table: pl.DataFrame, by: str
-) -> Iterator[tuple[tuple[str, str], pl.DataFrame, int, str]]:
+def _passing(table: pl.DataFrame, by: str) -> Iterator[tuple[tuple[str, str], pl.DataFrame, int, str]]:
     """Rows with a result of every dataset and value of ``by``, how many pass, and the reason of the first row."""
     for (dataset, value), part in table.group_by("dataset", by, maintain_order=True):
         done = part.filter(reason=Reason.OK.value)

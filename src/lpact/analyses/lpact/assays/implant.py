@@ -87,9 +87,9 @@ def implant_config(study: LPactConfig, arm: str, *, seed: int = SEED) -> LPactCo
             "nuisance": study.nuisance.model_copy(update={"language": None}),
             "controls": _at_most(study.controls, draws=DRAWS_AT_MOST),
             "relational": _at_most(study.relational, min_units=N_UNITS),
-            "stripping": _at_most(
-                study.stripping, mismatch_draws=MISMATCH_DRAWS_AT_MOST
-            ).model_copy(update={"target_fraction": TARGET_FRACTION}),
+            "stripping": _at_most(study.stripping, mismatch_draws=MISMATCH_DRAWS_AT_MOST).model_copy(
+                update={"target_fraction": TARGET_FRACTION}
+            ),
             "mechanisms": type(study.mechanisms)(include=MECHANISMS_USED),
             "audit": audit.model_copy(update={"required_controls": required}),
         }

@@ -25,9 +25,7 @@ from lpact.wording import number
 KINDS = ("profile", "response", "response_to_mean")
 
 
-def summarise_reliability(
-    ceilings: pl.DataFrame, roles: Mapping[str, str], gates: GatesConfig
-) -> pl.DataFrame:
+def summarise_reliability(ceilings: pl.DataFrame, roles: Mapping[str, str], gates: GatesConfig) -> pl.DataFrame:
     """One row per dataset, mode and kind, from ``ceilings/brain_brain_ceiling``.
 
     A row passes if at least ``direction_fraction`` of the valid reliabilities reach ``min_reliability`` in every
@@ -43,12 +41,8 @@ def summarise_reliability(
     return validate(frame(BRAIN_RELIABILITY, rows), BRAIN_RELIABILITY)
 
 
-def _summary(
-    part: pl.DataFrame, key: Mapping[str, str], gates: GatesConfig, *, alone: bool
-) -> dict[str, object]:
-    valid = part.filter("valid").with_columns(
-        reliable=pl.col("reliability") >= gates.min_reliability
-    )
+def _summary(part: pl.DataFrame, key: Mapping[str, str], gates: GatesConfig, *, alone: bool) -> dict[str, object]:
+    valid = part.filter("valid").with_columns(reliable=pl.col("reliability") >= gates.min_reliability)
     shares = valid.group_by("profile", maintain_order=True).agg(pl.col("reliable").mean())
     weakest = shares["reliable"].min()
     passed = isinstance(weakest, float) and weakest >= gates.direction_fraction

@@ -87,9 +87,7 @@ def rotated_rows(segments: IntArray, min_shift: int, parts: FloatArray) -> IntAr
     return orders
 
 
-def rotated_times(
-    times_s: FloatArray, segments: IntArray, min_shift_s: float, parts: FloatArray
-) -> FloatArray | None:
+def rotated_times(times_s: FloatArray, segments: IntArray, min_shift_s: float, parts: FloatArray) -> FloatArray | None:
     """Return times [n_shifts, n], rotated within each segment: from its first time to the last, and one median step."""
     if times_s.size < 2:
         return None
@@ -128,9 +126,7 @@ def passes_by_chance(n_passing: int, n: int, level: float) -> float:
     return float(scipy.special.betainc(n_passing, n - n_passing + 1, level)) if n_passing else 1.0
 
 
-def held_out_pearson(
-    x: FloatArray, y: FloatArray, folds: BlockedFolds, orders: IntArray | None = None
-) -> FloatArray:
+def held_out_pearson(x: FloatArray, y: FloatArray, folds: BlockedFolds, orders: IntArray | None = None) -> FloatArray:
     """Return held-out Pearson correlations of every column of ``y`` with its prediction from ``x``.
 
     For block b with training rows T (all but the block and the gap around it) ::
@@ -197,9 +193,7 @@ class _Sums(NamedTuple):
         n = self.n[:, None, None]
         left = self.x[..., None] * a[..., None, :]
         gram: FloatArray = self.xx - left - left.swapaxes(-1, -2) + n * _outer(a, a)
-        cross: FloatArray = (
-            self.xy - _outer(self.x, b[None]) - _outer(a, self.y[None]) + n * _outer(a, b[None])
-        )
+        cross: FloatArray = self.xy - _outer(self.x, b[None]) - _outer(a, self.y[None]) + n * _outer(a, b[None])
         return gram, cross
 
 
@@ -233,7 +227,4 @@ def by_gaps(y: FloatArray) -> list[tuple[IntArray, IntArray]]:
     packed = np.packbits(finite, axis=0)
     _, first, group = np.unique(packed, axis=1, return_index=True, return_inverse=True)
     group = group.reshape(-1)
-    return [
-        (np.flatnonzero(finite[:, column]), np.flatnonzero(group == number))
-        for number, column in enumerate(first)
-    ]
+    return [(np.flatnonzero(finite[:, column]), np.flatnonzero(group == number)) for number, column in enumerate(first)]

@@ -48,9 +48,7 @@ class OpenRecording:
         return self.recording.signal
 
 
-def open_recording(
-    dataset: Dataset, recording_id: RecordingId, entry: DatasetConfig
-) -> OpenRecording:
+def open_recording(dataset: Dataset, recording_id: RecordingId, entry: DatasetConfig) -> OpenRecording:
     """Open and preprocess a recording; a streamed one is not read yet."""
     recording = preprocess(dataset.recording(recording_id), entry.preprocess)
     check_recording(recording)

@@ -64,9 +64,7 @@ _TimeCourses = Mapping[str, TimeCourseScorer | AbsentMedium]
 _LowLevel = Mapping[tuple[str, str], Scores | Reason]
 
 
-def run_recording(
-    place: Place, dataset: Dataset, prepared: Callable[[], Prepared]
-) -> dict[str, pl.DataFrame]:
+def run_recording(place: Place, dataset: Dataset, prepared: Callable[[], Prepared]) -> dict[str, pl.DataFrame]:
     """Tables of a usable recording; ``prepared`` is called only if the event grid is needed."""
     stimulus = dataset.stimulus(place.id.stimulus)
     opened = signal.open_recording(dataset, place.id, place.entry)
@@ -113,9 +111,7 @@ def _grid_scores(place: Place, prepared: Prepared) -> _LowLevel:
     config, grid = place.config, prepared.grid
     epochs = place.kind == EPOCHS
     why = Reason.NOT_CONTINUOUS if epochs else Reason.NO_SAMPLES_IN_WINDOW
-    scores: dict[tuple[str, str], Scores | Reason] = {
-        (ONSET, name): why for name in place.windows[ONSET]
-    }
+    scores: dict[tuple[str, str], Scores | Reason] = {(ONSET, name): why for name in place.windows[ONSET]}
     for number, name in enumerate(place.windows[RATE]):
         lags = [number]
         if epochs:
@@ -136,9 +132,7 @@ def _time_courses(
     """What the signal is compared with: the envelope if there is sound, else proxies; epochs with neither."""
     epochs = AbsentMedium(Reason.NOT_CONTINUOUS, "") if place.kind == EPOCHS else None
 
-    def scorer_of(
-        course: TimeCourse | AbsentMedium, *, words_only: bool
-    ) -> TimeCourseScorer | AbsentMedium:
+    def scorer_of(course: TimeCourse | AbsentMedium, *, words_only: bool) -> TimeCourseScorer | AbsentMedium:
         if isinstance(course, AbsentMedium):
             return course
         return epochs or TimeCourseScorer(
@@ -161,9 +155,7 @@ def _time_courses(
         if not isinstance(sound, AbsentMedium):
             made[proxy] = AbsentMedium(Reason.SOUND_AVAILABLE, envelope_source(stimulus))
         else:
-            made[proxy] = epochs or scorer_of(
-                envelope.proxy_time_course(stimulus, proxy), words_only=True
-            )
+            made[proxy] = epochs or scorer_of(envelope.proxy_time_course(stimulus, proxy), words_only=True)
     return made
 
 
@@ -181,10 +173,7 @@ def _tables(
     return {
         assay_tables.LOW_LEVEL.name: frame(assay_tables.LOW_LEVEL, low),
         assay_tables.PROXY.name: frame(assay_tables.PROXY, proxies),
-        **{
-            table.name: frame(table, [_time_course_row(place, scorers[table.name], source)])
-            for table in ENVELOPES
-        },
+        **{table.name: frame(table, [_time_course_row(place, scorers[table.name], source)]) for table in ENVELOPES},
     }
 
 
@@ -257,9 +246,7 @@ def _numbers(assay: AssayConfig, scores: Scores | None, at_least: float = -np.in
     }
 
 
-def summarise_recordings(
-    frames: Mapping[str, pl.DataFrame], config: LPactConfig
-) -> dict[str, pl.DataFrame]:
+def summarise_recordings(frames: Mapping[str, pl.DataFrame], config: LPactConfig) -> dict[str, pl.DataFrame]:
     """Tables of recordings in canonical order, and in how many of them each control is seen."""
     tables = {
         table.name: concat(table, [frames[table.name]] if table.name in frames else [])

@@ -102,9 +102,7 @@ def _reliability_under_drift(seed: int, n_simulations: int) -> Iterator[dict[str
         yield _row("reliability_under_drift", setting, drift, within, between, meaning)
 
 
-def _drifting(
-    rng: np.random.Generator, gains: FloatArray, stimulus: FloatArray, drift: float
-) -> FloatArray:
+def _drifting(rng: np.random.Generator, gains: FloatArray, stimulus: FloatArray, drift: float) -> FloatArray:
     """Responses [n_events, n_units]: the stimulus, noise, and drifts of one and two cycles per recording."""
     place = np.linspace(0.0, 1.0, len(stimulus))[:, None]
     phases = rng.uniform(0.0, 2.0 * np.pi, 2)
@@ -146,9 +144,7 @@ def _few_rows(seed: int, n_simulations: int) -> Iterator[dict[str, Any]]:
         yield _row("few_rows_localiser_units", "rows", n_rows, n_picked, carrying, meaning)
 
 
-def _row(
-    bias: str, setting: str, value: float, apparent: FloatArray, true: FloatArray, meaning: str
-) -> dict[str, Any]:
+def _row(bias: str, setting: str, value: float, apparent: FloatArray, true: FloatArray, meaning: str) -> dict[str, Any]:
     differences = apparent - true
     return {
         "bias": bias,

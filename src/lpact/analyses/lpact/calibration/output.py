@@ -60,9 +60,7 @@ def check_folder(folder: Path) -> None:
         )
 
 
-def write_calibration(
-    folder: Path, trials: pl.DataFrame, settings: Settings, pace: Pace
-) -> dict[str, pl.DataFrame]:
+def write_calibration(folder: Path, trials: pl.DataFrame, settings: Settings, pace: Pace) -> dict[str, pl.DataFrame]:
     """Write all files of a calibration, ``calibration.json`` last; returns its tables by name."""
     with storage_errors(folder, "an earlier calibration cannot be replaced"):
         (folder / META_NAME).unlink(missing_ok=True)

@@ -401,10 +401,7 @@ def spread_rows(run: StoredRun, metric: str, asked: Question, ceilings: Ceilings
         name = row["dataset"]
         layers = [layer for key, layer in observed.items() if key[0] == name]
         for profile, alpha in asked.alphas.items():
-            made = [
-                from_spread(own.deltas, own.rival_score, alpha=alpha, target=asked.target)
-                for own in layers
-            ]
+            made = [from_spread(own.deltas, own.rival_score, alpha=alpha, target=asked.target) for own in layers]
             known = [own for own in made if own is not None]
             reason = Reason.OK if known else Reason.SINGLE_SUBJECT_RUN
             if alpha is not None and draws.get(name, 0) < 2:

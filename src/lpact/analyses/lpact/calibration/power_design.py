@@ -172,9 +172,7 @@ def _dataset(workspace: Workspace, audit: Audit, name: str, reporter: Reporter) 
     )
 
 
-def _measure(
-    workspace: Workspace, dataset: DatasetAudit, name: str, reporter: Reporter
-) -> Iterator[_Measured]:
+def _measure(workspace: Workspace, dataset: DatasetAudit, name: str, reporter: Reporter) -> Iterator[_Measured]:
     """Recordings one after another, until enough responses were read."""
     n_values = 0
     for number, recording in enumerate(dataset.recordings):
@@ -186,9 +184,7 @@ def _measure(
         reporter.advance()
 
 
-def _recording(
-    workspace: Workspace, prepared: Prepared, offers: Sequence[ContextOffer]
-) -> _Measured:
+def _recording(workspace: Workspace, prepared: Prepared, offers: Sequence[ContextOffer]) -> _Measured:
     grid = prepared.grid
     of_responses = autocorrelation(prepared.reference, grid.story)
     features: dict[str, tuple[float | None, float, float]] = {}
@@ -198,9 +194,7 @@ def _recording(
         own = autocorrelation(on_grid.load(layer), grid.story) if on_grid.ready((FULL,)) else None
         # Features that do not exist yet are taken to be as slow as responses.
         of_features = of_responses if own is None else own
-        inflation = variance_inflation(
-            of_features.mean(axis=1), of_responses.mean(axis=1), segment_lengths(grid.story)
-        )
+        inflation = variance_inflation(of_features.mean(axis=1), of_responses.mean(axis=1), segment_lengths(grid.story))
         of_model = None if own is None else float(np.median(own[1]))
         features[model] = (of_model, inflation, prepared.n_events / inflation)
     brain = BrainOnGrid(
@@ -236,9 +230,7 @@ def _model(
         layer=layer,
         n_rivals=len(draws) + 1,
         random_draws=(1, *draws),
-        surrogate_draws=min(
-            (n for name, n in offer.draws.items() if CONTROLS.get(name).surrogate), default=0
-        ),
+        surrogate_draws=min((n for name, n in offer.draws.items() if CONTROLS.get(name).surrogate), default=0),
         feature_autocorrelation=_median(lags),
         variance_inflation=_median([inflation for _, inflation, _ in own]),
         n_effective_events=_median([n for _, _, n in own]),
@@ -253,9 +245,7 @@ def _ceiling(config: LPactConfig, name: str, measured: Sequence[_Measured]) -> C
     no_patterns = config.relational.model_copy(update={"alignments": ()})
     responses_only = config.model_copy(update={"relational": no_patterns})
     brains = [m.brain for m in measured]
-    return best_ceiling(
-        ceiling.measure_ceilings(config=responses_only, dataset=name, brains=brains)
-    )
+    return best_ceiling(ceiling.measure_ceilings(config=responses_only, dataset=name, brains=brains))
 
 
 def best_ceiling(reliability: pl.DataFrame) -> Ceiling | None:

@@ -77,9 +77,7 @@ class MatchedDesign:
     size: str = SAME
 
 
-def matched_design(
-    design: DatasetDesign, config: LPactConfig, effort: Effort | None = None
-) -> MatchedDesign:
+def matched_design(design: DatasetDesign, config: LPactConfig, effort: Effort | None = None) -> MatchedDesign:
     """The simulated study that matches a dataset.
 
     Features of simulated models are less autocorrelated than those of language models, so *effective* events match.
@@ -262,9 +260,7 @@ class Simulated:
         return curve, Reason.OK
 
 
-def trial_jobs(
-    design: MatchedDesign, *, trials: int = TRIALS, ratios: Sequence[float] = RATIOS
-) -> list[TrialJob]:
+def trial_jobs(design: MatchedDesign, *, trials: int = TRIALS, ratios: Sequence[float] = RATIOS) -> list[TrialJob]:
     """Studies to simulate, one at every ratio first, so that an interruption leaves the whole range covered."""
     return [
         TrialJob(replace(design.cell, snr=snr), number, design.effort, design.rules)

@@ -321,9 +321,7 @@ Rules = tuple[GatesConfig, RelationalConfig]
 """Gates and relational options of a user's study."""
 
 
-def decide_trial(
-    cell: Cell, seed: int, effort: Effort = EFFORT, rules: Rules | None = None
-) -> dict[str, pl.DataFrame]:
+def decide_trial(cell: Cell, seed: int, effort: Effort = EFFORT, rules: Rules | None = None) -> dict[str, pl.DataFrame]:
     """Simulate, measure and judge the study ``seed`` of a cell; decided tables by name."""
     config = cell_config(cell, seed, effort)
     if rules is not None:
@@ -389,9 +387,5 @@ def _profile_row(cell: Cell, decisions: pl.DataFrame, evidence: pl.DataFrame) ->
         "n_mechanism_specific": int(decisions["mechanism_specific"].sum()),
         "label": min(integrated["label"], key=LABELS.index),
         "alpha": tests["threshold"].max(),
-        **{
-            column.name: largest.get(column.name[2:])
-            for column in TRIALS.columns
-            if column.name.startswith("p_")
-        },
+        **{column.name: largest.get(column.name[2:]) for column in TRIALS.columns if column.name.startswith("p_")},
     }

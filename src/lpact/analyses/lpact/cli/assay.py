@@ -35,9 +35,7 @@ STYLES = {"passes": "green", "does not pass": "red", "not available": "magenta"}
 
 def command(
     study: Annotated[Path, typer.Argument(help="Study file (TOML), or folder of a finished run.")],
-    out: Annotated[
-        Path | None, typer.Option("--out", help="New folder for the tables of the controls.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="New folder for the tables of the controls.")] = None,
     as_json: Json = False,
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Processes; default: the study file's.")
@@ -69,9 +67,7 @@ def command(
         heading(f"Wrote {counted(len(tables), 'table')} to {out}/")
 
 
-def _compute(
-    study: Study, workers: int | None, progress: bool | None, *, quiet: bool
-) -> dict[str, pl.DataFrame]:
+def _compute(study: Study, workers: int | None, progress: bool | None, *, quiet: bool) -> dict[str, pl.DataFrame]:
     from lpact.analyses.lpact.positive_controls import measure_controls
     from lpact.run.progress import reporter
 
@@ -85,9 +81,7 @@ def _compute(
         recordings = counted(audit.n_recordings, "recording")
         say(f"Positive controls of {recordings}, no model, {counted(n_workers, 'worker')} …")
     with reporter(show=settings.progress if progress is None else progress) as bar:
-        return measure_controls(
-            study.config, settings=settings, workers=n_workers, reporter=bar, audit=audit
-        )
+        return measure_controls(study.config, settings=settings, workers=n_workers, reporter=bar, audit=audit)
 
 
 def _stored(run: Path, out: Path | None) -> tuple[str, GatesConfig, dict[str, pl.DataFrame]]:

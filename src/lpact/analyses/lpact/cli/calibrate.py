@@ -37,26 +37,16 @@ def command(
         Path | None,
         typer.Option("--out", help="Output folder; an existing calibration is resumed."),
     ] = None,
-    reference: Annotated[
-        bool, typer.Option("--reference", help="Show the calibration that ships with lpact.")
-    ] = False,
-    biases: Annotated[
-        bool, typer.Option("--biases", help="Measure biases of single rules; takes seconds.")
-    ] = False,
-    trials: Annotated[
-        int | None, typer.Option("--trials", min=1, help="Studies per cell; default: 20.")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Processes; default: cores.")
-    ] = None,
+    reference: Annotated[bool, typer.Option("--reference", help="Show the calibration that ships with lpact.")] = False,
+    biases: Annotated[bool, typer.Option("--biases", help="Measure biases of single rules; takes seconds.")] = False,
+    trials: Annotated[int | None, typer.Option("--trials", min=1, help="Studies per cell; default: 20.")] = None,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; default: cores.")] = None,
     truth: Annotated[list[str] | None, _axis("--truth", "Known truth; default: all")] = None,
     snr: Annotated[list[float] | None, _axis("--snr", "Signal-to-noise ratio", min=0)] = None,
     events: Annotated[list[int] | None, _axis("--events", "Words per run", min=100)] = None,
     subjects: Annotated[list[int] | None, _axis("--subjects", "Subjects", min=1)] = None,
     units: Annotated[list[int] | None, _axis("--units", "Units per recording", min=4)] = None,
-    autocorrelation: Annotated[
-        list[float] | None, _axis("--autocorrelation", "Of the noise at 100 Hz", min=0)
-    ] = None,
+    autocorrelation: Annotated[list[float] | None, _axis("--autocorrelation", "Of the noise at 100 Hz", min=0)] = None,
     one_at_a_time: Annotated[
         bool,
         typer.Option(

@@ -28,9 +28,7 @@ def command(
     gates: Annotated[
         Path | None, typer.Option("--gates", help="File whose [lpact.gates] table is used instead.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="New folder for the decided tables.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="New folder for the decided tables.")] = None,
 ) -> None:
     """Decide a run again from its tables, with other thresholds."""
     import lpact

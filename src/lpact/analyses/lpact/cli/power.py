@@ -46,19 +46,11 @@ Row = dict[str, Any]
 
 def command(
     study: Annotated[Path, typer.Argument(help="Study file (TOML), or the folder of a run.")],
-    run: Annotated[
-        Path | None, typer.Option("--run", help="Finished run of the study: layer by layer.")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Closed form only: nothing is simulated.")
-    ] = False,
+    run: Annotated[Path | None, typer.Option("--run", help="Finished run of the study: layer by layer.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Closed form only: nothing is simulated.")] = False,
     target: Annotated[float, typer.Option("--target", help="Target power.")] = 0.8,
-    trials: Annotated[
-        int, typer.Option("--trials", min=2, help="Simulated studies at each strength.")
-    ] = 4,
-    workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Processes; default: cores.")
-    ] = None,
+    trials: Annotated[int, typer.Option("--trials", min=2, help="Simulated studies at each strength.")] = 4,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; default: cores.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="New folder for the tables.")] = None,
     as_json: Json = False,
     progress: Progress = None,
@@ -102,9 +94,7 @@ def command(
             say(f"{left}, {time} with {counted(n_workers, 'process')}; {kept}.", stderr=True)
 
     with reporter(show=show) as bar:
-        report = assess_power(
-            config, run_config, settings, run=opened, reporter=bar, show_forecast=show_forecast
-        )
+        report = assess_power(config, run_config, settings, run=opened, reporter=bar, show_forecast=show_forecast)
     if out is not None:
         write_tables(report.tables, out)
     if as_json:

@@ -49,9 +49,7 @@ TABLES_BEHIND = (
 )
 
 
-def explain_claim(
-    config: LPactConfig, rows: Rows, claim: Mapping[str, Any], profile: str
-) -> Explanation:
+def explain_claim(config: LPactConfig, rows: Rows, claim: Mapping[str, Any], profile: str) -> Explanation:
     """Why a claim got its label, with the numbers behind every criterion.
 
     Only rows of the claim's dataset, model and layer are read, and the p-values of all claims where multiple-testing
@@ -81,9 +79,7 @@ def explain_claim(
         facts=_facts(material, decision),
         gates=gates,
         what_would_change=what_would_change(material, rows, decision, gates),
-        rows=tuple(
-            (table.name, _selection(table.column_names, key, profile)) for table in TABLES_BEHIND
-        ),
+        rows=tuple((table.name, _selection(table.column_names, key, profile)) for table in TABLES_BEHIND),
     )
 
 
@@ -93,9 +89,7 @@ def _selection(columns: Sequence[str], key: Mapping[str, Value], profile: str) -
     return {name: value for name, value in own.items() if name in columns}
 
 
-def _gates(
-    material: Material, decision: Mapping[str, Any], evidence: pl.DataFrame
-) -> tuple[GateRecord, ...]:
+def _gates(material: Material, decision: Mapping[str, Any], evidence: pl.DataFrame) -> tuple[GateRecord, ...]:
     def criterion(row: dict[str, Any]) -> Criterion:
         name, value = Name(row["criterion"]), row["value"]
         make = _MAKERS.get(name) if value is not None else None
@@ -130,9 +124,7 @@ def _facts(material: Material, decision: Mapping[str, Any]) -> tuple[tuple[str, 
         "role of the dataset": decision["role"],
     }
     always = ("subject-runs", f"score ({material.metric})")
-    return tuple(
-        (name, own) for name, own in facts.items() if own not in (None, "") or name in always
-    )
+    return tuple((name, own) for name, own in facts.items() if own not in (None, "") or name in always)
 
 
 # --- which numbers are behind which criterion --------------------------------------------------------
@@ -142,9 +134,7 @@ _Maker = Callable[[Material, str, float | None], Made]
 
 
 def _relational(*kinds: str, nuisance: bool) -> _Maker:
-    return lambda m, rival, _: patterns.tests(
-        patterns.draw_tests(m, kinds, nuisance=nuisance, rival=rival)
-    )
+    return lambda m, rival, _: patterns.tests(patterns.draw_tests(m, kinds, nuisance=nuisance, rival=rival))
 
 
 def _level1(tests: Callable[[PredictiveTests], Sequence[Comparison]]) -> _Maker:
@@ -186,12 +176,8 @@ _MAKERS: dict[Name, _Maker] = {
     Name.P_RANDOM_DIRECTIONS: _with_rival(partial(scores.block_tests, random=True)),
     Name.P_BEYOND_NUISANCE: _with_rival(partial(scores.block_tests, beside=NUISANCE)),
     Name.MEAN_RELIABILITY: _with_rival(partial(patterns.by_subject_run, column="reliability")),
-    Name.MEAN_DELTA_FRACTION: _with_rival(
-        partial(patterns.by_subject_run, column="delta_fraction")
-    ),
-    Name.MEAN_FRACTION_OF_CEILING: _with_rival(
-        partial(patterns.by_subject_run, column="fraction_of_ceiling")
-    ),
+    Name.MEAN_DELTA_FRACTION: _with_rival(partial(patterns.by_subject_run, column="delta_fraction")),
+    Name.MEAN_FRACTION_OF_CEILING: _with_rival(partial(patterns.by_subject_run, column="fraction_of_ceiling")),
     Name.MEDIAN_FRACTION_OF_CEILING: _with_rival(patterns.median_fraction),
     Name.P_FRACTION: patterns.bootstrapped,
     Name.P_CONTRAST: _relational(SURROGATE, SWAP, nuisance=True),

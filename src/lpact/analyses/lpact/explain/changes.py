@@ -103,9 +103,7 @@ def _body(material: Material, criterion: Criterion) -> str:
 
 def _no_score(sample: str, least: float) -> str:
     """A test that cannot reject. Of n signs all 2ⁿ flips are equally likely; of m draws the smallest rank is 1."""
-    return (
-        f"; with {sample} the smallest possible p-value is {number(least)}, so no score could pass"
-    )
+    return f"; with {sample} the smallest possible p-value is {number(least)}, so no score could pass"
 
 
 def _by_draws(material: Material, criterion: Criterion, test: Distribution) -> str:
@@ -129,9 +127,7 @@ def _by_draws(material: Material, criterion: Criterion, test: Distribution) -> s
     what = "the relational statistic" if level2 else "the mean real score"
     then = f"{first}, and then" if first else ":"
     same = ", with the same draws" if level2 else ""
-    return (
-        f"{then} {what} would have to rise from {number(now)} to above {rounded_up(needed)}{same}"
-    )
+    return f"{then} {what} would have to rise from {number(now)} to above {rounded_up(needed)}{same}"
 
 
 def above_draws(draws: FloatArray, alpha: float) -> float | None:

@@ -195,9 +195,7 @@ def distribution(
     )
 
 
-def by_run(
-    title: str, unit: str, frame: pl.DataFrame, values: pl.Expr | str, gives: str, **more: Any
-) -> Distribution:
+def by_run(title: str, unit: str, frame: pl.DataFrame, values: pl.Expr | str, gives: str, **more: Any) -> Distribution:
     """One number per row of a frame, each row a subject-run."""
     numbers = frame.select(values).to_series()
     return distribution(title, unit, numbers, places(frame), "subject-run", gives, **more)
@@ -235,9 +233,7 @@ def over_blocks(
 ) -> list[Distribution]:
     """Contrasts in the held-out blocks of all subject-runs, whose mean is the model's number; then ``each_run``."""
 
-    def strip(
-        runs: Mapping[SubjectRun, FloatArray], where: str, p_value: float | None = None
-    ) -> Distribution:
+    def strip(runs: Mapping[SubjectRun, FloatArray], where: str, p_value: float | None = None) -> Distribution:
         values = [v for own in runs.values() for v in own.tolist()]
         finite = [v for v in values if math.isfinite(v)]
         p = "" if p_value is None else f", p = {number(p_value)}"
@@ -257,8 +253,6 @@ def over_blocks(
             compared_with=rival,
         )
 
-    pooled = strip(
-        contrasts, f"held-out blocks of {counted(len(contrasts), 'subject-run')}", p_value
-    )
+    pooled = strip(contrasts, f"held-out blocks of {counted(len(contrasts), 'subject-run')}", p_value)
     single = [strip({run: own}, place(run)) for run, own in contrasts.items()] if each_run else []
     return [pooled, *single]

@@ -73,9 +73,7 @@ def direction(material: Material) -> Made:
     return (_contrasts(material, title, smaller, SHARE_ABOVE, rival),)
 
 
-def _contrasts(
-    material: Material, title: str, values: pl.Expr, gives: str, rival: str
-) -> Distribution:
+def _contrasts(material: Material, title: str, values: pl.Expr, gives: str, rival: str) -> Distribution:
     rows = material.deltas
     reasons = rows.filter(~pl.col("computed"))["reason"].unique().sort().to_list()
     return by_run(
@@ -194,9 +192,7 @@ def _draws(
             gives="" if p_value is None else RANK,
             p_value=p_value,
             marks=(mark,) if mark else (),
-            note=f"{counted(left_out, 'draw')} left out that not every subject-run has."
-            if left_out
-            else "",
+            note=f"{counted(left_out, 'draw')} left out that not every subject-run has." if left_out else "",
         )
     ]
 
@@ -259,9 +255,7 @@ def typical(material: Material, rival: str, column: str) -> Made:
     return (_by_method(material, column, rival, MEDIAN),)
 
 
-def block_tests(
-    material: Material, first: str, *, beside: str = NOTHING, random: bool = False
-) -> Made:
+def block_tests(material: Material, first: str, *, beside: str = NOTHING, random: bool = False) -> Made:
     """Tests by block: with other targets and no drop at all, or with ``random`` directions of equal variance.
 
     ``side_by_side`` names features that are fitted with the stripped ones.

@@ -101,9 +101,7 @@ def _matrix(rows: pl.DataFrame, heads: dict[str, str], step: float) -> alt.Layer
         # Datasets next to the heading of every control, so that no column is far from its name.
         simulated = set(own["dataset"]) == {SIMULATED}
         shown = {SIMULATED: "simulated study"} if simulated else heads
-        columns += [
-            {"lane": group, "x": left[name] + 6.0, "text": text} for name, text in shown.items()
-        ]
+        columns += [{"lane": group, "x": left[name] + 6.0, "text": text} for name, text in shown.items()]
     y = panels.lanes("lane", lanes, shown=False)
     named = lines.select(lane=pl.format("{}: {}", "control", "line"), text="line")
     of_dataset, known = pl.col("dataset") != SIMULATED, pl.col("passes").is_not_null()

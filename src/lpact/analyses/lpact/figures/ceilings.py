@@ -62,9 +62,7 @@ def _bounded(material: Material) -> pl.DataFrame:
 
     A division by a reliability near zero makes any fraction large.
     """
-    rows = common.table_of(material, NORMALIZED_SCORES).sort(
-        [*LAYER, *SUBJECT_RUN], maintain_order=True
-    )
+    rows = common.table_of(material, NORMALIZED_SCORES).sort([*LAYER, *SUBJECT_RUN], maintain_order=True)
     least = LPactConfig.of(material.config).gates.min_reliability
     known = pl.all_horizontal(pl.col(FRACTION, CONTRAST).is_not_null())
     return rows.filter(_OK, known, pl.col("reliability") >= least)
@@ -127,15 +125,11 @@ def make(material: Material) -> Drawing | str:
             ("mean", Look(TICK, None, "brain", 110)),
             (f"least reliability of a ceiling, {gates.min_reliability:g}", _LEAST),
         ),
-        *common.blocks(
-            reliability, lambda own, _: _reliability(own, ends, gates.min_reliability), 18
-        ),
+        *common.blocks(reliability, lambda own, _: _reliability(own, ends, gates.min_reliability), 18),
     ]
     rows, dots = fraction_rows(material), fraction_dots(material)
     layers, left_out = common.shown(material, rows, MOST_LAYERS, NORMALIZED_SCORES)
-    rows, dots = (
-        own.join(layers, on=LAYER, how="semi", maintain_order="left") for own in (rows, dots)
-    )
+    rows, dots = (own.join(layers, on=LAYER, how="semi", maintain_order="left") for own in (rows, dots))
     if rows.height:
         x = panels.axis("value", None, panels.domain(rows["value"], dots["value"], [1.0]))
         least = gates.min_ceiling_fraction
@@ -165,9 +159,7 @@ def make(material: Material) -> Drawing | str:
     return panels.stacked(*parts, spacing=12), caption, _summary(reliability, rows)
 
 
-def _reliability(
-    rows: pl.DataFrame, domain: tuple[float, float], least: float
-) -> list[alt.LayerChart]:
+def _reliability(rows: pl.DataFrame, domain: tuple[float, float], least: float) -> list[alt.LayerChart]:
     """One dataset, one panel per kind; modes from the strictest."""
     x, invalid, drawn = panels.axis("reliability", None, domain), ~pl.col("valid"), []
     for i, (kind, name) in enumerate(_KINDS.items()):
@@ -195,9 +187,7 @@ def _reliability(
                 panels.reference(least, "x", "fail", dash=(4, 3)),
                 panels.points(mean, x, y, Look(TICK, None, "brain", 150), thick=2.5),
                 panels.dots(recordings, x, y, "brain", size=20, opacity=0.65),
-                *panels.notes(
-                    marked(absent, "{at}, {name}: {why}"), "why", {"value": 202}, y, **note
-                ),
+                *panels.notes(marked(absent, "{at}, {name}: {why}"), "why", {"value": 202}, y, **note),
                 width=205,
                 step=_ROW,
                 title=panels.panel_title(f"reliability: {name}", 205, fontWeight="normal"),

@@ -93,9 +93,7 @@ def place(row: dict[str, Any]) -> str:
     return ", ".join([*parts, *(f"{own} {row[own]}" for own in named if row.get(own) is not None)])
 
 
-def marked(
-    rows: pl.DataFrame, text: str | Callable[[dict[str, Any]], str], value: str = ""
-) -> pl.DataFrame:
+def marked(rows: pl.DataFrame, text: str | Callable[[dict[str, Any]], str], value: str = "") -> pl.DataFrame:
     """`with_marks`; templates may use ``{at}`` (`place`) and ``{rules}`` (the gate profile in words)."""
 
     def words(row: dict[str, Any]) -> str:
@@ -124,18 +122,14 @@ def of_layer(layer: dict[str, Any]) -> list[pl.Expr]:
     return [pl.col(name) == layer[name] for name in LAYER]
 
 
-def shown(
-    material: Material, rows: pl.DataFrame, most: int, table: Table
-) -> tuple[pl.DataFrame, str]:
+def shown(material: Material, rows: pl.DataFrame, most: int, table: Table) -> tuple[pl.DataFrame, str]:
     """At most so many of the layers of some rows, and a sentence about the others, whose numbers are in ``table``.
 
     The best layer of every dataset comes before the second best: best verdict first, then highest score.
     """
     rank = pl.col("label").replace_strict(LABEL_RANK, return_dtype=pl.Int64)
     decisions = table_of(material, DECISIONS)
-    verdicts = decisions.group_by(LAYER).agg(
-        rank.min().alias("rank"), score=pl.col("raw_score").fill_nan(None).max()
-    )
+    verdicts = decisions.group_by(LAYER).agg(rank.min().alias("rank"), score=pl.col("raw_score").fill_nan(None).max())
     layers = rows.select(LAYER).unique()
     ranked = (
         layers.join(verdicts, on=LAYER, how="left")
@@ -226,12 +220,8 @@ def count_columns(
         for changed in (False, True):
             strong = {"ink": "fail", "fontWeight": "bold"} if changed else {}
             part = own.filter(changed=changed)
-            made.append(
-                panels.text(part, column, {"value": x}, y, size=10, align="right", **strong)
-            )
+            made.append(panels.text(part, column, {"value": x}, y, size=10, align="right", **strong))
         if head:
             look = PROFILE_LOOKS[profile]
-            made.append(
-                panels.points(pl.DataFrame({"n": [1]}), {"value": x - 4}, {"value": -8}, look)
-            )
+            made.append(panels.points(pl.DataFrame({"n": [1]}), {"value": x - 4}, {"value": -8}, look))
     return made

@@ -83,9 +83,7 @@ def rivals_of(material: Material, rows: pl.DataFrame) -> list[str]:
     return [NUISANCE, *sorted(found, key=lambda name: (-total.get(name, 0), name))]
 
 
-@figure(
-    "control_winners", "Which control is the strongest rival, and whether it wins", CONTROL_DELTAS
-)
+@figure("control_winners", "Which control is the strongest rival, and whether it wins", CONTROL_DELTAS)
 def make(material: Material) -> Drawing | str:
     """Counts of strongest rivals at levels 1 and 2."""
     rows = rows_of(material)
@@ -108,9 +106,7 @@ def make(material: Material) -> Drawing | str:
         ("left half: the rival is not beaten", _SIDES["n_wins"][0], shares),
         ("right half: the real features beat it", _SIDES["n_beaten"][0], shares),
     )
-    drawn = [
-        block for group in groups for block in common.blocks(layers, partial(_block, cells, group))
-    ]
+    drawn = [block for group in groups for block in common.blocks(layers, partial(_block, cells, group))]
     chart = panels.stacked(key, *drawn, spacing=10)
     return chart, _caption(rows, material, left_out), _summary(rows)
 
@@ -134,9 +130,7 @@ def _cells(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(made)
 
 
-def _block(
-    cells: pl.DataFrame, columns: dict[str, list[str]], layers: pl.DataFrame, first: bool
-) -> list[Any]:
+def _block(cells: pl.DataFrame, columns: dict[str, list[str]], layers: pl.DataFrame, first: bool) -> list[Any]:
     """One dataset: a panel per level, with the names of the layers on the left."""
     lanes = layers.with_columns(LANE)
     y = panels.lanes("lane", lanes["lane"], shown=False)
@@ -164,8 +158,7 @@ def _caption(rows: pl.DataFrame, material: Material, left_out: str) -> Caption:
     other_order = relational.filter(_CONTRAST & ~_SAME_ORDER).height
     absent = int(rows.filter(rival=NOT_COMPUTED)["n_wins"].sum())
     n1, n2 = (
-        int((own["n_wins"] + own["n_beaten"]).sum())
-        for own in (rows.filter(level=LEVEL1), rows.filter(level=LEVEL2))
+        int((own["n_wins"] + own["n_beaten"]).sum()) for own in (rows.filter(level=LEVEL1), rows.filter(level=LEVEL2))
     )
     return {
         "Each comparison has one strongest rival; a cell counts how often it is this one: left where real minus rival "

@@ -126,9 +126,7 @@ def _bars(bars: pl.DataFrame) -> alt.VConcatChart:
     layers = []
     for kind, (_, box) in _KEYS.items():
         look = {"fill": box.fill, "stroke": box.edge, "strokeWidth": 1, "height": 11}
-        layers.append(
-            panels.layer(tooltips.filter(kind=kind), "bar", look, x=x, x2={"datum": 0}, y=y)
-        )
+        layers.append(panels.layer(tooltips.filter(kind=kind), "bar", look, x=x, x2={"datum": 0}, y=y))
     first = bars.unique("evidence", keep="first", maintain_order=True)
     named = panels.overlay(
         panels.text(first, "evidence", {"value": 0}, y, fontWeight="bold"),
@@ -160,9 +158,7 @@ def _summary(bars: pl.DataFrame) -> str:
     for own in bars.partition_by("evidence", maintain_order=True):
         weaker, *rest = own.iter_rows(named=True)
         passed = " and ".join(
-            f"{row['n']:,} of {row['total']:,} ({PROFILES[row['kind']]})"
-            for row in rest
-            if row["kind"] in PROFILES
+            f"{row['n']:,} of {row['total']:,} ({PROFILES[row['kind']]})" for row in rest if row["kind"] in PROFILES
         )
         name = weaker["evidence"].capitalize()
         parts.append(f"{name}: {_count(weaker)} positive, claims that pass {passed}.")

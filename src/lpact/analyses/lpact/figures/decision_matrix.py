@@ -80,9 +80,7 @@ def make(material: Material) -> Drawing | str:
     best, left_out = common.shown(material, rows, MOST_ROWS, DECISIONS)
     shown = rows.join(best, on=LAYER, how="semi", maintain_order="left")
     head, domain = f"raw {common.metric_name(material)}", panels.domain(shown["raw_score"])
-    blocks = common.blocks(
-        shown, lambda own, first: _block(own, head if first else "", domain, first), 10, "role"
-    )
+    blocks = common.blocks(shown, lambda own, first: _block(own, head if first else "", domain, first), 10, "role")
     key = panels.key(
         ("all claims pass", SHARES["all"]),
         ("some do, n/m", PART),
@@ -119,9 +117,7 @@ def _block(rows: pl.DataFrame, score: str, domain: tuple[float, float], first: b
     return parts
 
 
-def _scores(
-    layers: pl.DataFrame, head: str, domain: tuple[float, float], y: Spec
-) -> alt.LayerChart:
+def _scores(layers: pl.DataFrame, head: str, domain: tuple[float, float], y: Spec) -> alt.LayerChart:
     """Bars from zero, hollow where negative, with the number next to them."""
     numbers = layers.with_columns(shown=pl.Series([fixed(own, 2) for own in layers["raw_score"]]))
     text = "{at}: raw score {raw_score}, mean over {n_subject_runs:subject-run}"
@@ -152,9 +148,7 @@ def _gates(rows: pl.DataFrame, y: Spec, *, first: bool) -> alt.LayerChart:
     )
     cells = marked(cells, "{at}; {rules}, gate {gate}, {gate_name}: {result}", "n_passed")
     part = cells.filter(pl.col("share").is_between(0, 1, closed="none")).drop("mark")
-    x = panels.lanes(
-        "gate", GATES, labels=first, orient="top", labelFontWeight="bold", labelPadding=3
-    )
+    x = panels.lanes("gate", GATES, labels=first, orient="top", labelFontWeight="bold", labelPadding=3)
     profile = rows["gate_profile"][0]
     head = f"{PROFILES[profile]} ({profile})" if first else ""
     return panels.overlay(
@@ -169,9 +163,7 @@ def _gates(rows: pl.DataFrame, y: Spec, *, first: bool) -> alt.LayerChart:
 def _verdicts(rows: pl.DataFrame, y: Spec, *, first: bool) -> alt.LayerChart:
     """The verdict, bold where it is positive, and below it what it failed on."""
     texts = [verdict_text(row) for row in rows.iter_rows(named=True)]
-    upper, lower = (
-        [short(own, _VERDICT // 5) for own in part] for part in zip(*texts, strict=True)
-    )
+    upper, lower = ([short(own, _VERDICT // 5) for own in part] for part in zip(*texts, strict=True))
     rows = rows.with_columns(
         pl.Series("upper", upper),
         pl.Series("lower", lower),

@@ -189,9 +189,7 @@ def make(material: Material) -> Drawing | str:
     entries = [
         (
             kind,
-            look.changed(
-                shape=lines.get(kind, look.shape), size=120 if kind in lines else look.size
-            ),
+            look.changed(shape=lines.get(kind, look.shape), size=120 if kind in lines else look.size),
         )
         for kind, look in _DOTS.items()
         if kind in rows["kind"]
@@ -209,9 +207,7 @@ def _with_tooltips(rows: pl.DataFrame, metric: str) -> pl.DataFrame:
         metric=pl.lit(metric),
         over=pl.when(known).then("n"),
         of=pl.when(known & (pl.col("n") < pl.col("n_all"))).then("n_all"),
-        other=pl.when(kind.is_in([NUISANCE, BOTH]))
-        .then(pl.lit("this"))
-        .otherwise(pl.lit("control")),
+        other=pl.when(kind.is_in([NUISANCE, BOTH])).then(pl.lit("this")).otherwise(pl.lit("control")),
         note=pl.when(known).then(kind.replace_strict(notes, default=None, return_dtype=pl.String)),
         lost=pl.when(~known).then("reason"),
     )
@@ -260,9 +256,7 @@ def _dataset(
     return panels.grid(drawn, columns, title=heading, spacing={"row": 18, "column": _GAP})
 
 
-def _points(
-    rows: pl.DataFrame, runs: pl.DataFrame, x: Spec, order: list[str], first: bool
-) -> list[alt.Chart]:
+def _points(rows: pl.DataFrame, runs: pl.DataFrame, x: Spec, order: list[str], first: bool) -> list[alt.Chart]:
     """One layer: conditions below each other; the thin line marks the real features."""
     y = panels.lanes("condition", order, labels=first, limit=_LABELS, grid=True)
     known = rows.drop_nulls("mean")

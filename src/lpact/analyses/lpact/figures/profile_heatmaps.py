@@ -76,10 +76,7 @@ def panels_of(material: Material) -> list[Panel | str]:
     rows, _ = unit_similarities(material)
     n = min(MAX_PANELS, rows["dataset"].n_unique())
     layers, _ = common.shown(material, rows, n, PROFILE_SCORES)
-    return [
-        _panel_of(material, layer, rows.filter(common.of_layer(layer)))
-        for layer in layers.iter_rows(named=True)
-    ]
+    return [_panel_of(material, layer, rows.filter(common.of_layer(layer))) for layer in layers.iter_rows(named=True)]
 
 
 def _panel_of(material: Material, layer: dict[str, Any], rows: pl.DataFrame) -> Panel | str:
@@ -116,9 +113,7 @@ def _panel_of(material: Material, layer: dict[str, Any], rows: pl.DataFrame) -> 
     return Panel(layer, alignment, profile, named, regions, blocks, shared.height, " ".join(notes))
 
 
-def _blocks(
-    brain: pl.DataFrame, model: pl.DataFrame, rows: pl.DataFrame, places: list[int]
-) -> list[Block]:
+def _blocks(brain: pl.DataFrame, model: pl.DataFrame, rows: pl.DataFrame, places: list[int]) -> list[Block]:
     """The square, and the strips that have patterns."""
     square = _means(brain, "unit_index", places).drop("unit_index")
     patterns = _means(model, "condition", places)

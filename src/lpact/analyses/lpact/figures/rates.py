@@ -122,18 +122,13 @@ def _lanes(rows: pl.DataFrame, profiles: list[str], *, last: bool) -> alt.LayerC
     x = panels.axis("rate", title, (0, 1), ticks=TICKS, grid=True, labelFlush=False)
     x["scale"]["type"] = "sqrt"
     y = panels.lanes("gate_name", gates)
-    layers = [
-        panels.reference(own, dash=(4, 3), role="ink")
-        for own in rows["alpha"].drop_nulls().unique().sort()
-    ]
+    layers = [panels.reference(own, dash=(4, 3), role="ink") for own in rows["alpha"].drop_nulls().unique().sort()]
     layers += common.profile_marks(rows, profiles, "x", x, y)
     counts = rows.with_columns(count=pl.format("{}", "n_passes"), changed=pl.lit(False))
     layers += common.count_columns(counts, "count", y, profiles, WIDTH + 28, head=True)
     layers.append(panels.heading("studies that pass", WIDTH + 50, y=-24, align="center"))
     about = f"n = {span(rows['n_studies'])} studies"
-    heading = panels.title(
-        f"truth: {rows['truth'][0]}", about, fontSize=12, frame="group", offset=4
-    )
+    heading = panels.title(f"truth: {rows['truth'][0]}", about, fontSize=12, frame="group", offset=4)
     return panels.overlay(*layers, width=WIDTH, step=24, title=heading)
 
 
@@ -172,9 +167,7 @@ def power_rows(rates: pl.DataFrame) -> pl.DataFrame:
     the largest).
     """
     sizes = (
-        rates.filter(role="power")
-        .group_by("truth", *DESIGN)
-        .agg(pl.col("snr").n_unique(), pl.col("n_studies").sum())
+        rates.filter(role="power").group_by("truth", *DESIGN).agg(pl.col("snr").n_unique(), pl.col("n_studies").sum())
     )
     ranked = sizes.sort("truth", "snr", "n_studies", *DESIGN, descending=True)
     main = ranked.unique("truth", keep="first").select("truth", *DESIGN)
@@ -234,7 +227,5 @@ def _panel(rows: pl.DataFrame, profiles: list[str], *, first: bool) -> alt.Layer
         for place, profile in enumerate(profiles)
     ]
     marks = common.profile_marks(rows, profiles, "y", y, x)
-    heading = panels.panel_title(
-        rows["gate_name"][0], POWER_WIDTH, fontSize=12, fontWeight="normal"
-    )
+    heading = panels.panel_title(rows["gate_name"][0], POWER_WIDTH, fontSize=12, fontWeight="normal")
     return panels.overlay(*lines, *marks, width=POWER_WIDTH, height=POWER_HEIGHT, title=heading)

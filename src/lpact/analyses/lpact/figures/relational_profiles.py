@@ -138,8 +138,7 @@ def make(material: Material) -> Drawing | str:
         f"Cells: real features minus the nearest of {counted(rivals, 'rival')} (nuisance and every control) for every "
         "alignment measure and profile similarity; on the right, which rival is nearest most often.": True,
         left_out: left_out,
-        f"{counted(n_left_out, 'unit row')} left out: the unit orders of model and brain "
-        "differ.": n_left_out,
+        f"{counted(n_left_out, 'unit row')} left out: the unit orders of model and brain differ.": n_left_out,
     }
     return chart, caption, _summary(layers)
 

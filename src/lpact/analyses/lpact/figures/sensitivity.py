@@ -43,9 +43,7 @@ THRESHOLDS, CONTROLS = "Thresholds and rules", "Choice of controls"
 DATASETS, SUBJECT_RUNS = "One dataset left out", "One subject-run left out"
 
 _CLAIMS = ["lane", "gate_profile", "n", "n_high", "n_claims", "changed", "of_run", "words"]
-_KINDS = dict.fromkeys(("n", "n_high", "n_claims"), pl.Int64) | dict.fromkeys(
-    ("changed", "of_run"), pl.Boolean
-)
+_KINDS = dict.fromkeys(("n", "n_high", "n_claims"), pl.Int64) | dict.fromkeys(("changed", "of_run"), pl.Boolean)
 
 
 RunCounts = dict[str, tuple[int, int]]
@@ -60,9 +58,7 @@ def make(material: Material) -> Drawing | str:
         return "no claims were decided again"
     profiles, changes = common.profiles_in(rows), rows.partition_by("change", maintain_order=True)
     most, last = max(rows["n_high"]), len(changes) - 1
-    made = [
-        _claims(own, profiles, most, first=i == 0, last=i == last) for i, own in enumerate(changes)
-    ]
+    made = [_claims(own, profiles, most, first=i == 0, last=i == last) for i, own in enumerate(changes)]
     run = "; ".join(f"{PROFILES[name]}: {n:,} of {total:,}" for name, (n, total) in counts.items())
     caption = {
         "Claims that pass every gate if one thing alone is changed and the stored tables are decided again; "
@@ -70,8 +66,7 @@ def make(material: Material) -> Drawing | str:
         "lost. A lane without a mark was not decided under that profile. Hovering says what else the change "
         "does.": True,
         "Leaving out a dataset also removes its own claims.": DATASETS in rows["change"],
-        "Subject-runs of a dataset share a lane: the smallest and the largest count.": SUBJECT_RUNS
-        in rows["change"],
+        "Subject-runs of a dataset share a lane: the smallest and the largest count.": SUBJECT_RUNS in rows["change"],
     }
     key = panels.key(*common.profile_entries(profiles), width=720)
     return panels.stacked(key, *made), caption, _summary(rows, counts)
@@ -174,9 +169,7 @@ _CHANGES: dict[str, Callable[[Material], Iterator[tuple[Any, ...]]]] = {
 # -- drawing -----------------------------------------------------------------------------------------------------------
 
 
-def _claims(
-    block: pl.DataFrame, profiles: list[str], most: int, *, first: bool, last: bool
-) -> alt.LayerChart:
+def _claims(block: pl.DataFrame, profiles: list[str], most: int, *, first: bool, last: bool) -> alt.LayerChart:
     """Claims that pass every gate: marks on a scale, and as numbers to the right."""
     y, top = panels.lanes("lane", common.names(block, "lane"), grid=True), max(most, 1)
     steps = (k * 10**power for power in range(20) for k in (1, 2, 5))

@@ -52,9 +52,7 @@ def rows_of(material: Material) -> pl.DataFrame:
             pl.col("n_events_excluded").sum(),
             n_units_excluded=(pl.col("n_units") - pl.col("n_units_used")).sum(),
         ),
-        controls.agg(available.any())
-        .group_by("dataset")
-        .agg(n_controls=available.sum(), n_controls_asked=pl.len()),
+        controls.agg(available.any()).group_by("dataset").agg(n_controls=available.sum(), n_controls_asked=pl.len()),
         modes.group_by("dataset", maintain_order=True).agg(
             n_modes=possible.sum(),
             n_modes_asked=pl.len(),
@@ -64,9 +62,7 @@ def rows_of(material: Material) -> pl.DataFrame:
     rows = material.table(EVIDENCE_FEASIBILITY.name)
     for own in counts:
         numbers = own.columns[1:]
-        rows = rows.join(own, on="dataset", how="left").with_columns(
-            pl.col(numbers).cast(pl.Int64).fill_null(0)
-        )
+        rows = rows.join(own, on="dataset", how="left").with_columns(pl.col(numbers).cast(pl.Int64).fill_null(0))
     return rows.with_columns(
         predictive=pl.when("has_features").then("n_subject_runs").otherwise(0),
         relational="n_relational_runs",

@@ -48,9 +48,7 @@ def rows_of(material: Material) -> pl.DataFrame:
     usable = deltas.join(used, on=strip, how="semi", maintain_order="left")
     usable = usable.filter(pl.col("drop").is_finite(), pl.col("reason") == "ok")
     keys, drop = [*LAYER, "stripped", "target"], pl.col("drop").median()
-    methods = usable.group_by([*keys, "method"], maintain_order=True).agg(
-        drop, runs=pl.struct(SUBJECT_RUN).n_unique()
-    )
+    methods = usable.group_by([*keys, "method"], maintain_order=True).agg(drop, runs=pl.struct(SUBJECT_RUN).n_unique())
     drops = methods.group_by(keys, maintain_order=True).agg(
         drop,
         n_methods=pl.len().cast(pl.Int64),
@@ -184,10 +182,7 @@ def _subtitle(cells: pl.DataFrame) -> str:
 
 def _summary(cells: pl.DataFrame, gates: pl.DataFrame) -> str:
     matching = cells.filter("matching")
-    passed = " and ".join(
-        f"{gates.filter(gate_profile=name).height} under {words}"
-        for name, words in PROFILES.items()
-    )
+    passed = " and ".join(f"{gates.filter(gate_profile=name).height} under {words}" for name, words in PROFILES.items())
     text = f"Of {counted(matching.height, 'matching cell')} drawn, gate M passes {passed}."
     if matching["drop"].is_null().all():
         return text

@@ -82,9 +82,7 @@ def make(material: Material) -> Drawing | str:
         f"layers together; intervals over these n from {span(levels['n_draws'].drop_nulls())} draws.": True,
         f"Bootstrap intervals over fewer than {FEWEST} units cover far less than 95 %: {few} of {known.height} "
         "contrasts have an open point and no interval.": few,
-        "Pairs share recordings and are not independent: intervals of brains as models are too narrow.": known[
-            "level"
-        ]
+        "Pairs share recordings and are not independent: intervals of brains as models are too narrow.": known["level"]
         .str.starts_with(_BRAIN)
         .any(),
         "The drop over any target is above zero for every model that predicts, whatever is stripped; only margins "
@@ -144,9 +142,7 @@ def _with_tooltips(rows: pl.DataFrame, what: pl.Expr, units: pl.Expr) -> pl.Data
     """The rows with marks, and whether they have an interval."""
     sure = (pl.col("ci_low").is_not_null() & (pl.col("n_units") >= FEWEST)).fill_null(value=False)
     absent = pl.col("mean").is_null()
-    brain = (
-        pl.col("level").str.starts_with(_BRAIN) if "level" in rows.columns else pl.lit(value=False)
-    )
+    brain = pl.col("level").str.starts_with(_BRAIN) if "level" in rows.columns else pl.lit(value=False)
     rows = rows.with_columns(
         pl.col("sign_flip").fill_null(value=False),
         has_interval=sure,
@@ -228,9 +224,7 @@ def _mechanisms(rows: pl.DataFrame, metric: str) -> alt.VConcatChart:
         title = panels.title(short(own["dataset"][0], 20), about, fontSize=12, frame="group")
         made.append(panels.overlay(*layers, width=MECHANISM_WIDTH, step=34, title=title))
     forests = panels.grid(made, MECHANISM_COLUMNS, spacing=18)
-    return panels.stacked(
-        panels.key(*QUANTITIES.values()), forests, title="Level 3 by stripped mechanism"
-    )
+    return panels.stacked(panels.key(*QUANTITIES.values()), forests, title="Level 3 by stripped mechanism")
 
 
 def _summary(known: pl.DataFrame, metric: str) -> str:

@@ -46,25 +46,18 @@ def make(material: Material) -> Drawing | str:
     metric, classes = common.metric_name(material), panels.diverging(known["value"])
     ordered = sites.sort("dataset", "coordinate_frame", "model", maintain_order=True)
     found = _with_tooltips(ordered, metric).partition_by(_PANEL, maintain_order=True)
-    n_maps, most = drawing_limits(
-        [own["coordinate_frame"][0] for own in found], MOST_VIEWS, MOST_MARKS
-    )
+    n_maps, most = drawing_limits([own["coordinate_frame"][0] for own in found], MOST_VIEWS, MOST_MARKS)
     key = panels.key(
         panels.class_entry(f"real minus best control, held-out {metric}", classes),
         ("real features ahead", Look("triangle-up", "paper", "line", 70)),
         ("behind", Look("triangle-down", "paper", "line", 70)),
     )
-    groups = pl.concat(found[:n_maps]).partition_by(
-        "dataset", "coordinate_frame", maintain_order=True
-    )
+    groups = pl.concat(found[:n_maps]).partition_by("dataset", "coordinate_frame", maintain_order=True)
     chart = panels.stacked(key, *(_dataset(own, classes, most) for own in groups))
     counts = {
-        f"of {counted(index.height, 'unit')} of all recordings have no coordinates": index.filter(
-            ~PLACED
-        ).height,
+        f"of {counted(index.height, 'unit')} of all recordings have no coordinates": index.filter(~PLACED).height,
         "units have no finite difference and are drawn as dashes": sites["value"].null_count(),
-        f"panels are left out for lack of space; {UNIT_SCORES.name} has their numbers": len(found)
-        - n_maps,
+        f"panels are left out for lack of space; {UNIT_SCORES.name} has their numbers": len(found) - n_maps,
     }
     caption = [
         f"Held-out {metric} of the real features minus that of the best counted control of the subject-run, at "
@@ -94,9 +87,7 @@ def best_layers(material: Material) -> pl.DataFrame:
     """For each dataset and model, the layer with the largest mean of real − best control; ties go to the first."""
     known = primary_deltas(material).drop_nulls("delta_control")
     means = known.group_by(LAYER, maintain_order=True).agg(pl.col("delta_control").mean())
-    ranked = means.sort(
-        ["dataset", "model", "delta_control", "layer"], descending=[False, False, True, False]
-    )
+    ranked = means.sort(["dataset", "model", "delta_control", "layer"], descending=[False, False, True, False])
     return ranked.unique(["dataset", "model"], keep="first", maintain_order=True).select(LAYER)
 
 

@@ -62,9 +62,7 @@ class CriterionName(StrEnum):
     P_REPLICATION = "p_replication"
 
 
-SHARED = frozenset(
-    {CriterionName.N_TARGETS, CriterionName.MEAN_RELIABILITY, CriterionName.N_SUBJECT_RUNS}
-)
+SHARED = frozenset({CriterionName.N_TARGETS, CriterionName.MEAN_RELIABILITY, CriterionName.N_SUBJECT_RUNS})
 """Criteria of both profiles, other than the standing of the dataset."""
 
 ILLUSTRATIVE = frozenset(
@@ -187,9 +185,7 @@ class GateEvidence:
         return cls(gate, tuple(Criterion.of(bound, nothing) for bound in bounds))
 
     @classmethod
-    def of_tests(
-        cls, gate: Gate, tests: Iterable[Tests], alpha: float, *first: Criterion
-    ) -> GateEvidence:
+    def of_tests(cls, gate: Gate, tests: Iterable[Tests], alpha: float, *first: Criterion) -> GateEvidence:
         """A gate of tests at one level, after criteria that are no tests."""
         return cls(gate, (*first, *(Criterion.of_tests(own, alpha) for own in tests)))
 
@@ -269,10 +265,7 @@ def mean_over(n_subject_runs: int, n_left_out: int = 0) -> str:
 
 def rivalry(model: float | None, rival_name: str, rival: float | None, difference: float) -> str:
     """Return the model's score and its rival's; the difference shows what rounding would hide."""
-    return (
-        f"The model scores {number(model)}, {rival_name} {number(rival)}: "
-        f"a difference of {number(difference)}"
-    )
+    return f"The model scores {number(model)}, {rival_name} {number(rival)}: a difference of {number(difference)}"
 
 
 def joined(prefix: str, sentence: str) -> str:

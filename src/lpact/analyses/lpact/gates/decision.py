@@ -72,9 +72,7 @@ NEEDED: tuple[Table, ...] = (
 """Measured tables that the decision reads."""
 
 
-def decide(
-    tables: Mapping[str, pl.DataFrame], *, gates: GatesConfig, primary_metric: str
-) -> dict[str, pl.DataFrame]:
+def decide(tables: Mapping[str, pl.DataFrame], *, gates: GatesConfig, primary_metric: str) -> dict[str, pl.DataFrame]:
     """Label every row by the point rules, and judge every claim under both gate profiles.
 
     Parameters
@@ -122,11 +120,7 @@ class Gathered:
         The gates of a layer depend on its own rows alone and are not evaluated again. Claims name the mechanisms that
         the study strips anywhere and are corrected together; both are those of the remaining datasets.
         """
-        layers = [
-            layer
-            for layer in list_layers(self.rows[levels.CONTROL_DELTAS.name])
-            if layer[0] != dataset
-        ]
+        layers = [layer for layer in list_layers(self.rows[levels.CONTROL_DELTAS.name]) if layer[0] != dataset]
         specificity = self.rows[levels.SPECIFICITY.name].filter(pl.col("dataset") != dataset)
         standings = {name: s for name, s in self.standings.items() if name != dataset}
         left = replace(self, claims=list_claims(layers, specificity), standings=standings)
@@ -197,8 +191,7 @@ def _row_tables(rows: Mapping[str, pl.DataFrame], paper: Profile) -> dict[str, p
     columns = {"predictive": pl.Boolean, "relational": pl.Boolean}
     schema = {"dataset": pl.String, "model": pl.String, "layer": pl.Int64, **columns}
     passed = [
-        (*layer, gates[Gate.PREDICTIVE].passed, gates[Gate.RELATIONAL].passed)
-        for layer, gates in paper.layers.items()
+        (*layer, gates[Gate.PREDICTIVE].passed, gates[Gate.RELATIONAL].passed) for layer, gates in paper.layers.items()
     ]
     upstream = pl.DataFrame(passed, schema=schema, orient="row")
     predictive, relational, summary, drops, specific, pairs, runs = (
@@ -338,9 +331,7 @@ def summarise_decisions(decisions: pl.DataFrame) -> pl.DataFrame:
     return validate(summary, DECISION_SUMMARY)
 
 
-def study_outcome(
-    decisions: pl.DataFrame, standings: Mapping[str, Standing], gate_profile: str
-) -> pl.DataFrame:
+def study_outcome(decisions: pl.DataFrame, standings: Mapping[str, Standing], gate_profile: str) -> pl.DataFrame:
     """Outcome A, B, C or D over the claims of confirmatory datasets with a complete chain; I if there is none."""
     trusted = [name for name, s in standings.items() if s.confirmatory and s.chain_complete]
     claims = decisions.filter(pl.col("dataset").is_in(trusted))

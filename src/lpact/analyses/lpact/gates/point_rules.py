@@ -57,9 +57,7 @@ NOT_COMPUTED = str(RowLabel.NOT_COMPUTED)
 class Summaries:
     """What every level of a study shows, by layer or claim."""
 
-    def __init__(
-        self, rows: Mapping[str, pl.DataFrame], gates: GatesConfig, primary_metric: str
-    ) -> None:
+    def __init__(self, rows: Mapping[str, pl.DataFrame], gates: GatesConfig, primary_metric: str) -> None:
         relational = rows[levels.PROFILE_DELTAS.name]
         summary = rows[levels.RELATIONAL_SUMMARY.name]
         self.predictive = summarise_predictive(rows[levels.CONTROL_DELTAS.name], primary_metric)
@@ -85,9 +83,7 @@ class Summaries:
         )
 
 
-def paper_profile(
-    found: Summaries, layers: Sequence[Layer], claims: Sequence[Claim], gates: GatesConfig
-) -> Profile:
+def paper_profile(found: Summaries, layers: Sequence[Layer], claims: Sequence[Claim], gates: GatesConfig) -> Profile:
     """Every gate by its point rule; all but the mechanism gate are evaluated once per layer."""
     by_layer = {}
     for layer in layers:
@@ -136,9 +132,7 @@ def replication_gate(row: Row | None, gates: GatesConfig) -> GateEvidence:
     """Gate Rep, from the level-1 summary."""
     n, n_positive = (row["n"], row["n_positive"]) if row else (0, 0)
     subject_runs, verb = counted(n, "subject-run"), "has" if n == 1 else "have"
-    enough = (
-        f"{subject_runs} {verb} a finite level-1 contrast; {gates.min_subject_runs} are needed."
-    )
+    enough = f"{subject_runs} {verb} a finite level-1 contrast; {gates.min_subject_runs} are needed."
     positive = (
         f"Both contrasts are positive in {n_positive} of {subject_runs}; "
         f"{percent(gates.direction_fraction)} are needed."
@@ -156,9 +150,7 @@ def replication_gate(row: Row | None, gates: GatesConfig) -> GateEvidence:
     )
 
 
-def severe_gate(
-    strongest: Row | None, reaching: Row | None, why_missing: str, gates: GatesConfig
-) -> GateEvidence:
+def severe_gate(strongest: Row | None, reaching: Row | None, why_missing: str, gates: GatesConfig) -> GateEvidence:
     """Gate S, from the strongest control of levels 1 and 2; ``why_missing``: why level 2 has nothing to compare."""
     bounds: tuple[Bound, ...] = (
         (Name.SMALLEST_CONTROL_DELTA, ">", 0.0),
@@ -222,9 +214,7 @@ def relational_gate(row: Row | None, gates: GatesConfig) -> GateEvidence:
 
 def mechanism_gate(row: Row | None, mechanism: str, gates: GatesConfig) -> GateEvidence:
     """Gate M."""
-    targets = GateEvidence.of(
-        Gate.MECHANISM, [(Name.N_TARGETS, ">=", float(MIN_TARGETS))], [_targets(row, mechanism)]
-    )
+    targets = GateEvidence.of(Gate.MECHANISM, [(Name.N_TARGETS, ">=", float(MIN_TARGETS))], [_targets(row, mechanism)])
     bounds: tuple[Bound, ...] = (
         (Name.METHODS_AGREEING, ">=", gates.method_majority),
         (Name.TYPICAL_DROP, ">", 0.0),

@@ -49,22 +49,16 @@ def most_frequent(frame: pl.DataFrame, by: Sequence[str], column: str) -> pl.Dat
     Nulls are not counted; a group without any value is absent.
     """
     counts = frame.drop_nulls(column).group_by([*by, column], maintain_order=True).len("_count")
-    ranked = counts.sort(
-        [*by, "_count", column], descending=[*[False] * len(by), True, False]
-    ).select(*by, column)
+    ranked = counts.sort([*by, "_count", column], descending=[*[False] * len(by), True, False]).select(*by, column)
     return ranked.unique(by, keep="first", maintain_order=True)
 
 
-def mean_over_subject_runs(
-    frame: pl.DataFrame, by: Sequence[str], columns: Sequence[str]
-) -> pl.DataFrame:
+def mean_over_subject_runs(frame: pl.DataFrame, by: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
     """Mean over subject-runs of the mean within each, per group of ``by``; nulls are left out.
 
     ``n_subject_runs`` counts the subject-runs in which the first of ``columns`` has a value.
     """
-    within = frame.group_by([*by, *SUBJECT_RUN_KEY], maintain_order=True).agg(
-        pl.col(columns).mean()
-    )
+    within = frame.group_by([*by, *SUBJECT_RUN_KEY], maintain_order=True).agg(pl.col(columns).mean())
     return within.group_by(by, maintain_order=True).agg(
         pl.col(columns).mean(), pl.col(columns[0]).count().cast(pl.Int64).alias("n_subject_runs")
     )
@@ -75,9 +69,7 @@ def attach(left: pl.DataFrame, right: pl.DataFrame, on: Sequence[str]) -> pl.Dat
     return left.join(right, on=on, how="left", maintain_order="left")
 
 
-def attach_all(
-    left: pl.DataFrame, parts: Sequence[pl.DataFrame], on: Sequence[str]
-) -> dict[tuple[Any, ...], Row]:
+def attach_all(left: pl.DataFrame, parts: Sequence[pl.DataFrame], on: Sequence[str]) -> dict[tuple[Any, ...], Row]:
     """Attach several frames; return the rows by key."""
     for part in parts:
         left = attach(left, part, on)
@@ -169,9 +161,7 @@ def label_relational(deltas: pl.DataFrame, gates: GatesConfig) -> pl.DataFrame:
         (~same_order, RowLabel.NOT_COMPUTED),
         (pl.col("delta_rel") <= 0, RowLabel.SEVERE_CONTROL_EXPLAINED),
     )
-    return with_verdict(deltas, evidence).with_columns(
-        has_contrast=has_contrast, same_order=same_order
-    )
+    return with_verdict(deltas, evidence).with_columns(has_contrast=has_contrast, same_order=same_order)
 
 
 def label_ceiling(scores: pl.DataFrame, gates: GatesConfig) -> pl.DataFrame:
@@ -255,9 +245,7 @@ def label_stripping_deltas(
     deltas: pl.DataFrame, labelled_specificity: pl.DataFrame, upstream: pl.DataFrame
 ) -> pl.DataFrame:
     """Matching rows take the label of their specificity row; other targets are comparisons and never pass."""
-    specificity = labelled_specificity.select(
-        *_STRIP, "n_targets", "matching_drop", specificity=pl.col("evidence")
-    )
+    specificity = labelled_specificity.select(*_STRIP, "n_targets", "matching_drop", specificity=pl.col("evidence"))
     rows = attach(attach(deltas, upstream, LAYER_KEY), specificity, _STRIP)
     matching = pl.col("specificity").fill_null(RowLabel.NOT_COMPUTED.value)
     comparison = first_label(
@@ -378,18 +366,14 @@ def most_reaching_controls(scores: pl.DataFrame, labelled_deltas: pl.DataFrame) 
     return rows_by_key(families.unique(LAYER_KEY, keep="first", maintain_order=True), LAYER_KEY)
 
 
-def summarise_relational(
-    labelled: pl.DataFrame, summary: pl.DataFrame, gates: GatesConfig
-) -> dict[Layer, Row]:
+def summarise_relational(labelled: pl.DataFrame, summary: pl.DataFrame, gates: GatesConfig) -> dict[Layer, Row]:
     """Level 2, one row per layer: its summaries, how many pass, and why rows fail.
 
     ``lacks_units`` says that nothing could be computed and that a subject-run had too few units. ``best_control`` is
     the control that most often beats a unit row (or comes nearest, where none is beaten); ``raw_similarity`` the median
     over summaries of the mean real similarity (the largest would be a cosine, which is usually positive).
     """
-    counts = labelled.group_by(LAYER_KEY, maintain_order=True).agg(
-        n_rows=pl.col("has_contrast").sum().cast(pl.Int64)
-    )
+    counts = labelled.group_by(LAYER_KEY, maintain_order=True).agg(n_rows=pl.col("has_contrast").sum().cast(pl.Int64))
     too_few = pl.col("reason") == Reason.TOO_FEW_UNITS.value
     few = pl.concat([t.filter(too_few).select(LAYER_KEY) for t in (labelled, summary)])
     rows = labelled.filter("has_contrast")
@@ -520,9 +504,7 @@ def summarise_ceiling(labelled: pl.DataFrame) -> dict[Layer, Row]:
         .agg(median_fraction=pl.col("fraction_of_ceiling").median())
     )
     reliability = mean_over_subject_runs(reliable, LAYER_KEY, ["reliability"])
-    fractions = mean_over_subject_runs(
-        bounded, LAYER_KEY, ["fraction_of_ceiling", "delta_fraction"]
-    )
+    fractions = mean_over_subject_runs(bounded, LAYER_KEY, ["fraction_of_ceiling", "delta_fraction"])
     parts = (
         medians,
         reliability.rename({"n_subject_runs": "n_reliability"}),

@@ -117,9 +117,7 @@ def audit_datasets(
     for entry in config.datasets:
         inspections = _inspections(workspace, entry.name, problems, advance)
         dataset = workspace.dataset(entry.name)
-        audits[entry.name] = audit_dataset(
-            config, entry, dataset, inspections, workspace.sources, problems
-        )
+        audits[entry.name] = audit_dataset(config, entry, dataset, inspections, workspace.sources, problems)
     if not problems:
         problems += _unknown_models(config, list(audits.values()))
     return audits
@@ -229,10 +227,7 @@ def frames(audits: Sequence[DatasetAudit]) -> dict[str, pl.DataFrame]:
     for audit in audits:
         elsewhere = [name for name in sounding if name != audit.config.name]
         audit.tables[tables.ACOUSTIC_PROXIES.name] = audit.media.proxies(elsewhere)
-    return {
-        table.name: frame(table, [row for audit in audits for row in audit.rows(table)])
-        for table in tables.TABLES
-    }
+    return {table.name: frame(table, [row for audit in audits for row in audit.rows(table)]) for table in tables.TABLES}
 
 
 def context_offers(
@@ -363,9 +358,7 @@ def feasibility(config: LPactConfig, audit: DatasetAudit, dataset: Dataset, n_ex
         "n_mechanisms": sum(row["available"] is True for row in mechanisms),
         **{flag: present for flag, (present, _) in links.items()},
         "chain_complete": complete,
-        "n_relational_runs": sum(
-            r.n_compared(config.relational) >= config.relational.min_units for r in featured
-        ),
+        "n_relational_runs": sum(r.n_compared(config.relational) >= config.relational.min_units for r in featured),
         "n_stripping_runs": sum(len(r.mechanisms) >= 2 for r in featured),
         "source": dataset.info.source,
         "version": dataset.info.version,
@@ -472,19 +465,13 @@ def ingredient_rows(
     return rows
 
 
-def mode_rows(
-    dataset: str, recordings: Sequence[RecordingSummary], relational: RelationalConfig
-) -> list[Row]:
+def mode_rows(dataset: str, recordings: Sequence[RecordingSummary], relational: RelationalConfig) -> list[Row]:
     """Every reliability mode: how many recordings can be paired, or why none can."""
     rows: list[Row] = []
     min_units = relational.min_units
     large = [r for r in recordings if r.n_compared(relational) >= min_units]
     for mode in MODES:
-        same = [
-            (a, b)
-            for a, b in product(large, repeat=2)
-            if paired(mode, a.id, b.id) and comparable(a, b)
-        ]
+        same = [(a, b) for a, b in product(large, repeat=2) if paired(mode, a.id, b.id) and comparable(a, b)]
         n = len({a.id for a, b in same if len(set(a.unit_ids) & set(b.unit_ids)) >= min_units})
         reason = Reason.OK
         if not any(paired(mode, a.id, b.id) for a, b in product(recordings, repeat=2)):

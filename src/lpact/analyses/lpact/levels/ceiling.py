@@ -83,9 +83,7 @@ class BrainOnGrid:
         values = other.patterns[alignment][np.ix_(theirs, theirs)]
         return _placed(self.patterns[alignment].shape, own, own, values)
 
-    def responses_of(
-        self, other: BrainOnGrid, *, standard: bool = False
-    ) -> tuple[FloatArray, BoolArray]:
+    def responses_of(self, other: BrainOnGrid, *, standard: bool = False) -> tuple[FloatArray, BoolArray]:
         """A partner's responses at one's own events and units, and which are present."""
         units, their_units = self.shared_units(other)
         rows, their_rows = self.shared_events(other)
@@ -108,9 +106,7 @@ def _placed(
     return placed, present
 
 
-def measure_ceilings(
-    *, config: LPactConfig, dataset: str, brains: Sequence[BrainOnGrid]
-) -> pl.DataFrame:
+def measure_ceilings(*, config: LPactConfig, dataset: str, brains: Sequence[BrainOnGrid]) -> pl.DataFrame:
     """Reliability of every recording of one dataset, in every mode, measure and profile similarity."""
     profiles = {name: PROFILES.build(name) for name in config.relational.profiles}
     rows: list[Row] = []
@@ -120,9 +116,7 @@ def measure_ceilings(
         for mode in MODES:
             partners = _partners(mode, own, brains)
             kinds = {
-                (PROFILE, alignment, name): _of_patterns(
-                    own, partners, alignment, profile, config.relational.min_units
-                )
+                (PROFILE, alignment, name): _of_patterns(own, partners, alignment, profile, config.relational.min_units)
                 for alignment in config.relational.alignments
                 for name, profile in profiles.items()
             }
@@ -155,9 +149,7 @@ def _partners(mode: str, own: BrainOnGrid, brains: Sequence[BrainOnGrid]) -> Par
     return [other for other in partners if comparable(own, other)] or Reason.UNITS_NOT_COMPARABLE
 
 
-def _result(
-    found: Ceiling | Reason, n_partners: int = 0, n_units: int = 0, *, corrected: bool = True
-) -> Row:
+def _result(found: Ceiling | Reason, n_partners: int = 0, n_units: int = 0, *, corrected: bool = True) -> Row:
     """Columns of one reliability."""
     typical = found.typical if isinstance(found, Ceiling) else np.nan
     valid, brown = bool(np.isfinite(typical)), float(spearman_brown(typical))
@@ -193,9 +185,7 @@ def _of_patterns(
     return _result(found, len(used), n_shared)
 
 
-def _with_units(
-    own: BrainOnGrid, partners: Sequence[BrainOnGrid], min_units: int
-) -> tuple[list[BrainOnGrid], int]:
+def _with_units(own: BrainOnGrid, partners: Sequence[BrainOnGrid], min_units: int) -> tuple[list[BrainOnGrid], int]:
     """Partners that share enough units, and the fewest that one of them shares."""
     n_shared = [len(own.shared_units(other)[0]) for other in partners]
     used = [other for other, n in zip(partners, n_shared, strict=True) if n >= min_units]

@@ -212,9 +212,7 @@ def _missing(media: StimulusMedia | None, kind: str) -> Row:
     return {"reason": why.reason, "detail": why.detail}
 
 
-def release_rows(
-    dataset: str, layout: Iterable[Expected], files: Sequence[SourceFile]
-) -> list[Row]:
+def release_rows(dataset: str, layout: Iterable[Expected], files: Sequence[SourceFile]) -> list[Row]:
     """One row per part of the official layout: released or not, and what of it was read."""
     rows: list[Row] = []
     for part in layout:

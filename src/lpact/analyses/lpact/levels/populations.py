@@ -49,9 +49,7 @@ class Populations:
         """Means over the units of every region, [N] → [R]."""
         return np.array([mean_of_finite(values[own]) for own in self.members])
 
-    def to_regions(
-        self, measure: Measure, responses: FloatArray
-    ) -> Callable[[FloatArray], FloatArray]:
+    def to_regions(self, measure: Measure, responses: FloatArray) -> Callable[[FloatArray], FloatArray]:
         """A function that gives the alignment of features [n, p] with every region, [R]; nothing is fitted."""
         if measure.scope == "unit":
             return lambda features: self.means(measure.to_units(features, responses))
@@ -63,9 +61,7 @@ class Populations:
 
         return compare
 
-    def pairwise(
-        self, measure: Measure, responses: FloatArray, split: Split, lagged: FloatArray
-    ) -> FloatArray:
+    def pairwise(self, measure: Measure, responses: FloatArray, split: Split, lagged: FloatArray) -> FloatArray:
         """Alignment of every region (row) with every region (column), [R, R]; as `Measure.pairwise` of units."""
         matrix = np.full((len(self.members), len(self.members)), np.nan)
         if measure.scope == "population":
@@ -116,9 +112,7 @@ def check_populations(config: LPactConfig) -> None:
                 where=where,
                 got=name,
                 expected=f"measures that are 0 by chance, such as {', '.join(OF_POPULATIONS)}",
-                remedy=f"use '{name}_debiased'"
-                if f"{name}_debiased" in MEASURES.names()
-                else "choose another",
+                remedy=f"use '{name}_debiased'" if f"{name}_debiased" in MEASURES.names() else "choose another",
             )
 
 

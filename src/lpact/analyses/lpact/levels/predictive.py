@@ -66,9 +66,7 @@ def _summary(values: FloatArray) -> tuple[float | None, float | None]:
     return (float(np.median(finite)), float(np.mean(finite))) if finite.size else (None, None)
 
 
-def _score_rows(
-    layer: LayerInputs, fitted: Readouts, sizes: Mapping[str, int]
-) -> tuple[list[Row], list[Row]]:
+def _score_rows(layer: LayerInputs, fitted: Readouts, sizes: Mapping[str, int]) -> tuple[list[Row], list[Row]]:
     """Scores over units, and those of every unit, by condition, draw and metric."""
     rows: list[Row] = []
     unit_rows: list[Row] = []
@@ -99,9 +97,7 @@ def _reason(complete: bool, n_features: int) -> Reason:
     return Reason.UNDEFINED_SCORE if n_features else Reason.NUISANCE_NOT_OFFERED
 
 
-def _contrasts(
-    layer: LayerInputs, fitted: Readouts, sizes: Mapping[str, int]
-) -> tuple[list[Row], list[Row]]:
+def _contrasts(layer: LayerInputs, fitted: Readouts, sizes: Mapping[str, int]) -> tuple[list[Row], list[Row]]:
     """Real features against nuisance and the best control, and against every control, by metric."""
     key, config = layer.key, layer.config
     deltas: list[Row] = []

@@ -234,9 +234,7 @@ def fit_layer(layer: LayerInputs, nuisance: Fitted) -> LayerReadouts:
     return LayerReadouts(real, fitted)
 
 
-def layer_ridge(
-    config: LPactConfig, prepared: Prepared, metrics: Sequence[str] = METRICS
-) -> NestedRidge:
+def layer_ridge(config: LPactConfig, prepared: Prepared, metrics: Sequence[str] = METRICS) -> NestedRidge:
     """Readouts of a recording. Equal features have equal scores to the last bit, so that a tie stays a tie."""
     grid, compute = ridge_grid(config.readout, prepared), compute_settings(config.readout)
     data = (prepared.grid.responses, prepared.folds)

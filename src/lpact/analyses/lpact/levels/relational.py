@@ -83,9 +83,7 @@ class BrainPatterns:
             order = tuple(table.sort("unit_index")["unit"].unique(maintain_order=True))
         matrices, reliability = {}, {}
         for (name,), part in table.group_by("alignment", maintain_order=True):
-            rows = pl.DataFrame({"unit": order}).join(
-                part, on="unit", how="left", maintain_order="left"
-            )
+            rows = pl.DataFrame({"unit": order}).join(part, on="unit", how="left", maintain_order="left")
             matrices[str(name)] = np.array(rows["pattern"].to_list(), dtype=np.float64)
             if "split_half_reliability" in rows.columns:
                 own = rows["split_half_reliability"].cast(pl.Float64)
@@ -255,9 +253,7 @@ def measure_relational(
     }
 
 
-def _add(
-    tables: dict[Table, list[pl.DataFrame]], table: Table, columns: Mapping[str, object]
-) -> None:
+def _add(tables: dict[Table, list[pl.DataFrame]], table: Table, columns: Mapping[str, object]) -> None:
     tables.setdefault(table, []).append(frame_from_columns(table.measured(), columns))
 
 
@@ -282,9 +278,7 @@ def _model_patterns(
     }
     if populations is not None:
         units = prepared.of_units
-        align = {
-            name: populations.to_regions(own, units.reference) for name, own in measures.items()
-        }
+        align = {name: populations.to_regions(own, units.reference) for name, own in measures.items()}
         if any(measure.from_readout for measure in measures.values()):
             readouts = fit_layer(replace(layer, prepared=units), fit_nuisance(layer.config, units))
             readout_scores = {key: populations.means(r) for key, r in readouts.pearson.items()}
@@ -395,9 +389,7 @@ def relational_nulls(
     stacks = [own[None], own[orders], *drawn.values()]
     stacks += [side for both in exchanged.values() for side in both]
     ends = np.cumsum([len(stack) for stack in stacks])
-    similarities = iter(
-        np.split(mean_of_finite(profile.compare(brain, np.vstack(stacks)), 1), ends[:-1])
-    )
+    similarities = iter(np.split(mean_of_finite(profile.compare(brain, np.vstack(stacks)), 1), ends[:-1]))
     similar, shuffled = float(next(similarities)[0]), next(similarities)
     of_drawn = {name: next(similarities) for name in drawn}
     own_spread = _spread(own[None])
@@ -416,9 +408,7 @@ def relational_nulls(
     return rows
 
 
-def _exchange(
-    own: FloatArray, others: FloatArray, exchanges: BoolArray
-) -> tuple[FloatArray, FloatArray]:
+def _exchange(own: FloatArray, others: FloatArray, exchanges: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Both patterns [D, N] after every exchange, d with draw d of the rival, counted around; their means stay."""
     other = others[np.arange(len(exchanges)) % len(others)]
     own_mean, other_mean = (mean_of_finite(p, 1, keepdims=True) for p in (own[None], other))
@@ -446,9 +436,7 @@ def _mean(values: FloatArray) -> float:
     return float(finite.mean()) if finite.size else float("nan")
 
 
-def _row(
-    test: str, against: str, observed: float, draws: FloatArray, advantage: float
-) -> dict[str, object]:
+def _row(test: str, against: str, observed: float, draws: FloatArray, advantage: float) -> dict[str, object]:
     return {
         "test": test,
         "against": against,

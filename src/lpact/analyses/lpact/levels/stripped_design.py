@@ -32,9 +32,7 @@ class RandomDirection:
     noise: FloatArray
 
     @classmethod
-    def draw(
-        cls, n_events: int, n_delays: int, rng: np.random.Generator
-    ) -> tuple[RandomDirection, ...]:
+    def draw(cls, n_events: int, n_delays: int, rng: np.random.Generator) -> tuple[RandomDirection, ...]:
         """Draw one direction for all delays, with separate noise at each."""
         weights = rng.standard_normal(n_events)
         return tuple(cls(weights, rng.standard_normal(n_events)) for _ in range(n_delays))

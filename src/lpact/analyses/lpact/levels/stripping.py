@@ -94,9 +94,7 @@ def _why_missing(scalars: FloatArray, finite: BoolArray, real: Readout) -> Reaso
     return Reason.TOO_FEW_UNITS if finite.any(axis=1).all() else Reason.COLLINEAR_MECHANISMS
 
 
-def _partial(
-    prepared: Prepared, real: Readout, scalars: Sequence[FloatArray], fold: int
-) -> FloatArray:
+def _partial(prepared: Prepared, real: Readout, scalars: Sequence[FloatArray], fold: int) -> FloatArray:
     """Partial correlations on training rows of one fold, [n_mechanisms, n_units]: the largest over the delays."""
     train = real.folds.train_rows(fold)
     lags = real.lag[fold]
@@ -254,16 +252,12 @@ class _Method:
         except DegenerateStrip:
             return Reason.DEGENERATE_DIRECTION, None
         try:
-            with_nuisance = (
-                own.fold_scores_with_nuisance(design) if own.enough_for_nuisance else None
-            )
+            with_nuisance = own.fold_scores_with_nuisance(design) if own.enough_for_nuisance else None
         except DegenerateStrip:
             with_nuisance = None
         return stripped, with_nuisance
 
-    def _add_strip(
-        self, k: str, stripped: FloatArray | Reason, with_nuisance: FloatArray | None
-    ) -> None:
+    def _add_strip(self, k: str, stripped: FloatArray | Reason, with_nuisance: FloatArray | None) -> None:
         """Rows about the strip of one mechanism: features, scores and drops of every target."""
         own = self.own
         reason = stripped if isinstance(stripped, Reason) else Reason.OK
@@ -356,9 +350,7 @@ class _Method:
                 found += [] if drop is None else [drop]
         return found
 
-    def _add_mismatch(
-        self, k: str, kind: str, draw: int, instead: str, drop: float | None, failed: Reason
-    ) -> None:
+    def _add_mismatch(self, k: str, kind: str, draw: int, instead: str, drop: float | None, failed: Reason) -> None:
         place = {"kind": kind, "draw": draw, "instead": instead}
         reason = failed if drop is None else Reason.OK
         self._add(levels.MISMATCH_CONTROLS, k, **place, drop=drop, reason=reason)

@@ -117,8 +117,7 @@ def controls(config: LPactConfig, tables: Tables) -> list[str]:
         others = available.filter(~pl.col("counted"))["control"].unique().sort().to_list()
         if others:
             sentences.append(
-                f"{names(others)} did not enter the best control of the point rules, but "
-                "entered the tests."
+                f"{names(others)} did not enter the best control of the point rules, but entered the tests."
             )
     return sentences
 
@@ -168,15 +167,9 @@ def _populations(config: LPactConfig) -> str:
 def stripping(config: LPactConfig) -> list[str]:
     """Level 3."""
     chosen, source = config.stripping, config.mechanisms
-    mechanisms = [
-        meaning(m, MECHANISMS) + cite(*mechanism_keys(m, source.options)) for m in source.include
-    ]
+    mechanisms = [meaning(m, MECHANISMS) + cite(*mechanism_keys(m, source.options)) for m in source.include]
     methods = [meaning(m, STRIPPINGS) for m in chosen.methods]
-    language = (
-        f"the model {one_line(source.model)}"
-        if source.model
-        else "the first model of the study that reads text"
-    )
+    language = f"the model {one_line(source.model)}" if source.model else "the first model of the study that reads text"
     parser = (
         f"parses by {one_line(source.parser)}{cite(*parser_keys(source.parser))}"
         if source.parser

@@ -47,9 +47,7 @@ _MEANINGS = {
 }
 
 
-def threshold_sensitivity(
-    decider: Decider, ablation: Ablation, uncertainty: pl.DataFrame
-) -> pl.DataFrame:
+def threshold_sensitivity(decider: Decider, ablation: Ablation, uncertainty: pl.DataFrame) -> pl.DataFrame:
     """Counts if one threshold had another value; the run's own value is always among those tried."""
     gates = decider.gates
     ceilings = decider.tables[BRAIN_CEILING.name].filter(pl.col("valid"), kind="profile")
@@ -57,9 +55,7 @@ def threshold_sensitivity(
     summaries = uncertainty.filter(unit="subject_run").drop_nulls("positive_rate")
     rows: list[Row] = []
 
-    def add(
-        family: str, value: float | str, own: float | str | None, counts: Counts, **passed: Passed
-    ) -> None:
+    def add(family: str, value: float | str, own: float | str | None, counts: Counts, **passed: Passed) -> None:
         """Rows of one value: what passes by name of what is counted, and the claims of each gate profile."""
         found = [(name, "all", flags) for name, flags in passed.items()]
         for profile, c in counts.items():

@@ -36,9 +36,7 @@ MAX_DIFFERENCE = 1e-9
 """Contrasts that differ by less are the same; those of a stored run are equal to the last bit."""
 NOT_CONTROLS = frozenset({"real", NUISANCE, "nuisance_plus_model", "unit_order"})
 """Conditions and comparisons that are not severe controls; every choice of controls keeps them."""
-TEMPORAL_CONTROLS = frozenset(
-    {"circular_shift", "token_order_shuffle", "within_story_block_shuffle"}
-)
+TEMPORAL_CONTROLS = frozenset({"circular_shift", "token_order_shuffle", "within_story_block_shuffle"})
 """Controls that keep the features and change only when they occur."""
 ALL_CONTROLS = "all_controls"
 ALL_MEAN_TOP_3 = "all_controls_mean_top_3"
@@ -92,9 +90,7 @@ class Rivals:
     def __init__(self, tables: Tables, stage: str) -> None:
         self._stage = where = STAGES[stage]
         self.deltas = deltas = tables[where.deltas.name]
-        scores = tables[where.scores.name].filter(
-            pl.col("counted"), pl.col(where.control) != "real"
-        )
+        scores = tables[where.scores.name].filter(pl.col("counted"), pl.col(where.control) != "real")
         self._controls: list[str] = scores[where.control].unique().sort().to_list()
         rows = deltas.select(where.key).with_row_index("_row")
         columns = [*where.key, where.control, where.score]
@@ -157,8 +153,7 @@ def read_rivals(tables: Tables) -> dict[str, Rivals]:
 def control_names(tables: Tables) -> dict[str, list[str]]:
     """Every control with a stored score, counted or not, by stage."""
     return {
-        name: sorted(set(tables[stage.scores.name][stage.control]) - NOT_CONTROLS)
-        for name, stage in STAGES.items()
+        name: sorted(set(tables[stage.scores.name][stage.control]) - NOT_CONTROLS) for name, stage in STAGES.items()
     }
 
 
@@ -217,14 +212,10 @@ def only_nuisance(tables: Tables) -> dict[str, pl.DataFrame]:
     }
     schema = tables[levels.CONTROL_NULLS.name].schema
     nulls = deltas.select(values[name].cast(dtype).alias(name) for name, dtype in schema.items())
-    return _followed(tables, deltas, tables[levels.PROFILE_DELTAS.name]) | {
-        levels.CONTROL_NULLS.name: nulls
-    }
+    return _followed(tables, deltas, tables[levels.PROFILE_DELTAS.name]) | {levels.CONTROL_NULLS.name: nulls}
 
 
-def _followed(
-    tables: Tables, predictive: pl.DataFrame, relational: pl.DataFrame
-) -> dict[str, pl.DataFrame]:
+def _followed(tables: Tables, predictive: pl.DataFrame, relational: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """The contrasts, and the tables that repeat them or divide them by a reliability."""
     summary = tables[levels.SUBJECT_RUN_SUMMARY.name].drop("delta_control")
     deltas = predictive.select(*_LEVEL1_KEY, "delta_control")
@@ -235,9 +226,7 @@ def _followed(
         .drop("delta_rel", "delta_fraction")
         .join(new, on=_LEVEL2_KEY, how="left", maintain_order="left")
         .with_columns(
-            delta_fraction=pl.when(pl.col("reliability") > 0).then(
-                pl.col("delta_rel") / pl.col("reliability")
-            ),
+            delta_fraction=pl.when(pl.col("reliability") > 0).then(pl.col("delta_rel") / pl.col("reliability")),
             reason=pl.when(missing).then("_reason").otherwise("reason"),
         )
         .drop("_reason")
@@ -278,9 +267,7 @@ class Ablation:
             for rule, name in ((MAX, ALL_CONTROLS), (MEAN_TOP_3, ALL_MEAN_TOP_3))
         }
 
-    def _choice(
-        self, name: str, keep: Keep, rule: str, touched: tuple[str, ...] = _BY_CONTROLS
-    ) -> Scenario:
+    def _choice(self, name: str, keep: Keep, rule: str, touched: tuple[str, ...] = _BY_CONTROLS) -> Scenario:
         self._decider.tell(f"deciding with {name}")
         left = {stage: sum(map(keep, names)) for stage, names in self._controls.items()}
         rows = self._labelled(*(own.contrasts(keep, rule) for own in self._rivals.values()))
@@ -299,13 +286,9 @@ class Ablation:
             self._some = tables, read_rivals(tables)
         return altered(tables, self._some[1], keep, rule)
 
-    def _labelled(
-        self, predictive: pl.DataFrame, relational: pl.DataFrame
-    ) -> dict[str, pl.DataFrame]:
+    def _labelled(self, predictive: pl.DataFrame, relational: pl.DataFrame) -> dict[str, pl.DataFrame]:
         """Rows labelled anew, without the columns of an earlier decision."""
-        level1, level2 = (
-            t.drop("label", "gate_pass", strict=False) for t in (predictive, relational)
-        )
+        level1, level2 = (t.drop("label", "gate_pass", strict=False) for t in (predictive, relational))
         relational = label_relational(level2, self._decider.gates)
         return {PREDICTIVE: label_predictive(level1), RELATIONAL: relational}
 

@@ -40,9 +40,7 @@ class Interval(NamedTuple):
     reason: Reason
 
 
-def bootstrap_mean(
-    units: FloatArray, *, seed: int, key: tuple[str, ...], draws: int = DRAWS
-) -> Interval:
+def bootstrap_mean(units: FloatArray, *, seed: int, key: tuple[str, ...], draws: int = DRAWS) -> Interval:
     """Expanded percentile interval of the mean over ``units`` [n]; draws depend on ``seed`` and ``key`` alone."""
     if not units.size:
         return Interval(None, None, None, Reason.NOTHING_MEASURED)
@@ -78,17 +76,13 @@ def level_quantities(run: DecidedRun) -> list[Quantity]:
 
 def mechanism_quantities(base: Tables) -> list[Quantity]:
     """Drops and margins of level 3, with the stripped mechanism in the column ``stripped``."""
-    specificity = base[levels.SPECIFICITY.name].with_columns(
-        gate_pass=pl.col("label") == RowLabel.PASS.value
-    )
+    specificity = base[levels.SPECIFICITY.name].with_columns(gate_pass=pl.col("label") == RowLabel.PASS.value)
     margins = ("matching_drop", "margin", "mismatch_margin")
     drops = _quantity("drop", base[levels.STRIPPING_DELTAS.name], "drop")
     return [drops, *(_quantity(name, specificity, name) for name in margins)]
 
 
-def _quantity(
-    name: str, table: pl.DataFrame, column: str, usable: pl.Expr | None = None
-) -> Quantity:
+def _quantity(name: str, table: pl.DataFrame, column: str, usable: pl.Expr | None = None) -> Quantity:
     kept = [c for c in ("dataset", *SUBJECT_RUN, "stripped") if c in table.columns]
     known = "best_control" in table.columns
     rows = table.select(
@@ -109,9 +103,7 @@ def _brain_as_model(tables: Tables) -> pl.DataFrame:
 def brain_as_model_quantities(tables: Tables) -> list[Quantity]:
     """The contrast with shuffled unit orders, one for each kind of pair; pairs are the aggregation units."""
     columns = ["dataset", *_PAIR, "value", "passed", "best_control"]
-    rows = _brain_as_model(tables).with_columns(
-        passed="gate_pass", best_control=pl.lit(None, pl.String)
-    )
+    rows = _brain_as_model(tables).with_columns(passed="gate_pass", best_control=pl.lit(None, pl.String))
     return [
         Quantity(f"brain_as_model_{comparison}", own.select(columns), _PAIR)
         for (comparison,), own in rows.group_by(["comparison"], maintain_order=True)
@@ -143,9 +135,7 @@ def _unit_means(rows: pl.DataFrame, unit: tuple[str, ...]) -> tuple[list[str], F
     return names, np.asarray(means["value"].to_numpy(), dtype=np.float64)
 
 
-def uncertainty_by_level(
-    quantities: Sequence[Quantity], datasets: Sequence[str], *, seed: int
-) -> pl.DataFrame:
+def uncertainty_by_level(quantities: Sequence[Quantity], datasets: Sequence[str], *, seed: int) -> pl.DataFrame:
     """Every contrast in every dataset. A contrast over pairs of recordings has rows only if there are pairs."""
     rows = []
     for quantity in quantities:
@@ -174,16 +164,12 @@ def uncertainty_by_mechanism(quantities: Sequence[Quantity], *, seed: int) -> pl
             **_summary(mine, quantity.unit, seed, (str(dataset), str(mechanism), quantity.name)),
         }
         for quantity in quantities
-        for (dataset, mechanism), mine in quantity.rows.group_by(
-            "dataset", "stripped", maintain_order=True
-        )
+        for (dataset, mechanism), mine in quantity.rows.group_by("dataset", "stripped", maintain_order=True)
     ]
     return validate(frame(results.CAUSAL_UNCERTAINTY, rows), results.CAUSAL_UNCERTAINTY)
 
 
-def _summary(
-    rows: pl.DataFrame, unit: tuple[str, ...], seed: int, key: tuple[str, ...]
-) -> dict[str, Any]:
+def _summary(rows: pl.DataFrame, unit: tuple[str, ...], seed: int, key: tuple[str, ...]) -> dict[str, Any]:
     _, means = _unit_means(rows, unit)
     interval = bootstrap_mean(means, seed=seed, key=key)
     n_rows = int(rows["value"].count())
@@ -208,9 +194,7 @@ def _most_frequent(rows: pl.DataFrame) -> str:
     return str(found["best_control"][0]) if found.height else "not_applicable"
 
 
-def leave_one_subject_run_out(
-    quantities: Sequence[Quantity], datasets: Sequence[str]
-) -> pl.DataFrame:
+def leave_one_subject_run_out(quantities: Sequence[Quantity], datasets: Sequence[str]) -> pl.DataFrame:
     """Means without each subject-run: (n · mean − x_i) / (n − 1), taken over the others one by one."""
     rows = [
         {

@@ -83,9 +83,7 @@ def by_region(rows: pl.DataFrame, column: str = "region") -> list[tuple[str, str
     ]
 
 
-def sections(
-    made: Sequence[tuple[str, alt.LayerChart]], columns: int, **spacing: Any
-) -> list[alt.ConcatChart]:
+def sections(made: Sequence[tuple[str, alt.LayerChart]], columns: int, **spacing: Any) -> list[alt.ConcatChart]:
     """Panels below the name of their dataset and measure."""
     return [
         panels.grid(
@@ -111,9 +109,7 @@ def names(rows: pl.DataFrame, column: str) -> list[str]:
 def best_models(material: Material) -> list[str]:
     """Models without the untrained twins of others, by their mean rank over measures and datasets."""
     twins = set(options_of(material.config).untrained.values())
-    ranked = in_order(material, tables.RANKING).filter(
-        pl.col("region") == MEAN, ~pl.col("model").is_in(twins)
-    )
+    ranked = in_order(material, tables.RANKING).filter(pl.col("region") == MEAN, ~pl.col("model").is_in(twins))
     ranked = ranked.group_by("model", maintain_order=True).agg(pl.col("rank").mean())
     return names(ranked.sort("rank", nulls_last=True, maintain_order=True), "model")
 
@@ -134,9 +130,7 @@ def stars(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Look]]:
     strong = rows["ink"] == colour("on_strong") if "ink" in rows.columns else [False] * rows.height
     return rows, [
         Look(STAR, edge if own else None, edge, 44)
-        for own, edge in zip(
-            rows["equivalent"], ["paper" if own else "ink" for own in strong], strict=True
-        )
+        for own, edge in zip(rows["equivalent"], ["paper" if own else "ink" for own in strong], strict=True)
     ]
 
 
@@ -159,6 +153,4 @@ def region_lanes(field: str, regions: Iterable[str], **more: Any) -> Spec:
 
 def drawn_of(n: int, every: int, what: str, which: str = "") -> str:
     """A sentence about what is not drawn; empty if everything is."""
-    return (
-        f"{which}{n} of {counted(every, what)} are drawn; the tables have all." if n < every else ""
-    )
+    return f"{which}{n} of {counted(every, what)} are drawn; the tables have all." if n < every else ""

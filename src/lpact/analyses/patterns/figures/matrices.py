@@ -53,10 +53,7 @@ def equivalence(material: Material) -> Drawing | str:
             .group_by("measure", maintain_order=True).agg(pl.col("n_equivalent").mean()).rows()
         ]  # fmt: skip
     key = panels.key(
-        *(
-            (f"equivalent by {short(measure, 24)}", Look(BOX, role, role, 110))
-            for measure, role in roles.items()
-        ),
+        *((f"equivalent by {short(measure, 24)}", Look(BOX, role, role, 110)) for measure, role in roles.items()),
         ("only as in the paper", Look(BOX, "paper", "ink", 110)),
         ("neither", Look(BOX, "band", "band", 110)),
     )
@@ -77,9 +74,7 @@ def _most_often_best(rows: pl.DataFrame) -> list[str]:
     )
     counts = counts.filter(pl.col("equivalent") + pl.col("equivalent_in_paper") > 0)
     keys = ["equivalent", "equivalent_in_paper", "rank"]
-    return common.names(
-        counts.sort(keys, descending=[True, True, False], maintain_order=True), "model"
-    )
+    return common.names(counts.sort(keys, descending=[True, True, False], maintain_order=True), "model")
 
 
 def _who(rows: pl.DataFrame, models: list[str], roles: dict[str, str]) -> alt.LayerChart:
@@ -106,13 +101,9 @@ def _who(rows: pl.DataFrame, models: list[str], roles: dict[str, str]) -> alt.La
         panels.lanes("model", models, limit=150),
     )
     y["scale"] |= {"paddingInner": 0.2}
-    of_regions = rows.filter(pl.col("region") != MEAN).group_by(
-        "model", "measure", maintain_order=True
-    )
+    of_regions = rows.filter(pl.col("region") != MEAN).group_by("model", "measure", maintain_order=True)
     numbers = of_regions.agg(pl.col("equivalent").sum().cast(pl.String))
-    counts = numbers.group_by("model", maintain_order=True).agg(
-        said=pl.col("equivalent").str.join(" · ")
-    )
+    counts = numbers.group_by("model", maintain_order=True).agg(said=pl.col("equivalent").str.join(" · "))
     width = CELL * len(regions)
     offset = {"field": "measure", "type": "nominal", "sort": None,
               "scale": {"domain": list(roles), "paddingInner": 0.12, "paddingOuter": 0.12}}  # fmt: skip
@@ -128,10 +119,7 @@ def _who(rows: pl.DataFrame, models: list[str], roles: dict[str, str]) -> alt.La
 def _how_many(classes: pl.DataFrame, roles: dict[str, str]) -> alt.LayerChart:
     """How many models are equivalent, and how many pairs are told apart, per measure and region."""
     classes = classes.filter(pl.col("measure").is_in(list(roles)))
-    apart = [
-        f"{fixed(100 * k / n, 0)} %" if n else "–"
-        for k, n in classes.select("n_pairs_apart", "n_pairs").rows()
-    ]
+    apart = [f"{fixed(100 * k / n, 0)} %" if n else "–" for k, n in classes.select("n_pairs_apart", "n_pairs").rows()]
     classes = classes.with_columns(
         equivalent=pl.col("n_equivalent").cast(pl.String), apart=pl.Series(apart, dtype=pl.String)
     )
@@ -165,8 +153,7 @@ def confusion(material: Material) -> Drawing | str:
     ]
     made = [_squares(name, own) for name, own in [*parts, *pairs]]
     said = [
-        f"{name}: patterns of different regions correlate by {fixed(_between(own))} on average."
-        for name, own in parts
+        f"{name}: patterns of different regions correlate by {fixed(_between(own))} on average." for name, own in parts
     ]
     words = "correlation, or difference of correlations" if pairs else "correlation"
     key = panels.key(panels.class_entry(words, common.CORRELATION))
@@ -200,11 +187,7 @@ def _difference(a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
 def _squares(name: str, rows: pl.DataFrame) -> alt.LayerChart:
     """A square per pair of regions, with its number where there are few."""
     regions = common.names(rows, "region")
-    said = (
-        [fixed(value, 2) for value in rows["similarity"]]
-        if len(regions) <= MOST_WORDS
-        else [""] * rows.height
-    )
+    said = [fixed(value, 2) for value in rows["similarity"]] if len(regions) <= MOST_WORDS else [""] * rows.height
     rows = with_marks(
         common.CORRELATION.paint(rows, "similarity"),
         "{measure}, {region} and {other}: {similarity}",

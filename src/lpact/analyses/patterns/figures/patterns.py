@@ -54,11 +54,7 @@ def pattern_lines(material: Material) -> Drawing | str:
     key = panels.key(
         ("brains", Look(LINE, None, "brain", 120)),
         *((short(name, 24), looks[name]) for name in models),
-        *(
-            [("untrained twin", Look(BROKEN, None, "muted", 120))]
-            if len(looks) > len(models)
-            else []
-        ),
+        *([("untrained twin", Look(BROKEN, None, "muted", 120))] if len(looks) > len(models) else []),
         ("own region", Look(BOX, "grid", "grid", 110)),
     )
     level = percent(1 - options_of(material.config).alpha)
@@ -126,9 +122,7 @@ def _lines(
 )
 def pattern_similarity(material: Material) -> Drawing | str:
     """Boxes of brains, models and their untrained twins, with their verdicts, per measure and region."""
-    rows = common.in_order(material, tables.SIMILARITIES).rename(
-        {"similarity_without_source": "value"}
-    )
+    rows = common.in_order(material, tables.SIMILARITIES).rename({"similarity_without_source": "value"})
     if rows["value"].is_null().all():
         return common.nothing(material)
     claims, twins = common.in_order(material, tables.CLAIMS), options_of(material.config).untrained
@@ -136,14 +130,10 @@ def pattern_similarity(material: Material) -> Drawing | str:
     drawn = found[:MOST_PANELS]
     lanes = max(FEWEST_LANES, MOST_LANES // len(drawn)) - 1
     models = _with_twins(common.best_models(material), twins, lanes)
-    reach = panels.domain(
-        rows.filter((pl.col("kind") == BRAIN) | pl.col("source").is_in(models))["value"]
-    )
+    reach = panels.domain(rows.filter((pl.col("kind") == BRAIN) | pl.col("source").is_in(models))["value"])
     made, said = [], []
     for name, region, own in drawn:
-        verdicts = common.alike(claims, own, "region").select(
-            "model", "label", "similarity", "similarity_of_brains"
-        )
+        verdicts = common.alike(claims, own, "region").select("model", "label", "similarity", "similarity_of_brains")
         made.append((name, _boxes(region, own, verdicts, models, set(twins.values()), reach)))
         said.append(_how_similar(f"{name}, {region}", verdicts))
     labels = claims.filter(pl.col("model").is_in(models))["label"]
@@ -179,9 +169,7 @@ def _with_twins(models: list[str], twins: Mapping[str, str], most: int) -> list[
 
 
 def _how_similar(name: str, verdicts: pl.DataFrame) -> str:
-    known = verdicts.drop_nulls("similarity").sort(
-        "similarity", descending=True, maintain_order=True
-    )
+    known = verdicts.drop_nulls("similarity").sort("similarity", descending=True, maintain_order=True)
     if known.is_empty():
         return f"{name}: no model has a similarity."
     model, label, value, brains = known.row(0)
@@ -199,9 +187,7 @@ def _boxes(
     """One region: a lane for brains, then one per model with its verdict."""
     brain = pl.col("kind") == BRAIN
     rows = rows.drop_nulls("value").filter(brain | pl.col("source").is_in(models))
-    excluded = verdicts.filter(pl.col("model").is_in(models), label=EXCLUDED).rename(
-        {"model": "lane"}
-    )
+    excluded = verdicts.filter(pl.col("model").is_in(models), label=EXCLUDED).rename({"model": "lane"})
     rows = rows.filter(brain | ~pl.col("source").is_in(excluded["lane"].implode()))
     rows = rows.with_columns(lane=pl.when(brain).then(pl.lit(" " + BRAINS)).otherwise("source"))
     value, by = pl.col("value"), ["dataset", "measure", "region", "lane"]

@@ -43,17 +43,11 @@ def ranking(material: Material) -> Drawing | str:
     if every["mean"].is_null().all():
         return common.nothing(material)
     ranked = every.sort("rank", nulls_last=True, maintain_order=True)
-    subjects = _with_mean(
-        material.table(tables.SCORES.name), "value", "model", "target"
-    ).drop_nulls("value")
+    subjects = _with_mean(material.table(tables.SCORES.name), "value", "model", "target").drop_nulls("value")
     ceilings = material.table(tables.CEILINGS.name).filter(pl.col("ceiling").is_in(list(CEILINGS)))
-    values = material.table(tables.CEILING_VALUES.name).filter(
-        pl.col("ceiling").is_in(list(CEILINGS))
-    )
+    values = material.table(tables.CEILING_VALUES.name).filter(pl.col("ceiling").is_in(list(CEILINGS)))
     lacking = sorted({detail for detail in values["detail"] if detail})
-    ceilings = _with_mean(ceilings, "mean", "ceiling", "in_paper", "in_rsatoolbox").drop_nulls(
-        "mean"
-    )
+    ceilings = _with_mean(ceilings, "mean", "ceiling", "in_paper", "in_rsatoolbox").drop_nulls("mean")
     regions = [name for name in common.names(every, "region") if name != MEAN]
     alone = regions if len(regions) <= MOST_REGIONS else _most_different(every)
     made, said = [], []
@@ -69,9 +63,7 @@ def ranking(material: Material) -> Drawing | str:
         reach = panels.domain(scored["value"], *ends)
         first, *others = (_scores(rows, scored, limits, reach) for rows in drawn)
         top = panels.side_by_side(first, _matrix(view, drawn[0]), spacing=24)
-        made.append(
-            panels.stacked(top, panels.grid(others, 2), title=panels.title(name), spacing=22)
-        )
+        made.append(panels.stacked(top, panels.grid(others, 2), title=panels.title(name), spacing=22))
         said.append(_said(name, drawn[0]))
     level, n = percent(1 - options_of(material.config).alpha), every["model"].n_unique()
     caption = {
@@ -99,11 +91,7 @@ def _most_different(rows: pl.DataFrame) -> list[str]:
     """The regions with most and with fewest models that are equivalent to the best."""
     found = rows.filter(pl.col("region") != MEAN).group_by("region", maintain_order=True)
     counts = found.agg(pl.col("equivalent").sum()).sort("equivalent", maintain_order=True)
-    return [
-        region
-        for region in common.names(rows, "region")
-        if region in (counts["region"][-1], counts["region"][0])
-    ]
+    return [region for region in common.names(rows, "region") if region in (counts["region"][-1], counts["region"][0])]
 
 
 def _scores(

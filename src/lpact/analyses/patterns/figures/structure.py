@@ -45,14 +45,10 @@ def structure(material: Material) -> Drawing | str:
         sites = own.join(places, on=["dataset", "region"]) if places.height else pl.DataFrame()
         if sites.height:
             frames |= set(sites["coordinate_frame"])
-            chart = panels.side_by_side(
-                chart, maps.unit_map(sites, _on_map, MOST_MARKS, ""), spacing=130
-            )
+            chart = panels.side_by_side(chart, maps.unit_map(sites, _on_map, MOST_MARKS, ""), spacing=130)
         made.append(chart)
         n, known = own.filter("significant").height, own.drop_nulls("similarity").height
-        said.append(
-            f"{name}: the pattern of {n} of {counted(known, 'region')} follows connectivity."
-        )
+        said.append(f"{name}: the pattern of {n} of {counted(known, 'region')} follows connectivity.")
     key = panels.key(
         ("significant after correction", SIGNIFICANT),
         ("not significant", OTHERWISE),
@@ -84,9 +80,7 @@ def _dots(rows: pl.DataFrame, ends: tuple[float, float], title: alt.Title) -> al
     looks = [SIGNIFICANT if own else OTHERWISE for own in known["significant"]]
     x = panels.axis("similarity", "correlation", ends, ticks=5)
     y = panels.lanes("region", rows["region"], limit=110)
-    lacking = plain.filter(pl.col("similarity").is_null()).with_columns(
-        words=pl.lit("not computed")
-    )
+    lacking = plain.filter(pl.col("similarity").is_null()).with_columns(words=pl.lit("not computed"))
     return panels.overlay(
         panels.layer(plain.drop_nulls("null_low"), "bar", {"fill": "ramp1", "height": 9}, x={**x, "field": "null_low"},
                      x2="null_high", y=y),

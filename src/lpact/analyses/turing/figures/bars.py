@@ -52,16 +52,8 @@ def brains_and_models(material: Material) -> Drawing | str:
         own = [rows for key, rows in scores.items() if key[-1] == at[-1]]
         subjects = [rows["value"] for key, rows in dots.items() if key[-1] == at[-1]]
         reach = panels.domain(
-            *(
-                common.brain_pairs(rows)["value"]
-                for key, rows in values.items()
-                if key[-1] == at[-1]
-            ),
-            *(
-                rows["score"] + sign * rows["sem"].fill_null(0.0)
-                for rows in own
-                for sign in (-1, 1)
-            ),
+            *(common.brain_pairs(rows)["value"] for key, rows in values.items() if key[-1] == at[-1]),
+            *(rows["score"] + sign * rows["sem"].fill_null(0.0) for rows in own for sign in (-1, 1)),
             *(rows["ceiling"] for rows in own),
             *subjects,
         )
@@ -69,14 +61,10 @@ def brains_and_models(material: Material) -> Drawing | str:
         made.append(_place(name, claims, pairs_here, scores[at], dots[at], reach))
     said = of_models(in_order(material))
     lines = [line for own in said[:MOST_SENTENCES] for line in textwrap.wrap(own, 150)]
-    lines += [f"… and {counted(len(said) - MOST_SENTENCES, 'model')} more."] * (
-        len(said) > MOST_SENTENCES
-    )
+    lines += [f"… and {counted(len(said) - MOST_SENTENCES, 'model')} more."] * (len(said) > MOST_SENTENCES)
     at_x, at_y = panels.pixels("x"), panels.pixels("y")
     rows = [{"x": 0, "y": 8 + 16 * i, "text": line} for i, line in enumerate(lines)]
-    words = panels.overlay(
-        panels.text(rows, "text", at_x, at_y), width=800, height=16 * len(lines) + 2
-    )
+    words = panels.overlay(panels.text(rows, "text", at_x, at_y), width=800, height=16 * len(lines) + 2)
     has_ceiling = any(rows["ceiling"].is_not_null().any() for rows in scores.values())
     pooled = options_of(material.config).source == "pooled"
     one = "brain against the others" if pooled else "pair of brains"
@@ -127,18 +115,11 @@ def _place(
     )
     rows = with_marks(rows, text, "score")
     looks = [VERDICTS[label].columns() for label in rows["label"]]
-    paint = {
-        side: pl.Series([look[side] for look in looks], dtype=pl.String)
-        for side in ("fill", "stroke")
-    }
+    paint = {side: pl.Series([look[side] for look in looks], dtype=pl.String) for side in ("fill", "stroke")}
     hollow = pl.col("fill") == colour("paper")
-    rows = rows.with_columns(**paint).with_columns(
-        fill=pl.when(hollow).then(pl.lit("transparent")).otherwise("fill")
-    )
+    rows = rows.with_columns(**paint).with_columns(fill=pl.when(hollow).then(pl.lit("transparent")).otherwise("fill"))
     line = with_marks(brains, f"{where}, brains: score {{score}}, s.e.m. {{sem}}", "score")
-    ceiling = with_marks(
-        brains.drop_nulls("ceiling"), f"{where}: noise ceiling {{ceiling}}", "ceiling"
-    )
+    ceiling = with_marks(brains.drop_nulls("ceiling"), f"{where}: noise ceiling {{ceiling}}", "ceiling")
     drawn = pairs.sort("value")
     if drawn.height > MOST_PAIRS:
         kept = np.linspace(0, drawn.height - 1, MOST_PAIRS).round().astype(int)
@@ -148,9 +129,7 @@ def _place(
     dots = subjects.filter(pl.col("model").is_in(rows["model"])).drop_nulls("value")
     dots = with_marks(dots, f"{where}, {{model}} and {{target}}: {{value}}", "value")
     low, high = (pairs["value"].quantile(q, "linear") for q in (0.025, 0.975))
-    most = pl.DataFrame(
-        {"low": [low], "high": [high]}, schema={"low": pl.Float64, "high": pl.Float64}
-    )
+    most = pl.DataFrame({"low": [low], "high": [high]}, schema={"low": pl.Float64, "high": pl.Float64})
     corrected = "corrected" if brains["corrected"].all() else "uncorrected"
     x = panels.axis("score", f"score ({corrected})", reach, ticks=5)
     lanes = [BRAINS, *rows["model"]]
@@ -229,9 +208,7 @@ def _slopes(name: str, models: list[str], rows: pl.DataFrame) -> tuple[alt.Layer
         pl.col("label").first(), pl.col("brains", "value").mean(), k=lower.sum(), n=pl.len()
     )
     counts = counts.with_columns(said=pl.format("{} of {} lower", "k", "n"))
-    means = counts.unpivot(
-        ["brains", "value"], index="model", variable_name="side", value_name="at"
-    )
+    means = counts.unpivot(["brains", "value"], index="model", variable_name="side", value_name="at")
     means = means.with_columns(pl.col("side").replace_strict({"brains": "0", "value": "1"}))
     x = panels.axis("at", "agreement", panels.domain(rows["brains"], rows["value"]), ticks=5)
     y = panels.lanes("model", models, limit=110)
@@ -253,9 +230,7 @@ def _slopes(name: str, models: list[str], rows: pl.DataFrame) -> tuple[alt.Layer
     )  # fmt: skip
     words = ", ".join(
         f"{said} with {model} ({fixed(value)}, brains {fixed(brains)})"
-        for said, model, value, brains in counts.select(
-            "said", "model", "value", "brains"
-        ).iter_rows()
+        for said, model, value, brains in counts.select("said", "model", "value", "brains").iter_rows()
     )
     return chart, words
 

@@ -103,16 +103,10 @@ def some_models(claims: pl.DataFrame) -> tuple[pl.DataFrame, str]:
 def names_of(rows: pl.DataFrame, by: Iterable[str] = PLACE) -> dict[tuple[Any, ...], str]:
     """Names of places: what differs between them, and the measure."""
     differing = [
-        key
-        for key in by
-        if key == "measure"
-        or rows[key].n_unique() > 1
-        or (key == "region" and ALL not in rows[key])
+        key for key in by if key == "measure" or rows[key].n_unique() > 1 or (key == "region" and ALL not in rows[key])
     ]
     keys = rows.select(list(by)).unique(maintain_order=True).iter_rows(named=True)
-    return {
-        tuple(own.values()): " · ".join(short(own[key], 24) for key in differing) for own in keys
-    }
+    return {tuple(own.values()): " · ".join(short(own[key], 24) for key in differing) for own in keys}
 
 
 def nothing(material: Material) -> str:
@@ -132,9 +126,7 @@ def of_subjects(pairs: pl.DataFrame) -> pl.DataFrame:
     # Measures without a direction have one row per pair.
     back = rows.filter(kind=BRAIN).select("kind", source="target", target="source", value="value")
     both = pl.concat([rows, back]).unique(["source", "target"], keep="first", maintain_order=True)
-    found = both.drop_nulls("value").group_by(
-        pl.col("target").alias("subject"), maintain_order=True
-    )
+    found = both.drop_nulls("value").group_by(pl.col("target").alias("subject"), maintain_order=True)
     return found.agg(pl.col("value").mean())
 
 

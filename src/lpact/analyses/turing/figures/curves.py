@@ -37,16 +37,10 @@ def time_courses(material: Material) -> Drawing | str:
     """Agreement over lags, of models and of brains."""
     claims, note = common.some_models(in_order(material))
     if claims["lag_ms"].n_unique() < 2:
-        return (
-            f"there is only one time point, {claims['time'][0]}"
-            if claims.height
-            else common.nothing(material)
-        )
+        return f"there is only one time point, {claims['time'][0]}" if claims.height else common.nothing(material)
     scores = material.table(tables.SCORES.name).drop_nulls("mean_of_pairs")
     rows = claims.select(*PLACE, "lag_ms", "model", "label", "fraction_of_between")
-    values = common.tested_of_places(scores).select(
-        *PLACE, "score", "mean_of_pairs", model="source"
-    )
+    values = common.tested_of_places(scores).select(*PLACE, "score", "mean_of_pairs", model="source")
     rows = rows.join(values, on=[*PLACE, "model"], maintain_order="left")
     pairs = material.table(tables.PAIRS.name).select(*PLACE, "kind", "source", "target", "value")
     brains = scores.filter(pl.col("source") == "brains", pl.col("kind").is_in(common.OF_BRAINS))
@@ -57,9 +51,7 @@ def time_courses(material: Material) -> Drawing | str:
     if not found:
         return "no time point has a score"
     closest = rows.group_by("model", maintain_order=True).agg(pl.col("fraction_of_between").mean())
-    closest = closest.sort(
-        "fraction_of_between", descending=True, nulls_last=True, maintain_order=True
-    )
+    closest = closest.sort("fraction_of_between", descending=True, nulls_last=True, maintain_order=True)
     coloured = set(closest["model"].head(len(theme.SERIES)))
     models = [own for own in rows["model"].unique(maintain_order=True) if own in coloured]
     roles = dict(zip(models, theme.SERIES, strict=False))
@@ -85,8 +77,7 @@ def time_courses(material: Material) -> Drawing | str:
         "Mean agreement over pairs, which the test compares: brains with each other, with the range over subjects, and "
         "models with brains. Symbols are verdicts.": True,
         note: True,
-        f"Symbols are at {MOST_SYMBOLS} time points at most.": rows["lag_ms"].n_unique()
-        > MOST_SYMBOLS,
+        f"Symbols are at {MOST_SYMBOLS} time points at most.": rows["lag_ms"].n_unique() > MOST_SYMBOLS,
         f"{counted(n_grey, 'model')} without a name agree less with brains on average.": n_grey,
         f"For lack of space left out: {counted(n_left, 'panel')}.": n_left,
     }
@@ -113,9 +104,7 @@ def _ranges(pairs: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(made, schema=kinds)
 
 
-def _course(
-    name: str, rows: pl.DataFrame, brains: pl.DataFrame, roles: dict[str, str]
-) -> alt.LayerChart:
+def _course(name: str, rows: pl.DataFrame, brains: pl.DataFrame, roles: dict[str, str]) -> alt.LayerChart:
     where = "{dataset}, {region}, {time}, {measure}"
     text = f"{where}, brains: {{mean_of_pairs}}, subjects {{low}} to {{high}}; score {{score}}"
     brains = with_marks(brains, text, "mean_of_pairs")
@@ -130,17 +119,12 @@ def _course(
     drawn = []
     order = [model for model in rows["model"].unique(maintain_order=True) if model not in roles]
     others: Spec = {"color": OTHERS, "strokeWidth": 1}
-    drawn = [
-        panels.layer(rows.filter(model=model).drop("mark"), "line", others, x=x, y=y)
-        for model in order
-    ]
+    drawn = [panels.layer(rows.filter(model=model).drop("mark"), "line", others, x=x, y=y) for model in order]
     symbols = lags[:: -(-len(lags) // MOST_SYMBOLS)]
     for model, role in roles.items():
         own = rows.filter(model=model)
         marked = own.filter(pl.col("lag_ms").is_in(symbols))
-        looks = [
-            replace(common.recoloured(VERDICTS[label], role), size=34) for label in marked["label"]
-        ]
+        looks = [replace(common.recoloured(VERDICTS[label], role), size=34) for label in marked["label"]]
         path: Spec = {"color": role, "strokeWidth": 1.8}
         drawn += [
             panels.layer(own.drop("mark"), "line", path, x=x, y=y),
@@ -176,11 +160,7 @@ def growth(material: Material) -> Drawing | str:
     rows = material.table(tables.GROWTH.name).rename({"size": "amount"})
     if rows["value"].is_null().all():
         details = [own for own in rows["detail"].unique(maintain_order=True) if own]
-        return (
-            f"no size has a value: {listed(details, 3, '; ')}"
-            if details
-            else common.nothing(material)
-        )
+        return f"no size has a value: {listed(details, 3, '; ')}" if details else common.nothing(material)
     found = common.shown(material, MOST_GROWTH)
     curves, fits = found.rows(rows), found.rows(material.table(tables.GROWTH_FITS.name))
     made, said, cut = [], [], False
@@ -190,9 +170,7 @@ def growth(material: Material) -> Drawing | str:
         if at not in curves:
             continue
         n_growing = fits[at].filter(verdict=GROWING)["over"].to_list()
-        said.append(
-            f"{name}: {'still grows with ' + listed(n_growing) if n_growing else 'no growth shown'}."
-        )
+        said.append(f"{name}: {'still grows with ' + listed(n_growing) if n_growing else 'no growth shown'}.")
         ends, beyond = _ends(curves[at], fits[at])
         cut |= beyond
         drawn = [
@@ -203,11 +181,7 @@ def growth(material: Material) -> Drawing | str:
     key = panels.key(
         ("a subject as target", Look("circle", "ink", "ink", 14, 0.6)),
         ("mean over targets", Look("circle", "brain", "brain", 34)),
-        *(
-            [("fitted limit, with its 95 % interval", Look("diamond", "winner", "winner", 60))]
-            if fitted
-            else []
-        ),
+        *([("fitted limit, with its 95 % interval", Look("diamond", "winner", "winner", 60))] if fitted else []),
     )
     caption = {
         "Agreement of brains with each other with fewer units, stimuli or repetitions (log axis), mean over random "
@@ -234,22 +208,16 @@ def _ends(rows: pl.DataFrame, fits: pl.DataFrame) -> tuple[tuple[float, float], 
     return panels.domain(values, kept), kept.len() < limits.len()
 
 
-def _growth(
-    rows: pl.DataFrame, fits: pl.DataFrame, ends: tuple[float, float], name: str
-) -> alt.LayerChart:
+def _growth(rows: pl.DataFrame, fits: pl.DataFrame, ends: tuple[float, float], name: str) -> alt.LayerChart:
     """One quantity; the first panel of a place has its ``name``."""
     where = "{dataset}, {region}, {time}, {measure}"
     over, sizes = rows["over"][0], rows["amount"].to_list()
-    means = with_marks(rows, f"{where}, {{amount}} {{over}}: {{value}}", "value").drop_nulls(
-        "value"
-    )
+    means = with_marks(rows, f"{where}, {{amount}} {{over}}: {{value}}", "value").drop_nulls("value")
     each = rows.select(*PLACE, "over", "amount", "by_target").with_columns(
         target=pl.int_ranges(1, pl.col("by_target").list.len() + 1, dtype=pl.Int64)
     )
     each = each.explode("by_target", "target").drop_nulls("by_target")
-    each = with_marks(
-        each, f"{where}, {{amount}} {{over}}, target {{target}}: {{by_target}}", "by_target"
-    )
+    each = with_marks(each, f"{where}, {{amount}} {{over}}, target {{target}}: {{by_target}}", "by_target")
     text = f"{where}, limit of {{over}}: {{at_infinity}} ({{low}} to {{high}}); {{verdict}}"
     limit = with_marks(fits, text, "at_infinity").drop_nulls("at_infinity")
     shapes = ["triangle-up" if v > ends[1] else "triangle-down" if v < ends[0] else "diamond"
@@ -257,9 +225,7 @@ def _growth(
     limit = limit.with_columns(pl.col("at_infinity", "low", "high").clip(*ends))
     row = fits.row(0, named=True) if fits.height else dict.fromkeys(fits.columns)
     rate = row["per_doubling"]
-    words = (
-        f"{fixed(rate, sign=True)} per doubling" if rate is not None else "too few values for a fit"
-    )
+    words = f"{fixed(rate, sign=True)} per doubling" if rate is not None else "too few values for a fit"
     verdict = spoken(row["verdict"] or "no fit")
     ticks = [sizes[0]] + [b for a, b in pairwise(sizes) if b >= 1.6 * a]
     x = panels.axis("amount", over, (sizes[0], sizes[-1]), ticks=ticks, fmt="d")

@@ -39,9 +39,7 @@ def gaps(material: Material) -> Drawing | str:
     if found.claims["gap"].is_null().all():
         return common.nothing(material) if found.claims.is_empty() else "no gap could be tested"
     known = found.claims
-    reach = panels.domain(
-        known["gap"], known["gap_low"], known["gap_high"], known["bound"], -known["bound"]
-    )
+    reach = panels.domain(known["gap"], known["gap_low"], known["gap_high"], known["bound"], -known["bound"])
     last = len(found.places) - 1
     made = [
         _forest(name, own, reach, options.alpha, "gap" if i == last else None)

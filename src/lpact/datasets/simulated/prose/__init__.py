@@ -46,9 +46,7 @@ def read_stories(stories: Sequence[int], n_sentences: int) -> pl.DataFrame:
 @cache
 def _every_story() -> pl.DataFrame:
     with resources.files(__name__).joinpath(STORIES).open("rb") as file:
-        return pl.read_csv(file, separator="\t", quote_char=None).with_columns(
-            pl.col(pl.String).fill_null("")
-        )
+        return pl.read_csv(file, separator="\t", quote_char=None).with_columns(pl.col(pl.String).fill_null(""))
 
 
 def stories_digest() -> str:

@@ -58,14 +58,9 @@ class Level1:
     blocks: dict[str, dict[SubjectRun, FloatArray]] = field(default_factory=dict)
 
 
-def read_level1(
-    scores: pl.DataFrame, blocks: pl.DataFrame, nulls: pl.DataFrame, metric: str
-) -> dict[Layer, Level1]:
+def read_level1(scores: pl.DataFrame, blocks: pl.DataFrame, nulls: pl.DataFrame, metric: str) -> dict[Layer, Level1]:
     """Level 1 of all layers with rows in every table; a control without a row in the control nulls is left out."""
-    layers = [
-        {layer_of(k) for k in f.select(LAYER_KEY).unique().iter_rows()}
-        for f in (scores, blocks, nulls)
-    ]
+    layers = [{layer_of(k) for k in f.select(LAYER_KEY).unique().iter_rows()} for f in (scores, blocks, nulls)]
     held = {layer: Level1() for layer in set.intersection(*layers)}
     known: dict[Layer, set[str]] = {layer: {"real", "nuisance"} for layer in held}
     surrogates: dict[Layer, set[str]] = {layer: set() for layer in held}
@@ -78,9 +73,7 @@ def read_level1(
     kept = scores.filter(pl.col("metric") == metric).drop_nulls("score_median")
     _read_scores(kept, held, surrogates)
     rows = blocks.select(*LAYER_KEY, *SUBJECT_RUN_KEY, "condition", "stimulus").iter_rows()
-    for (*key, subject, session, run, condition, stimulus), values in zip(
-        rows, cells(blocks["scores"]), strict=True
-    ):
+    for (*key, subject, session, run, condition, stimulus), values in zip(rows, cells(blocks["scores"]), strict=True):
         if (layer := layer_of(key)) in held and condition in known[layer]:
             place = (subject, session, run)
             held[layer].blocks.setdefault(condition, {})[place] = values
@@ -88,9 +81,7 @@ def read_level1(
     return held
 
 
-def _read_scores(
-    kept: pl.DataFrame, held: Mapping[Layer, Level1], surrogates: Mapping[Layer, set[str]]
-) -> None:
+def _read_scores(kept: pl.DataFrame, held: Mapping[Layer, Level1], surrogates: Mapping[Layer, set[str]]) -> None:
     """Store the real scores, and the scores of all draws of the surrogates."""
     wanted = {"real"}.union(*surrogates.values())
     drawn = (
@@ -140,9 +131,7 @@ def read_null_draws(nulls: pl.DataFrame) -> dict[Layer, LayerDraws]:
     return found
 
 
-def summarise_runs(
-    rows: pl.DataFrame, keys: Sequence[str]
-) -> Iterator[tuple[tuple[Any, ...], RunDraws]]:
+def summarise_runs(rows: pl.DataFrame, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], RunDraws]]:
     """Medians over the rows of every group of ``keys``, in the order in which the groups appear."""
     groups = rows.group_by(keys, maintain_order=True).agg("observed", "advantage", "draws")
     drawn = iter(cells(groups["draws"].explode()) if groups.height else ())
@@ -200,9 +189,7 @@ def block_p_value(
     return p if p > stop_above else max(p, sign_flip_p_value(np.concatenate(values), rng))
 
 
-def means_by_stimulus(
-    contrasts: Mapping[SubjectRun, FloatArray], stimulus: Mapping[SubjectRun, str]
-) -> FloatArray:
+def means_by_stimulus(contrasts: Mapping[SubjectRun, FloatArray], stimulus: Mapping[SubjectRun, str]) -> FloatArray:
     """Contrasts in the blocks of all stimuli, averaged over the subject-runs that share them."""
     by_stimulus: dict[str, list[FloatArray]] = {}
     for run in sorted(contrasts):

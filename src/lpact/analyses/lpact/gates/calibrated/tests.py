@@ -114,9 +114,7 @@ class PredictiveTests:
 
     _what = "the score is above that of"
 
-    def __init__(
-        self, layer: Layer, level: Level1, gates: GatesConfig, stop_above: float = 1.0
-    ) -> None:
+    def __init__(self, layer: Layer, level: Level1, gates: GatesConfig, stop_above: float = 1.0) -> None:
         self._gates, self._level = gates, level
         real, rivals = level.blocks.get(REAL, {}), {*level.blocks} - {*level.draws, REAL}
         self.differences: dict[str, dict[SubjectRun, FloatArray]] = {}
@@ -159,9 +157,7 @@ class PredictiveTests:
         """Gate S at level 1: every surrogate and every rival."""
         tests, what = [*self.surrogates, *self.rivals], f"at level 1 {self._what}"
         by, nothing = "draws and blocks", "No severe control has a level-1 score."
-        return Criterion.of_tests(
-            (Name.P_CONTROLS_LEVEL1, tests, what, by, nothing), self._gates.alpha
-        )
+        return Criterion.of_tests((Name.P_CONTROLS_LEVEL1, tests, what, by, nothing), self._gates.alpha)
 
     def replication(self) -> GateEvidence:
         """Gate Rep."""
@@ -275,9 +271,7 @@ class RelationalTests:
         what = "the fraction of the ceiling is above that of"
         return self._against_controls(Name.P_CONTRAST, self.nuisance, what, "control")
 
-    def _against_controls(
-        self, name: Name, more: list[Comparison], what: str, compared: str
-    ) -> Criterion:
+    def _against_controls(self, name: Name, more: list[Comparison], what: str, compared: str) -> Criterion:
         tests = [*self.surrogates, *self.rivals, *more]
         nothing = f"No {compared} can be compared at level 2 ({self._why})."
         by = "draws and exchanges of units"
@@ -444,10 +438,7 @@ def calibrated_profile(
         nulls,
         primary_metric,
     )
-    predictive = {
-        layer: PredictiveTests(layer, level1.get(layer, Level1()), gates, stop_above)
-        for layer in layers
-    }
+    predictive = {layer: PredictiveTests(layer, level1.get(layer, Level1()), gates, stop_above) for layer in layers}
     first = {layer: (tests.gate(), tests.replication()) for layer, tests in predictive.items()}
     going = {layer for layer in layers if not max(g.p_value for g in first[layer]) > stop_above}
     units = _reliable_units(of_layers(rows[levels.PROFILE_DELTAS.name], going))
@@ -468,15 +459,11 @@ def calibrated_profile(
             Gate.PREDICTIVE: first[layer][0],
             Gate.SEVERE_CONTROL: GateEvidence(Gate.SEVERE_CONTROL, severe),
             Gate.RELATIONAL: relational.gate(),
-            Gate.CEILING: GateEvidence(
-                Gate.CEILING, (reliability, fraction, relational.contrast())
-            ),
+            Gate.CEILING: GateEvidence(Gate.CEILING, (reliability, fraction, relational.contrast())),
             Gate.REPLICATION: first[layer][1],
         }
     open_layers = {
-        layer
-        for layer, made in by_layer.items()
-        if not max(gate.p_value for gate in made.values()) > stop_above
+        layer for layer, made in by_layer.items() if not max(gate.p_value for gate in made.values()) > stop_above
     }
     drops = read_drops(of_layers(rows[levels.BLOCK_DROPS.name], open_layers))
     mechanisms = {

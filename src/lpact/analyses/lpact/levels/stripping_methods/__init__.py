@@ -89,9 +89,7 @@ class StrippingMethod(Plugin, ABC):
         Raises `DegenerateStrip` where the mechanism has no direction in the training features.
         """
 
-    def map_from_products(
-        self, gram: FloatArray, cross: FloatArray, power: FloatArray
-    ) -> FloatArray:
+    def map_from_products(self, gram: FloatArray, cross: FloatArray, power: FloatArray) -> FloatArray:
         """The strip of a scalar s as a map [S, p + 1, p] of the columns [Z, s], without constants.
 
         It is fitted on products around the training mean: ZᵀZ [S, p, p], Zᵀs [S, p] and ‖s‖² [S].
@@ -132,6 +130,5 @@ def build_strippings(config: LPactConfig) -> dict[str, StrippingMethod]:
     """Instances of the study's stripping methods, by name."""
     options = config.stripping.options
     return {
-        name: STRIPPINGS.build(name, options.get(name), where="stripping.methods")
-        for name in config.stripping.methods
+        name: STRIPPINGS.build(name, options.get(name), where="stripping.methods") for name in config.stripping.methods
     }

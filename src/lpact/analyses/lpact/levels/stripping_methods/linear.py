@@ -81,17 +81,13 @@ class FeatureZeroing(StrippingMethod):
         norms = np.sqrt((centred**2).sum(axis=0))
         if not (m**2).sum() > 0 or not norms.any():
             raise DegenerateStrip("mechanism or features do not vary on the training rows")
-        correlation = np.divide(
-            np.abs(centred.T @ m), norms, out=np.zeros_like(norms), where=norms > 0
-        )
+        correlation = np.divide(np.abs(centred.T @ m), norms, out=np.zeros_like(norms), where=norms > 0)
         silenced = np.argsort(-correlation, kind="stable")[: self._n_silenced(z.shape[1])]
         out = inputs.features.copy()
         out[:, silenced] = centre[silenced]
         return out
 
-    def map_from_products(
-        self, gram: FloatArray, cross: FloatArray, power: FloatArray
-    ) -> FloatArray:
+    def map_from_products(self, gram: FloatArray, cross: FloatArray, power: FloatArray) -> FloatArray:
         """[I; 0], with the silenced columns zero."""
         if not (power > 0).all():
             raise DegenerateStrip("mechanism or features do not vary on the training rows")

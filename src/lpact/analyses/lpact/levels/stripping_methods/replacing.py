@@ -118,7 +118,5 @@ class LayerAblation(StrippingMethod):
     def strip(self, inputs: StripInputs, mechanism: FloatArray, train: IntArray) -> FloatArray:  # noqa: ARG002
         """Take the previous layer."""
         if inputs.layer == 0:
-            return np.broadcast_to(
-                inputs.features[train].mean(axis=0), inputs.features.shape
-            ).copy()
+            return np.broadcast_to(inputs.features[train].mean(axis=0), inputs.features.shape).copy()
         return inputs.load(inputs.layer - 1, FULL, 0)
