@@ -173,7 +173,7 @@ def mean_over_regions(values: FloatArray) -> FloatArray:
 def ranking(
     found: list[Place], ceiling_rows: pl.DataFrame, options: PatternsSection, seed: int
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Models in the order of their means, which could be the best, and how many are told apart."""
+    """Models in the order of their means, which could be the best, and how many pairs differ."""
     ranks: list[Row] = []
     classes: list[Row] = []
     for place in found:

@@ -220,19 +220,19 @@ def sentence(row: Row, label: str, n_regions: int) -> str:
     low, high = (fixed(row[end], 2, sign=True) for end in ("gap_low", "gap_high"))
     gap = f"gap {fixed(row['gap'], 2, sign=True)}, {low} to {high}"
     if row["equivalent"]:
-        rank = f"it cannot be told from the best model of the region, '{row['best']}'"
+        rank = f"its score is not distinguishable from that of the best model, '{row['best']}'"
         if row["best"] == row["model"]:
             rank = "its score is the highest"
     else:
         rank = f"'{row['best']}' has a higher score"
-    told = f"its pattern is {{}} ({similar}) {{}} brains' are ({brains}; {gap}; {p})"
+    compared = f"its pattern is {{}} ({similar}) {{}} brains' are ({brains}; {gap}; {p})"
     if label in (ALIGNED, PATTERN_ONLY):
-        as_similar = told.format("as similar", "as") + f", within {fixed(row['bound'], 2)}"
+        as_similar = compared.format("as similar", "as") + f", within {fixed(row['bound'], 2)}"
         return f"{model} relates to all regions as {region} does by {measure}: {as_similar}; {rank}."
     if label == INCONCLUSIVE:
         return (
             f"{measure} neither tells the pattern of {model} from that of {region} in a brain nor shows it to be as "
             f"similar within {fixed(row['bound'], 2)}: {similar} against {brains} of brains ({gap}; {p}); {rank}."
         )
-    less = told.format("less similar", "than")
+    less = compared.format("less similar", "than")
     return f"{model} does not relate to all regions as {region} does by {measure}: {less}; {rank}."

@@ -61,7 +61,7 @@ def equivalence(material: Material) -> Drawing | str:
         "Filled: the measure cannot tell the model from the best one of the region (paired t-tests, corrected for "
         "the search). Outlined: equivalent only by the paper's rule, the interval of the best model.",
         "To the right: in how many regions. Below: how many models are equivalent, and the share of pairs of models "
-        "that are told apart.",
+        "with different scores.",
         common.drawn_of(len(drawn), every["model"].n_unique(), "model", "Equivalent somewhere: "),
     ]
     return panels.stacked(key, *made), caption, listed(said, 6, " ")
@@ -117,7 +117,7 @@ def _who(rows: pl.DataFrame, models: list[str], roles: dict[str, str]) -> alt.La
 
 
 def _how_many(classes: pl.DataFrame, roles: dict[str, str]) -> alt.LayerChart:
-    """How many models are equivalent, and how many pairs are told apart, per measure and region."""
+    """How many models are equivalent, and how many pairs differ, per measure and region."""
     classes = classes.filter(pl.col("measure").is_in(list(roles)))
     apart = [f"{fixed(100 * k / n, 0)} %" if n else "–" for k, n in classes.select("n_pairs_apart", "n_pairs").rows()]
     classes = classes.with_columns(
@@ -128,7 +128,7 @@ def _how_many(classes: pl.DataFrame, roles: dict[str, str]) -> alt.LayerChart:
         for words, column, value, text in (
             ("equivalent", "equivalent", "n_equivalent",
              "{region}, {measure}: {n_equivalent} of {n_models} equivalent, {n_equivalent_in_paper} as in the paper"),
-            ("told apart", "apart", "n_pairs_apart", "{region}, {measure}: {n_pairs_apart} of {n_pairs:pair} apart"),
+            ("pairs that differ", "apart", "n_pairs_apart", "{region}, {measure}: {n_pairs_apart} of {n_pairs:pair} differ"),
         )
     ]  # fmt: skip
     rows = pl.concat(parts)

@@ -207,7 +207,7 @@ def _boxes(
     lanes = [" " + BRAINS, *models]
     x = panels.axis("value", None, reach, ticks=4)
     y = panels.lanes("lane", lanes, limit=100, labelFontSize=10)
-    told = verdicts.filter(pl.col("model").is_in(models)).rename({"model": "lane"})
+    labelled = verdicts.filter(pl.col("model").is_in(models)).rename({"model": "lane"})
     excluded = excluded.with_columns(words=pl.lit("excluded: median score not above 0"))
     plain = boxes.drop("mark")
     return panels.overlay(
@@ -218,7 +218,7 @@ def _boxes(
         panels.dots(dots, x, y, "ink", size=7, opacity=0.55),
         panels.points(plain, x, y, Look(TICK, None, "ink", 40), thick=2),
         *panels.notes(excluded, "words", {"value": 6}, y),
-        panels.points(told, {"value": BOX_WIDTH + 10}, y, VERDICTS, "label"),
+        panels.points(labelled, {"value": BOX_WIDTH + 10}, y, VERDICTS, "label"),
         width=BOX_WIDTH,
         step=STEP,
         title=panels.panel_title(name, BOX_WIDTH),
