@@ -132,7 +132,7 @@ def test_equivalence_has_a_bar_per_measure_and_the_counts(made: Material):
     classes = made.table(tables.CLASSES.name)
     counts = values(made, "equivalence", r"(\w+), (\w+): \d+ of \d+ equivalent")
     assert {(m, r): own for (r, m), own in counts.items()} == keyed(classes, "n_equivalent")
-    apart = values(made, "equivalence", r"(\w+), (\w+): \d+ of \d+ pairs apart")
+    apart = values(made, "equivalence", r"(\w+), (\w+): \d+ of \d+ pairs differ")
     assert {(m, r): own for (r, m), own in apart.items()} == keyed(classes, "n_pairs_apart")
 
 
