@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -377,7 +378,8 @@ class ModelOnGrid:
         self.model = model
         self._source = source
         self._prepared = prepared
-        self._cached = lru_cache(KEPT_FEATURE_SETS)(self._load)
+        # An `lru_cache` of a method is a reference cycle, which keeps the features until garbage is collected.
+        self._kept: OrderedDict[FeatureKey, FloatArray] = OrderedDict()
 
     @cached_property
     def offered(self) -> dict[tuple[int, str], int]:
@@ -417,7 +419,13 @@ class ModelOnGrid:
 
     def load(self, layer: int, context: str = FULL, draw: int = 0) -> FloatArray:
         """Features on the event grid, [n_events, n_delays · columns]."""
-        return self._cached(FeatureKey(self.model, layer, context, draw))
+        kept, key = self._kept, FeatureKey(self.model, layer, context, draw)
+        if key not in kept:
+            if len(kept) == KEPT_FEATURE_SETS:
+                kept.popitem(last=False)
+            kept[key] = self._prepared.grid.pool(self.words(layer, context, draw))
+        kept.move_to_end(key)
+        return kept[key]
 
     def words(self, layer: int, context: str = FULL, draw: int = 0) -> FloatArray:
         """Features of every word, [n_words, columns]."""
@@ -425,9 +433,6 @@ class ModelOnGrid:
         values = self._source.load(key, stimulus)
         check_features(values, key, stimulus, where=f"model source '{self._source.name}'")
         return values
-
-    def _load(self, key: FeatureKey) -> FloatArray:
-        return self._prepared.grid.pool(self.words(key.layer, key.context, key.draw))
 
     def require_layer(self, layer: int) -> None:
         """Raise `FeatureError` unless the model offers ``layer``."""

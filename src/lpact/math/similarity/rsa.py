@@ -308,8 +308,9 @@ def _unit_rows(x: FloatArray) -> FloatArray:
     """Return rows centred over columns, at unit length; rows without pattern become zero."""
     root_mean_square = np.sqrt(np.einsum("ij,ij->i", x, x) / x.shape[1])
     overall = np.sqrt(np.mean(root_mean_square**2))
-    u = x - x.mean(axis=1, keepdims=True)
+    u: FloatArray = x - x.mean(axis=1, keepdims=True)
     spread = np.sqrt(np.einsum("ij,ij->i", u, u) / x.shape[1])
     patterned = spread > ROUNDING * np.maximum(root_mean_square, overall)
     u /= np.where(patterned, spread * np.sqrt(x.shape[1]), 1.0)[:, None]
-    return np.where(patterned[:, None], u, 0.0)
+    u[~patterned] = 0.0
+    return u
