@@ -292,7 +292,7 @@ def _run(
     target = Path(tempfile.mkdtemp(prefix="lpact-run-"), study["name"]) if out is None else Path(out)
     labelled = _labelled(_each(responses)[0])[1] is not None
     words = subjects[0].words if table is None else table
-    mechanisms, words = _mechanisms(words)
+    mechanisms, words = _mechanisms(words, sections.get("deconstruct", {}).get("category", ""))
     arrays, per_stimulus = _features(features, subjects[0], words, labelled)
     dataset = memory_dataset(subjects, words, features=arrays, mechanisms=mechanisms)
     if lags_ms is not None:
@@ -481,10 +481,10 @@ def _words(words: Any, others: Sequence[Any]) -> pl.DataFrame | None:
     return table
 
 
-def _known_columns(words: pl.DataFrame) -> pl.DataFrame:
+def _known_columns(words: pl.DataFrame, category: str = "") -> pl.DataFrame:
     """The columns that are read; `InputError` for another whose name is close to one of these."""
     columns = words.columns
-    known = {*WORD_COLUMNS, ITEM, STIMULUS, "log_frequency", *MECHANISMS.names()}
+    known = {*WORD_COLUMNS, ITEM, STIMULUS, "log_frequency", *MECHANISMS.names(), category}
     absent = sorted(known.difference(columns))
     known |= {HEAD, RELATION, UPOS, PARAGRAPH, *ACOUSTIC_COLUMNS}
     for name in columns:
@@ -500,13 +500,11 @@ def _known_columns(words: pl.DataFrame) -> pl.DataFrame:
     return words.select(name for name in columns if name in known)
 
 
-def _mechanisms(
-    words: pl.DataFrame | None,
-) -> tuple[dict[str, FloatArray], pl.DataFrame | None]:
+def _mechanisms(words: pl.DataFrame | None, category: str) -> tuple[dict[str, FloatArray], pl.DataFrame | None]:
     """Columns with the name of a mechanism, as its values; and the table without them."""
     if words is None:
         return {}, None
-    words = _known_columns(words)
+    words = _known_columns(words, category)
     found = [name for name in words.columns if name in MECHANISMS.names() and words[name].dtype.is_numeric()]
     return {name: words[name].cast(pl.Float64).to_numpy() for name in found}, words.drop(found)
 

@@ -1,6 +1,6 @@
 """Is a model one more brain? Tests of brain–brain against model–brain values that know that pairs share subjects.
 
-Every value belongs to a source i and a target j, and all values of an subject share what is peculiar to it:
+Every value belongs to a source i and a target j, and all values of a subject share what is peculiar to it:
 
     d_ij = μ + s_i + t_j + e_ij        (symmetric measures: s = t, e_ij = e_ji)
 
