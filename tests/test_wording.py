@@ -53,6 +53,9 @@ def test_numbers() -> None:
     ]
     assert fixed(None) == fixed(float("nan")) == "–"
     assert percent(0.6) == "60 %"
+    assert [percent(share, 2) for share in (0.123, 0.994, 0.996, 1.0, 12.5)] == [
+        "12 %", "99 %", "100 %", "100 %", "1250 %",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,8 @@ def require_known(
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a remedy that names the nearest known name, or all of them."""
     known = sorted(known)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    near = [own for own in known if own.casefold() == name.casefold()]
+    near = near or difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     if near:
         return f"did you mean '{near[0]}'?"
     if not known:

@@ -72,8 +72,10 @@ def p_value(value: float | None) -> str:
 
 
 def percent(share: float, digits: int = 3) -> str:
-    """A share as a percentage with so many significant digits."""
-    return f"{100 * share:.{digits}g} %".replace("-", MINUS)
+    """A share as a percentage with so many significant digits, and all before the point."""
+    value = 100 * share
+    shown = f"{value:.0f}" if abs(value) >= 10**digits - 0.5 else f"{value:.{digits}g}"
+    return f"{shown} %".replace("-", MINUS)
 
 
 def cell(value: Any) -> str:

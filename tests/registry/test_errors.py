@@ -110,6 +110,7 @@ def test_errors_cross_process_borders_whole() -> None:
         ("zzz", ["b", "a"], "use one of: a, b"),
         ("zzz", [], "none is known"),
         ("a", ["a"], "did you mean 'a'?"),
+        ("V2", ["V1", "v2"], "did you mean 'v2'?"),
     ],
 )
 def test_did_you_mean(name: str, known: list[str], remedy: str) -> None:

@@ -13,6 +13,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.metrics import r2_score
 
 import lpact
+from lpact.analyses.patterns.explain import methods_parts
 from lpact.errors import LPactError
 from lpact.responses import Responses
 
@@ -285,9 +286,49 @@ def test_missing_data_are_kept_out_and_counted() -> None:
     n_train, n_test = N_TRAIN - (not test[7]), N_TEST - bool(test[7])
     assert (about["s0"]["n_train"], about["s0"]["n_test"]) == (n_train, n_test)
     assert about["s0"]["n_own"] == 1
+    assert about["s1"]["n_own"] == 0
     units = run.table("patterns/regions").filter(subject="s2", region="v1").row(0, named=True)
     assert (units["n_units"], units["n_left_out"]) == (5, 1)
     assert set(run.claims()["reason"]) != {""}
+
+
+def test_stimuli_of_the_gap_are_not_ones_that_a_subject_lacks() -> None:
+    subjects, models, regions, _ = data()
+    subjects["s1"][7] = np.nan
+    run = run_of(subjects, models, regions, None, patterns={"min_stimuli": 10})
+    about = run.table("patterns/subjects")
+    n_stimuli = N_TRAIN + N_TEST - 1
+    n_test = round(0.2 * n_stimuli)
+    assert set(about.select("n_train", "n_test").rows()) == {(n_stimuli - n_test - 5, n_test)}
+    assert dict(about.select("subject", "n_own").rows()) == {"s0": 1, "s1": 0, "s2": 1, "s3": 1}
+    assert any("1 of the subject with most" in why for why in run.conclusion().why)
+
+
+@pytest.mark.parametrize("floor", [0.35, 0.12])
+def test_conclusion_and_claims_warn_where_patterns_say_how_predictable_targets_are(
+    floor: float, tmp_path: Path
+) -> None:
+    brains = {"n_subjects": 4, "n_regions": 6, "n_units": 25, "n_train": 150, "n_test": 60, "floor": floor}
+    dataset = SMALL["datasets"][0] | {"options": brains}
+    options = FAST | {"measures": ["linear_r2"]}
+    models = [{"name": "one_more_brain", "layers": [0]}]
+    run = lpact.load_study(SMALL | {"datasets": [dataset], "models": models, "patterns": options}).run(tmp_path / "run")
+    said = [why for why in run.conclusion().why if "how predictable targets are" in why]
+    (distinct,) = [gate for gate in run.claim("brains/linear_r2/region01/one_more_brain").gates if gate.letter == "D"]
+    _, follows = distinct.criteria
+    assert not follows.decisive
+    assert distinct.passed
+    if floor == 0.12:
+        assert said == []
+        assert follows.passed
+        return
+    (sentence,) = said
+    assert "linear_r2: the patterns of 6 of 6 regions" in sentence
+    assert not follows.passed
+
+
+def test_methods_name_the_test_stimuli_that_were_given(run: lpact.Run) -> None:
+    assert f"{N_TEST} named stimuli were test stimuli." in methods_parts(run.config)[0].sentences[0]
 
 
 @pytest.mark.parametrize("n_subjects", [1, 2, 3])

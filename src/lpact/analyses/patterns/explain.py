@@ -38,7 +38,7 @@ from lpact.analyses.patterns.config import (
     models_of,
     options_of,
 )
-from lpact.analyses.patterns.summaries import follows_targets
+from lpact.analyses.patterns.summaries import ALIKE, FOLLOWS, PAIRWISE, RELIABILITY, follows_targets
 from lpact.config import StudyConfig
 from lpact.report.methods import cite
 from lpact.wording import MISSING, counted, fixed, listed, number, p_value, percent
@@ -52,7 +52,8 @@ OUTCOMES = {
 }
 """Code and meaning of the study, by its strongest label; those that are not here count as the next that is."""
 NOTHING = ("U", "No pattern could be compared.")
-CEILINGS = ("pairwise", "leave_one_out_mean")
+CEILINGS = (PAIRWISE, "leave_one_out_mean")
+PREDICTABILITY = {RELIABILITY: "reliability of the targets", PAIRWISE: "brain–brain ceiling"}
 MEANINGS = (
     "`pairwise`: each subject from every other one, which is what one more brain would reach (the paper's lower).",
     "`leave_one_out_mean`: from the mean of the others (the paper's upper, rsatoolbox's lower).",
@@ -187,7 +188,7 @@ def _predictable(material: Material) -> list[str]:
         if not found:
             continue
         regions = listed([row["region"] for row in found])
-        what = "reliability of the targets" if found[0]["predictability"] == "reliability" else "brain–brain ceiling"
+        what = PREDICTABILITY[found[0]["predictability"]]
         median = pl.DataFrame(found).select(pl.col("targets", "other_regions").median()).row(0)
         made.append(
             f"{_by(own)}: the patterns of {len(found)} of {counted(own.height, 'region')} ({regions}) follow the "
@@ -347,6 +348,8 @@ def _gates(row: Mapping[str, Any], rows: Rows, place: Mapping[str, Any], options
         "distinct_p", f"{fixed(similar)} with the pattern of the region, {fixed(row['other_regions'])} with others; "
         "p-value over subjects.", row["distinct_p"], "<=", alpha, row["distinct"], n, "other regions",
     )  # fmt: skip
+    every = rows(tables.DIAGNOSTICS.name, dataset=place["dataset"], measure=place["measure"])
+    follows = _follows_targets(every, place["region"])
     gap = fixed(row["gap"], sign=True)
     rejection = Criterion(
         "p_value", f"The gap is {gap}; two-sided p-value that the pattern is one more brain's. Only less similar ones "
@@ -364,11 +367,30 @@ def _gates(row: Mapping[str, Any], rows: Rows, place: Mapping[str, Any], options
     return (
         Gate("positive", "V", GATES["V"], row["positive"], (score,)),
         Gate("reproduced", "R", GATES["R"], row["reproduced"], (pattern,)),
-        Gate("distinct", "D", GATES["D"], row["distinct"], (distinct,)),
+        Gate("distinct", "D", GATES["D"], row["distinct"], (distinct, *follows)),
         Gate("not rejected", "N", GATES["N"], row["not_rejected"], (rejection,)),
         Gate("as similar", "E", GATES["E"], row["as_similar"], (loss,)),
         Gate("among the best", "B", GATES["B"], row["equivalent"], (best,)),
     )
+
+
+def _follows_targets(every: pl.DataFrame, region: str) -> tuple[Criterion, ...]:
+    """Whether the region's pattern is a profile of its targets, for information."""
+    row = every.row(by_predicate=pl.col("region") == region, named=True)
+    if row["targets"] is None or row["other_regions"] is None:
+        return ()
+    alike = row["other_regions"] >= ALIKE
+    sentence = (
+        f"Correlation of the region's pattern with the {PREDICTABILITY[row['predictability']]}; with the patterns of "
+        f"other regions it is {fixed(row['other_regions'])}. From {FOLLOWS} and {ALIKE}, a pattern says how predictable "
+        "targets are rather than how regions relate."
+    )
+    return (
+        Criterion(
+            "follows_targets", sentence, row["targets"], "<", FOLLOWS if alike else None, not follows_targets(row),
+            every.height, decisive=False,
+        ),
+    )  # fmt: skip
 
 
 def _dots(
@@ -416,6 +438,8 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
     test = (
         f"Stimuli of {listed(options.test_stories)} were test stimuli."
         if options.test_stories
+        else f"{len(options.test_stimuli):,} named stimuli were test stimuli."
+        if options.test_stimuli
         else "Stimuli of the story 'test' were test stimuli, or else the last "
         f"{percent(options.test_share)}, after a gap of {options.gap_events}."
     )
@@ -451,8 +475,8 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
             (
                 "The pattern of a source is its scores with all regions of a subject. It was correlated with the mean "
                 "pattern of all pairs of brains without that subject and without the source.",
-                "A model's pattern was compared with those of brains by Student's t for one new subject, at "
-                f"{options.alpha:g}, and called as similar if the interval of the gap excludes a loss of "
+                "A model's pattern was compared with those of brains by Student's t for one new subject, of Fisher's z "
+                f"of the correlations, at {options.alpha:g}, and called as similar if the interval of the gap excludes a loss of "
                 f"{percent(options.equivalence_bound)} of brains' similarity beyond that to other regions.",
             ),
         ),

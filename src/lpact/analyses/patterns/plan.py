@@ -146,8 +146,11 @@ def _dataset(
               f"{FEWEST_SUBJECTS} for a verdict", Reason.SINGLE_SUBJECT)  # fmt: skip
         return []
     train, test = split_stimuli(options, dataset, means)
+    shared = {*shared_stimuli(list(means.values()))}
     for who, own in means.items():
-        rows[tables.SUBJECTS.name].append(_subject_row(dataset, found[who], own, trials[who], train, test))  # fmt: skip
+        about = _subject_row(dataset, found[who], own, trials[who], train, test)
+        about["n_own"] = sum(n > 0 for name, n in trials[who].items() if name not in shared)
+        rows[tables.SUBJECTS.name].append(about)
     few = {"training stimuli": len(train), "test stimuli": len(test)}
     few = {what: n for what, n in few.items() if n < options.min_stimuli}
     for what, n in few.items():
@@ -236,7 +239,6 @@ def _subject_row(
         "n_recordings": len(found),
         "n_train": len(train),
         "n_test": len(test),
-        "n_own": sum(n > 0 for n in trials.values()) - len(shared_stimuli([own.select(stimuli=[*train, *test])])),
         "n_repetitions_train": max((trials[name] for name in train), default=0),
         "n_repetitions_test": max((trials[name] for name in test), default=0),
         "n_units": own.n_units,

@@ -128,7 +128,7 @@ def _how_many(classes: pl.DataFrame, roles: dict[str, str]) -> alt.LayerChart:
         for words, column, value, text in (
             ("equivalent", "equivalent", "n_equivalent",
              "{region}, {measure}: {n_equivalent} of {n_models} equivalent, {n_equivalent_in_paper} as in the paper"),
-            ("pairs that differ", "apart", "n_pairs_apart",
+            ("pairs apart", "apart", "n_pairs_apart",
              "{region}, {measure}: {n_pairs_apart} of {n_pairs:pair} differ"),
         )
     ]  # fmt: skip

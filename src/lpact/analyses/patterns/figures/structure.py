@@ -62,6 +62,7 @@ def structure(material: Material) -> Drawing | str:
         f"corrected over regions (level {options.alpha:g}).": True,
         **dict.fromkeys(maps.notes_on(frames), True),
         "Regions are at the mean place of their units on either side; those with a black edge are significant.": frames,
+        "No map: units have no coordinates in a frame that all subjects share.": not frames,
     }
     return panels.stacked(key, panels.grid(made, 1 if frames else 2)), caption, listed(said, 6, " ")
 
