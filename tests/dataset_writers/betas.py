@@ -169,6 +169,13 @@ def write_gifti(path: Path, regions: tuple[str, ...]) -> None:
     image.to_filename(path)
 
 
+def write_surface(path: Path, places: FloatArray) -> None:
+    """Write the surface of one hemisphere; its places are [vertices, 3], in mm."""
+    nibabel: Any = require("nibabel", extra="fmri")
+    points = nibabel.gifti.GiftiDataArray(places.astype(np.float32), intent="NIFTI_INTENT_POINTSET")
+    nibabel.GiftiImage(darrays=[points]).to_filename(path)
+
+
 def _keys(regions: tuple[str, ...]) -> tuple[dict[int, Any], npt.NDArray[np.int64]]:
     """Names by key, 0 for none, and the key of every vertex."""
     names = ["", *sorted({*regions} - {""})]

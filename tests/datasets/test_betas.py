@@ -25,6 +25,7 @@ from dataset_writers.betas import (
     write_bold_moments,
     write_dlabel,
     write_gifti,
+    write_surface,
 )
 from dataset_writers.bids_fmri import SPACE
 from lpact.codes import Reason
@@ -278,6 +279,37 @@ def test_the_reader_finds_gifti_labels_by_hemisphere(folder: Path) -> None:
     units = dataset.recording(dataset.recording_ids()[0]).units
     assert units.regions == ("V1", "V1", "MT", "V1", "MT", "FFC")
     assert units.ids == ("L0", "L1", "L3", "R0", "R1", "R2")
+
+
+@with_bold_moments
+def test_a_surface_says_where_vertices_are(folder: Path) -> None:
+    places = np.random.default_rng(0).normal(size=(2, 4, 3)).round(3) * 40
+    for side, own in zip("LR", places, strict=True):
+        write_surface(folder / f"{side}.midthickness.surf.gii", own)
+    dataset = opened("bold_moments", folder, surface="{hemi}.midthickness.surf.gii")
+    units = dataset.recording(dataset.recording_ids()[0]).units
+    assert units.ids == ("L0", "L1", "L3", "R0", "R1", "R2")
+    np.testing.assert_allclose(units.coordinates_mm, places[[0, 0, 0, 1, 1, 1], [0, 1, 3, 0, 1, 2]], rtol=1e-6)
+    assert units.coordinate_frame == "fsLR32k"
+    assert {"L.midthickness.surf.gii", "R.midthickness.surf.gii"} <= {file.path for file in dataset.source_files()}
+
+
+@with_bold_moments
+def test_surfaces_that_do_not_fit_are_refused(folder: Path) -> None:
+    with pytest.raises(ConfigError, match=r"surface lacks \{hemi\}"):
+        opened("bold_moments", folder, surface="midthickness.surf.gii")
+    with pytest.raises(ConfigError, match="these files are volumes"):
+        opened("volumes", folder, surface="{hemi}.surf.gii")
+    for side in "LR":
+        write_gifti(folder / f"{side}.label.gii", ("V1",) * 4)
+        write_surface(folder / f"{side}.surf.gii", np.zeros((4, 3)))
+    dataset = opened("bold_moments", folder, surface="{hemi}.label.gii")
+    with pytest.raises(RecordingError, match="0 arrays of points"):
+        dataset.recording(dataset.recording_ids()[0])
+    (folder / "table.tsv").write_text("region\n" + "V1\n" * 8)
+    dataset = opened("bold_moments", folder, atlas="table.tsv", surface="{hemi}.surf.gii")
+    with pytest.raises(RecordingError, match="vertices L0, L1, …, but units u0, u1, u2"):
+        dataset.recording(dataset.recording_ids()[0])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Region names of vertices, from CIFTI and GIFTI label files and plain tables.
+"""Region names of vertices, from CIFTI and GIFTI label files and plain tables, and their places on a surface.
 
 Arrays in fsLR with 32,492 vertices per hemisphere come with the medial wall, without it, or followed by subcortical
 voxels, as the Human Connectome Project's grayordinates are ordered.
@@ -16,6 +16,7 @@ from lpact.datasets._files.strict import TextTable, damaged, invalid
 from lpact.datasets._folder_dataset import UNKNOWN
 from lpact.errors import RecordingError
 from lpact.extras import require
+from lpact.math.types import FloatArray
 
 HEMI = "{hemi}"
 HEMISPHERES = ("L", "R")
@@ -69,6 +70,25 @@ def read_vertex_labels(paths: tuple[Path, ...]) -> VertexLabels:
         ids = table.unique("unit") if named else [f"u{i}" for i in range(table.n_rows)]
     regions = [UNKNOWN if region.strip() in _NO_REGION else region.strip() for region in regions]
     return VertexLabels(paths[0], tuple(ids), tuple(regions))
+
+
+def read_surface(paths: tuple[Path, ...], ids: tuple[str, ...]) -> FloatArray:
+    """Places of vertices in mm, [n, 3], from ``.surf.gii``, left and right; NaN for ids that are not vertices."""
+    places: dict[str, FloatArray] = {}
+    for side, path in zip(HEMISPHERES, paths, strict=True):
+        points = _open(path, "GiftiImage").get_arrays_from_intent("NIFTI_INTENT_POINTSET")
+        if len(points) != 1:
+            raise invalid(path, f"{len(points)} arrays of points", "one array of points: a .surf.gii file")
+        places |= {f"{side}{i}": place for i, place in enumerate(points[0].data)}
+    if not any(unit in places for unit in ids):
+        raise invalid(
+            ", ".join(map(str, paths)),
+            f"vertices {HEMISPHERES[0]}0, {HEMISPHERES[0]}1, …, but units {', '.join(ids[:3])}, …",
+            "units that are vertices of the surface",
+            remedy="use an atlas .dlabel.nii or .label.gii, or name the units of a table so (column unit)",
+        )
+    nowhere = np.full(3, np.nan)
+    return np.array([places.get(unit, nowhere) for unit in ids], dtype=np.float64)
 
 
 def _open(path: Path, kind: str) -> Any:

@@ -33,7 +33,7 @@ from lpact.datasets._fmri_volumes import (
     read_bold_header,
 )
 from lpact.datasets._folder_dataset import UNKNOWN, FolderDataset, check_known, no_audio
-from lpact.datasets._vertex_labels import HEMI, HEMISPHERES, read_vertex_labels
+from lpact.datasets._vertex_labels import HEMI, HEMISPHERES, read_surface, read_vertex_labels
 from lpact.datasets.arrays.formats import open_array_file
 from lpact.datasets.base import (
     ITEM,
@@ -98,6 +98,10 @@ class BetasOptions(PluginOptions):
     """
     atlas_labels: str = ""
     """Table with the columns `index` and `name` for a label image. Empty: regions are called `label-<index>`."""
+    surface: str = ""
+    """Surface of the vertices of arrays, `.surf.gii` with `{hemi}` in its name, in the space of the atlas: where units
+    are on maps.
+    """
     mask: str = ""
     """Mask image: the voxels of volumes that are units. Empty: those of the atlas."""
     resample_atlas: bool = False
@@ -121,6 +125,10 @@ class BetasOptions(PluginOptions):
 
     @model_validator(mode="after")
     def _check(self) -> BetasOptions:
+        if self.surface and HEMI not in self.surface:
+            raise ValueError("surface lacks {hemi}, which is L, then R, in the names of the two files")
+        if self.surface and self.files.endswith((".nii", ".nii.gz")):
+            raise ValueError("surface is for arrays of vertices, and these files are volumes; leave it out")
         if self.normalise_set and self.normalise == "none":
             raise ValueError('normalise_set without normalise; set normalise = "session" or "run"')
         return self
@@ -383,7 +391,9 @@ class Betas(FolderDataset["BetasOptions", Rows]):
             if options.atlas:
                 labels = read_vertex_labels(self._named("atlas", subject))
                 ids, regions = labels.of_columns(n_all, file.path)
-            units = Units(ids, regions, None, frame, frame not in INDIVIDUAL)
+            surface = self._named("surface", subject)
+            places = read_surface(surface, ids) if surface else None
+            units = Units(ids, regions, places, frame, frame not in INDIVIDUAL)
         else:
             # Without a mask, units are the voxels of the atlas.
             atlas, table, mask = (
@@ -537,7 +547,7 @@ class Betas(FolderDataset["BetasOptions", Rows]):
         return self.folder.glob(f"stimuli/{stimulus_id}/features/*/*/*.npy", StimulusError)
 
     def _unit_paths(self) -> set[Path]:
-        options = ("atlas", "atlas_labels", "mask")
+        options = ("atlas", "atlas_labels", "mask", "surface")
         return {p for subject in self._first for name in options for p in self._named(name, subject)}
 
     def _paths(self) -> Iterable[Path | None]:

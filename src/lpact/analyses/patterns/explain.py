@@ -382,8 +382,8 @@ def _follows_targets(every: pl.DataFrame, region: str) -> tuple[Criterion, ...]:
     alike = row["other_regions"] >= ALIKE
     sentence = (
         f"Correlation of the region's pattern with the {PREDICTABILITY[row['predictability']]}; with the patterns of "
-        f"other regions it is {fixed(row['other_regions'])}. From {FOLLOWS} and {ALIKE}, a pattern says how predictable "
-        "targets are rather than how regions relate."
+        f"other regions it is {fixed(row['other_regions'])}. From {FOLLOWS} and {ALIKE}, a pattern says how "
+        "predictable targets are rather than how regions relate."
     )
     return (
         Criterion(
@@ -476,8 +476,8 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
                 "The pattern of a source is its scores with all regions of a subject. It was correlated with the mean "
                 "pattern of all pairs of brains without that subject and without the source.",
                 "A model's pattern was compared with those of brains by Student's t for one new subject, of Fisher's z "
-                f"of the correlations, at {options.alpha:g}, and called as similar if the interval of the gap excludes a loss of "
-                f"{percent(options.equivalence_bound)} of brains' similarity beyond that to other regions.",
+                f"of the correlations, at {options.alpha:g}, and called as similar if the interval of the gap excludes "
+                f"a loss of {percent(options.equivalence_bound)} of brains' similarity beyond that to other regions.",
             ),
         ),
     ]
