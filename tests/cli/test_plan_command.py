@@ -31,6 +31,16 @@ def test_plan_shows_every_stage_and_what_the_figures_rest_on(lpact: Lpact, tiny_
     assert "with 1 worker;" in costs
 
 
+def test_plan_says_that_a_device_is_not_measured(
+    lpact: Lpact, tiny_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "check_device", lambda config: None)
+    assert "can be much faster" not in lpact("plan", tiny_study).stdout
+    on_gpu = tmp_path / "gpu.toml"
+    on_gpu.write_text(tiny_study.read_text().replace("[readout]", '[readout]\ndevice = "cuda"'))
+    assert "Times are those of the processor; 'cuda' can be much faster." in lpact("plan", on_gpu).stdout
+
+
 def test_plan_says_no_where_memory_is_short(lpact: Lpact, tiny_study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = Limits(memory=2**20, out=None, features=None)
     monkeypatch.setattr(plan, "machine_limits", lambda *_: small)
