@@ -16,7 +16,7 @@ from lpact.analyses.patterns import tables
 from lpact.analyses.patterns.analysis import Patterns
 from lpact.analyses.patterns.config import EXCLUDED, LABELS
 from lpact.analyses.patterns.figures import FIGURES
-from lpact.analyses.patterns.figures.common import VERDICTS
+from lpact.analyses.patterns.figures.common import VERDICTS, best_models
 from lpact.analyses.patterns.figures.scores import MOST_MODELS
 from lpact.report.figure import Figure, Missing
 
@@ -181,6 +181,8 @@ def test_structure_has_nulls_and_a_map_or_says_why_not(made: Material):
     flat = changed(made, places=made.table(tables.PLACES.name).clear())
     assert not [own for own in marks(svg(flat, "structure")) if ", left: " in own.text]
     assert "glass brain" not in figure(flat, "structure").caption
+    assert "No map: units have no coordinates" in figure(flat, "structure").caption
+    assert "No map" not in figure(made, "structure").caption
     assert "patterns.connectivity is empty" in missing(with_options(made, connectivity=""), "structure")
     assert missing(changed(made, structure=rows.clear()), "structure") == "no dataset has structural connectivity"
 
@@ -209,6 +211,17 @@ def test_many_regions_and_models_stay_small():
         assert width_of(root) <= 1000
         assert float(root.get("height", "nan")) <= 2400
         assert len(marks(root)) < 2500
+
+
+def test_a_trained_model_and_its_twin_are_drawn_however_many_are_better():
+    models = ["untrained", *(f"net{i:02d}" for i in range(12))]
+    many = made_material({}, models=models, regions=[f"V{i}" for i in range(19)])
+    last = [name for name in best_models(many) if name != "untrained"][-1]
+    many = with_options(many, untrained={last: "untrained"})
+    drawn = {model for _, _, model in values(many, "pattern_similarity", AT + r",  ?(\w+): median ")}
+    assert {last, "untrained", "brains"} < drawn
+    assert len(drawn) < len(models)
+    assert "untrained twin" in texts(svg(many, "pattern_similarity"))
 
 
 def test_without_rows_there_are_reasons(made: Material):

@@ -139,7 +139,7 @@ def pattern_similarity(material: Material) -> Drawing | str:
     labels = claims.filter(pl.col("model").is_in(models))["label"]
     key = panels.key(
         ("half of the values, median", Look(BOX, "ramp1", "muted", 110)),
-        *([("untrained twin", Look(BOX, "paper", "muted", 110))] if twins else []),
+        *([("untrained twin", Look(BOX, "paper", "muted", 110))] if {*twins.values()} & {*models} else []),
         ("one subject", Look("circle", "ink", "ink", 12, 0.7)),
         *panels.entries(VERDICTS, labels),
     )
@@ -158,14 +158,15 @@ def pattern_similarity(material: Material) -> Drawing | str:
 
 
 def _with_twins(models: list[str], twins: Mapping[str, str], most: int) -> list[str]:
-    """The best models, each before its untrained twin; twins whose model is not drawn are left out."""
+    """The best models, each before its untrained twin, and the best one that has a twin; other twins are left out."""
     kept: list[str] = []
+    pair = next(([name, twins[name]] for name in models if name in twins), [])
     for name in models:
         both = [name, twins[name]] if name in twins else [name]
-        if len(kept) + len(both) > most:
+        if len({*kept, *both, *pair}) > most:
             break
         kept += [own for own in both if own not in kept]
-    return kept
+    return [*kept, *(own for own in pair if own not in kept)]
 
 
 def _how_similar(name: str, verdicts: pl.DataFrame) -> str:
