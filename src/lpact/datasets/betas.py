@@ -391,8 +391,7 @@ class Betas(FolderDataset["BetasOptions", Rows]):
             if options.atlas:
                 labels = read_vertex_labels(self._named("atlas", subject))
                 ids, regions = labels.of_columns(n_all, file.path)
-            surface = self._named("surface", subject)
-            places = read_surface(surface, ids) if surface else None
+            places = read_surface(self._named("surface", subject), ids) if options.surface else None
             units = Units(ids, regions, places, frame, frame not in INDIVIDUAL)
         else:
             # Without a mask, units are the voxels of the atlas.

@@ -157,4 +157,4 @@ def _from_npy(path: Path) -> tuple[list[str], FloatArray]:
     if not beside.is_file():
         expected = f"{beside.name} in the same folder, with one region per line"
         raise invalid(path, "no file of region names", expected, InputError, "write the names")
-    return read_text(beside, InputError).splitlines(), weights
+    return read_text(beside, InputError).rstrip().splitlines(), weights
