@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 MISSING = "–"
 MINUS = "\N{MINUS SIGN}"
-LONGEST_CELL = 160
+LONGEST_CELL, MOST_ITEMS = 160, 4
 SHORT_NAME = 14
 ROUND_OFF = 1e-12
 """Numbers smaller than this part of their scale are differences of equal numbers."""
@@ -76,19 +76,24 @@ def percent(share: float, digits: int = 3) -> str:
     return f"{100 * share:.{digits}g} %".replace("-", MINUS)
 
 
-def cell(value: Any) -> str:
-    """A value of a table in few characters: floats to four digits, the head of a list, long text cut."""
+def cell(value: Any, longest: int = LONGEST_CELL) -> str:
+    """A value of a table in few characters: thousands separated, floats to four digits, long text cut.
+
+    Of a list the first four items; a tuple is the head of a list and the length of the list.
+    """
     if value is None or value == (None, None):
         return MISSING
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):  # trailing zeros keep a column aligned
-        return f"{value:#.4g}".removesuffix(".")
-    if isinstance(value, tuple):
-        head, n = value
+    if isinstance(value, int):
+        return whole(value)
+    if isinstance(value, float):
+        return number(value, 4)
+    if isinstance(value, list | tuple):
+        head, n = value if isinstance(value, tuple) else (value[:MOST_ITEMS], len(value))
         more = f", … {whole(n)} values" if n > len(head) else ""
-        return f"[{', '.join(cell(item) for item in head)}{more}]"
-    return shortened(str(value))
+        return f"[{', '.join(map(cell, head))}{more}]"
+    return shortened(str(value), longest)
 
 
 def option_value(value: object) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lpact.cli._options import Json, RunFolder, refuse_existing, write_tables
-from lpact.cli._terminal import cell, console, heading, print_json, say, show_table
-from lpact.wording import counted
+from lpact.cli._terminal import console, heading, print_json, say, show_table
+from lpact.wording import cell, counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
