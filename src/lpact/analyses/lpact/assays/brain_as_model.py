@@ -31,7 +31,6 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
-from lpact.analyses.lpact.gates.criteria import words
 from lpact.analyses.lpact.levels.pairing import (
     MISSING_PARTNER,
     MODES,
@@ -53,7 +52,7 @@ from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray, IntArray
 from lpact.stats import draw_p_value, rank_p_values
 from lpact.store import concat, frame, frame_from_columns, validate
-from lpact.wording import number
+from lpact.wording import number, spoken
 
 ROUNDING = 1e-12
 """A shuffled similarity within this distance of the real one counts as equal."""
@@ -427,7 +426,7 @@ def summarise_comparisons(
             reason = Reason.OK
             if not part.filter(reason=Reason.OK.value).height:
                 reason = _why_none(part, comparison, recordings)
-            what = f"a brain in a model's place, {words(comparison)}, {profile}"
+            what = f"a brain in a model's place, {spoken(comparison)}, {profile}"
             test = tests.get((comparison, alignment, profile))
             made.append(
                 {
@@ -508,7 +507,7 @@ def oracle(summaries: pl.DataFrame, gates: GatesConfig) -> pl.DataFrame:
         n_joint = done.filter("gate_pass", "ceiling_valid").height
         passed = bool(done.height) and n_joint / done.height > gates.summary_majority
         reason = Reason.OK if done.height else most_frequent_reason(part["reason"])
-        what = f"{of_role(str(role))}a brain in a model's place, {words(str(comparison))}"
+        what = f"{of_role(str(role))}a brain in a model's place, {spoken(str(comparison))}"
         sentence = f"{what}: not available. {reason.explanation}"
         if reason is Reason.OK:
             sentence = (

@@ -9,11 +9,10 @@ from typing import Any
 import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.gates.criteria import words
 from lpact.analyses.lpact.tables import assay
 from lpact.codes import Reason
 from lpact.tables import Table
-from lpact.wording import number
+from lpact.wording import number, spoken
 
 SIMULATED = "(simulated)"
 """In place of a dataset's name for the implanted study."""
@@ -85,7 +84,7 @@ def _implant(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # n
 
 def _reliability(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # noqa: ARG001
     for row in table.iter_rows(named=True):
-        median, what = row["median_reliability"], f"{words(row['mode'])}, {words(row['kind'])}"
+        median, what = row["median_reliability"], f"{spoken(row['mode'])}, {spoken(row['kind'])}"
         share = f"{row['n_reliable']} of {row['n_valid']} rows"
         detail = f"median {number(median)}; {share} reach {number(row['min_reliability'])}"
         if row["split_half_alone"]:
@@ -97,7 +96,7 @@ def _reliability(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]: 
 
 def _oracle(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # noqa: ARG001
     for row in table.iter_rows(named=True):
-        share, what = f"{row['n_joint_pass']} of {row['n_summaries']}", words(row["comparison"])
+        share, what = f"{row['n_joint_pass']} of {row['n_summaries']}", spoken(row["comparison"])
         control, detail = "brain as model, with ceiling", f"{share} summaries pass both"
         yield _row_finding(control, row["dataset"], what, row, detail, number=share)
 
@@ -111,7 +110,7 @@ def _brain_as_model(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding
             f"{share} summaries; {done['n_pass'].sum()} of {done['n_rows'].sum()} unit rows; mean delta "
             f"{_number(done['mean_delta'].mean())}; median p {_number(done['p_value'].median())}"
         )
-        place = ("brain as model", key[0], words(key[1]))
+        place = ("brain as model", key[0], spoken(key[1]))
         yield _row_finding(*place, row, detail, number=share)
 
 
@@ -139,7 +138,7 @@ def _number(value: object) -> str:
 def _stimulus(control: str, table: Table, frame: pl.DataFrame) -> Iterator[Finding]:
     """A summary by dataset: its key says what, its interpretation why."""
     for row in frame.iter_rows(named=True):
-        what = ", ".join(words(str(row[key])) for key in table.key if key != "dataset")
+        what = ", ".join(spoken(str(row[key])) for key in table.key if key != "dataset")
         passes = {"pass": True, "no": False}.get(row["gate"])
         share = "" if passes is None else f"{row['n_passing']} of {row['n_computed']}"
         place = (control, row["dataset"], what or "acoustic envelope")

@@ -17,7 +17,6 @@ import polars as pl
 
 from lpact.analyses.lpact.config import AuditConfig, LPactConfig
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.analyses.lpact.gates.criteria import words
 from lpact.analyses.lpact.tables.assay import IMPLANT, IMPLANTED, SHAM
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, RELATIONAL_SUMMARY
@@ -25,7 +24,7 @@ from lpact.codes import Reason
 from lpact.config import DatasetConfig, LanguageModelConfig, ReadoutConfig
 from lpact.store import frame, validate
 from lpact.validation import Section, validate_model
-from lpact.wording import number
+from lpact.wording import number, spoken
 
 ARMS = (IMPLANTED, SHAM)
 NAME = "implant"
@@ -202,7 +201,7 @@ def _number(value: object) -> float | None:
 def _sentence(arm: str, quantity: str, value: float | None, decision: Mapping[str, Any]) -> str:
     if quantity != "integrated":
         return f"{_MEANING[quantity]}: {number(value)}."
-    failed = words(str(decision["first_failed_gate"]))
+    failed = spoken(str(decision["first_failed_gate"]))
     if decision["integrated"]:
         if arm == IMPLANTED:
             return "the planted signal passes all gates."

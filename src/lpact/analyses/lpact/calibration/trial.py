@@ -24,7 +24,7 @@ from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS
 from lpact.config import ReadoutConfig
 from lpact.datasets.simulated.options import SimulatedOptions
 from lpact.datasets.simulated.words import WORDS_PER_SENTENCE
-from lpact.errors import ConfigError, did_you_mean
+from lpact.errors import ConfigError, require_known
 from lpact.math.seeding import keyed_rng
 from lpact.store import frame
 from lpact.validation import validate_model
@@ -195,14 +195,7 @@ TRUTHS = {truth.name: truth for truth in _ALL}
 
 def known_truth(name: str) -> KnownTruth:
     """Return a known truth; an unknown name is a `ConfigError`."""
-    if name not in TRUTHS:
-        raise ConfigError(
-            f"there is no known truth named '{name}'",
-            where="option '--truth'",
-            got=name,
-            expected=", ".join(TRUTHS),
-            remedy=did_you_mean(name, TRUTHS),
-        )
+    require_known(name, TRUTHS, "known truth", where="option '--truth'", error=ConfigError)
     return TRUTHS[name]
 
 

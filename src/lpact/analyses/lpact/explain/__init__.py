@@ -69,6 +69,7 @@ def explain_claim(config: LPactConfig, rows: Rows, claim: Mapping[str, Any], pro
     evidence = rows(GATE_EVIDENCE.name, **key, gate_profile=profile)
     material = Material(config, rows, key)
     gates = _gates(material, decision, evidence.sort("gate_order", "criterion_order"))
+    by = {**key, "stripped": key["mechanism"], "gate_profile": profile}
     return Explanation(
         analysis=LPact.name,
         claim=key,
@@ -79,14 +80,8 @@ def explain_claim(config: LPactConfig, rows: Rows, claim: Mapping[str, Any], pro
         facts=_facts(material, decision),
         gates=gates,
         what_would_change=what_would_change(material, rows, decision, gates),
-        rows=tuple((table.name, _selection(table.column_names, key, profile)) for table in TABLES_BEHIND),
+        rows=tuple((table.name, {n: v for n, v in by.items() if n in table.column_names}) for table in TABLES_BEHIND),
     )
-
-
-def _selection(columns: Sequence[str], key: Mapping[str, Value], profile: str) -> dict[str, Value]:
-    """What selects a claim's rows in a table that may call the mechanism ``stripped``."""
-    own = {**key, "stripped": key["mechanism"], "gate_profile": profile}
-    return {name: value for name, value in own.items() if name in columns}
 
 
 def _gates(material: Material, decision: Mapping[str, Any], evidence: pl.DataFrame) -> tuple[GateRecord, ...]:

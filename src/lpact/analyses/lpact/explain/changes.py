@@ -165,9 +165,6 @@ def _rounded(value: float, how: str) -> str:
     return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), rounding=how)):.3g}"
 
 
-# --- the multiple-testing correction -------------------------------------------------------------------
-
-
 def _correction(material: Material, rows: Rows, decision: Mapping[str, Any]) -> str:
     """What the multiple-testing correction requires of a claim that passes every gate but not the correction."""
     q, fdr = decision["q_value"], material.gates.fdr
@@ -194,9 +191,6 @@ def p_that_is_enough(others: Sequence[float], level: float) -> float:
         if sum(p <= bound for p in others) >= k - 1:
             return bound
     return level / n
-
-
-# --- a claim that passes every gate ------------------------------------------------------------------
 
 
 def _nearest(material: Material, gates: Sequence[GateRecord]) -> str:

@@ -211,16 +211,12 @@ def tests(chosen: list[DrawTest]) -> Made:
     """Tests of level 2 in their order: pooled, then by subject-run for the first one alone."""
     found = []
     for position, test in enumerate(chosen):
-        found.append(_pooled(test, decides=True))
+        n = test.rows.select(SUBJECT_RUN_KEY).n_unique()
+        found.append(_of_test(test, test.pooled, pooled_over(n), decides=True))
         if position == 0:
             parts = test.rows.group_by(SUBJECT_RUN_KEY, maintain_order=True)
             found += [_of_test(test, pool(part), place(key), decides=False) for key, part in parts]
     return tuple(found)
-
-
-def _pooled(test: DrawTest, *, decides: bool) -> Distribution:
-    n = test.rows.select(SUBJECT_RUN_KEY).n_unique()
-    return _of_test(test, test.pooled, pooled_over(n), decides=decides)
 
 
 def _of_test(test: DrawTest, pooled: Pooled, where: str, *, decides: bool) -> Distribution:
@@ -261,10 +257,7 @@ def by_subject_run(material: Material, rival: str, column: str) -> Made:
     if column == "reliability":
         rows = material.ceiling_rows.drop_nulls(column)
     found = rows.group_by(SUBJECT_RUN_KEY, maintain_order=True).agg(pl.col(column).mean())
-    bounds = {
-        "reliability": gates.min_reliability,
-        "fraction_of_ceiling": gates.min_ceiling_fraction,
-    }
+    bounds = {"reliability": gates.min_reliability, "fraction_of_ceiling": gates.min_ceiling_fraction}
     more: dict[str, Any] = {"bound": bounds.get(column, 0.0), "compared_with": rival}
     more |= {"where": OVER_SUMMARIES, "n_missing": _n_runs(material) - found.height}
     own = by_run(*_CEILING[column], found, column, MEAN, **more)

@@ -207,14 +207,13 @@ COLUMNS = {
 }
 
 
-def methods(material: Material) -> pl.DataFrame:
+def _methods(material: Material) -> pl.DataFrame:
     """Medians over subject-runs of the three numbers, one row per method."""
     return medians_by_method(usable_rows(material.stripped(SPECIFICITY)))
 
 
 def _by_method(material: Material, column: str, rival: str, gives: str) -> Distribution:
-    """One of the three numbers, by method."""
-    found = methods(material)
+    found = _methods(material)
     return distribution(
         COLUMNS[column],
         DROP,
@@ -232,7 +231,7 @@ def _by_method(material: Material, column: str, rival: str, gives: str) -> Distr
 
 def agreeing(material: Material) -> Made:
     """Votes of the methods, and the three numbers that make them."""
-    found = methods(material)
+    found = _methods(material)
     if not found.height:
         return ()
     agrees = pl.all_horizontal(pl.col(list(COLUMNS)) > 0).cast(pl.Float64)
@@ -258,7 +257,7 @@ def typical(material: Material, rival: str, column: str) -> Made:
 def block_tests(material: Material, first: str, *, beside: str = NOTHING, random: bool = False) -> Made:
     """Tests by block: with other targets and no drop at all, or with ``random`` directions of equal variance.
 
-    ``side_by_side`` names features that are fitted with the stripped ones.
+    ``beside`` names features that are fitted with the stripped ones.
     """
     by_run = blocks_by_run(material.claim, material.rows(BLOCK_DROPS), beside)
     rivals: tuple[str, ...] = rival_targets(material.claim, by_run)

@@ -271,8 +271,3 @@ def rivalry(model: float | None, rival_name: str, rival: float | None, differenc
 def joined(prefix: str, sentence: str) -> str:
     """Return ``prefix: sentence`` as one sentence."""
     return f"{prefix}: {sentence[:1].lower()}{sentence[1:]}"
-
-
-def words(code: str) -> str:
-    """A code such as ``run_to_run`` in a sentence."""
-    return code.replace("_", " ")

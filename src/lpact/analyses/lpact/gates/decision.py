@@ -47,7 +47,7 @@ from lpact.analyses.lpact.tables.decisions import (
     STUDY_OUTCOME,
 )
 from lpact.codes import FinalLabel, Gate, Outcome
-from lpact.errors import TableError, did_you_mean
+from lpact.errors import TableError, require_known
 from lpact.store import polars_schema, validate
 from lpact.tables import Table
 from lpact.wording import counted
@@ -151,8 +151,10 @@ def gather(
     made about every mechanism that is stripped anywhere. A layer or claim with a p-value above ``stop_above`` is not
     tested further, and what is not tested does not pass: enough to know which claims are integrated.
     """
-    if stripped is None:
-        _check_metric(measured[levels.CONTROL_DELTAS.name], primary_metric)
+    scored = measured[levels.CONTROL_DELTAS.name]["metric"].unique().sort()
+    if stripped is None and len(scored):
+        where = f"table '{levels.CONTROL_DELTAS.name}', column 'metric'"
+        require_known(primary_metric, scored, "level-1 metric", where=where, error=TableError)
     deltas, profile_deltas = levels.CONTROL_DELTAS.name, levels.PROFILE_DELTAS.name
     normalized = levels.NORMALIZED_SCORES.name
     rows = {
@@ -219,18 +221,6 @@ def _row_tables(rows: Mapping[str, pl.DataFrame], paper: Profile) -> dict[str, p
         levels.NORMALIZED_SCORES: rows[levels.NORMALIZED_SCORES.name],
     }
     return {table.name: frame.select(table.column_names) for table, frame in labelled.items()}
-
-
-def _check_metric(control_deltas: pl.DataFrame, primary_metric: str) -> None:
-    known = control_deltas["metric"].unique().sort().to_list()
-    if known and primary_metric not in known:
-        raise TableError(
-            f"no level-1 row holds the primary metric '{primary_metric}'",
-            where=f"table '{levels.CONTROL_DELTAS.name}', column 'metric'",
-            got=", ".join(known),
-            expected=primary_metric,
-            remedy=did_you_mean(primary_metric, known),
-        )
 
 
 def decision_table(profile: Profile, found: Gathered) -> pl.DataFrame:

@@ -19,7 +19,7 @@ from lpact.analyses.lpact.tables import robustness as results
 from lpact.analyses.lpact.tables.assay import BRAIN_AS_MODEL
 from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY, MODEL_INVENTORY
 from lpact.codes import Reason
-from lpact.errors import TableError, did_you_mean
+from lpact.errors import TableError, require_known
 from lpact.store import frame, validate
 from lpact.tables import CLAIM_KEY, RECORDING_KEY, Table
 
@@ -64,14 +64,7 @@ def robustness(
     are those of `READS_DECIDED`, and only tables that need no other decision are returned.
     """
     for table in READS if decide_again else READS_DECIDED:
-        if table.name not in tables:
-            raise TableError(
-                f"the robustness analyses need the table '{table.name}'",
-                where="tables of the run",
-                got=f"{len(tables)} other tables",
-                expected=table.name,
-                remedy=f"pass all tables of a run; {did_you_mean(table.name, tables)}",
-            )
+        require_known(table.name, tables, "table", where="tables of the run", error=TableError)
     if decide_again:
         run: DecidedRun = Decider(tables, gates, primary_metric, tell)
     else:
