@@ -151,8 +151,6 @@ def _strongest(
     return max(unsupported, key=lambda item: tuple(Statement).index(item[0]), default=None)
 
 
-# --- Names -----------------------------------------------------------------------------------------
-
 _NEARBY = {
     "measure": r"(?:measures?|metrics?|predictivity|regression|similarity|scores?|tests?)",
     "region": r"(?:areas?|regions?|cortex|gyrus|units|electrodes|voxels|neurons)",

@@ -187,9 +187,6 @@ def _nowhere() -> NotFoundError:
     return NotFoundError("there is no such page", remedy="start from the overview")
 
 
-# -- on a port -------------------------------------------------------------------------------------------------------
-
-
 def run_server(
     runs: Sequence[str | Path],
     host: str,

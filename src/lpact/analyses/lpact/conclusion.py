@@ -82,9 +82,6 @@ def _confirmatory(decisions: pl.DataFrame, outcomes: pl.DataFrame) -> dict[str, 
     return {name: own.filter(gate_profile=name) for name in UNDER if name in profiles}
 
 
-# --- The verdict -----------------------------------------------------------------------------------
-
-
 def verdict_sentence(decisions: pl.DataFrame, outcomes: pl.DataFrame) -> str:
     """The study's verdict, from the decision table and the outcome table (both with both gate profiles)."""
     found = {row["gate_profile"]: Outcome(row["outcome"]) for row in outcomes.iter_rows(named=True)}
@@ -163,9 +160,6 @@ def _supported(found: Mapping[str, Outcome], claims: Tables) -> str:
     point = found.get(PAPER, outcome)
     other = "" if point is outcome else f"; {point.value} {UNDER[PAPER]}"
     return f"{said} (outcome {outcome.value}{other})"
-
-
-# --- Why -------------------------------------------------------------------------------------------
 
 
 def why_sentences(tables: Tables, implant_snr: float | None = None) -> list[str]:
@@ -266,9 +260,6 @@ def _no_confirmatory(tables: Tables) -> str:
     if not parts:
         return "No layer of a model was scored on a confirmatory dataset."
     return f"Not confirmatory: {listed(parts, MOST_NAMED, '; ')}."
-
-
-# --- Positive controls -----------------------------------------------------------------------------
 
 
 def _planted(tables: Tables, snr: float | None) -> str:

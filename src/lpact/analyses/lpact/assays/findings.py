@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -48,23 +49,16 @@ class Finding:
 
 def findings(tables: Mapping[str, pl.DataFrame], gates: GatesConfig) -> list[Finding]:
     """Every finding of the given tables, control by control."""
-    readers = {
+    readers: dict[Table, Callable[[pl.DataFrame], Iterator[Finding]]] = {
         assay.IMPLANT: _implant,
         assay.BRAIN_RELIABILITY: _reliability,
-        assay.BRAIN_AS_MODEL_SUMMARY: _brain_as_model,
+        assay.BRAIN_AS_MODEL_SUMMARY: partial(_brain_as_model, majority=gates.summary_majority),
         assay.BRAIN_ORACLE: _oracle,
         assay.PROFILE_ORDER: _order,
+        **{table: partial(_stimulus, control, table) for table, control in _STIMULUS_CONTROLS.items()},
     }
-    found = [
-        finding
-        for table, read in readers.items()
-        if table.name in tables
-        for finding in read(tables[table.name], gates)
-    ]
-    for table, control in _STIMULUS_CONTROLS.items():
-        if table.name in tables:
-            found += _stimulus(control, table, tables[table.name])
-    return found
+    present = ((table, read) for table, read in readers.items() if table.name in tables)
+    return [finding for table, read in present for finding in read(tables[table.name])]
 
 
 def _row_finding(control: str, dataset: str, what: str, row: Mapping[str, Any], detail: str, **more: Any) -> Finding:
@@ -75,14 +69,14 @@ def _row_finding(control: str, dataset: str, what: str, row: Mapping[str, Any], 
     return Finding(control, dataset, what, bool(row["gate_pass"]), detail, code, **more)
 
 
-def _implant(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # noqa: ARG001
+def _implant(table: pl.DataFrame) -> Iterator[Finding]:
     for row in table.filter(quantity="integrated").iter_rows(named=True):
         what = f"{row['arm']}, gate profile {row['gate_profile']}"
         finding = _row_finding("implanted signal", SIMULATED, what, row, row["interpretation"])
         yield replace(finding, expected=row["arm"] == assay.IMPLANTED)
 
 
-def _reliability(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # noqa: ARG001
+def _reliability(table: pl.DataFrame) -> Iterator[Finding]:
     for row in table.iter_rows(named=True):
         median, what = row["median_reliability"], f"{spoken(row['mode'])}, {spoken(row['kind'])}"
         share = f"{row['n_reliable']} of {row['n_valid']} rows"
@@ -94,17 +88,17 @@ def _reliability(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]: 
         yield _row_finding(control, row["dataset"], what, row, detail, number=short)
 
 
-def _oracle(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # noqa: ARG001
+def _oracle(table: pl.DataFrame) -> Iterator[Finding]:
     for row in table.iter_rows(named=True):
         share, what = f"{row['n_joint_pass']} of {row['n_summaries']}", spoken(row["comparison"])
         control, detail = "brain as model, with ceiling", f"{share} summaries pass both"
         yield _row_finding(control, row["dataset"], what, row, detail, number=share)
 
 
-def _brain_as_model(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:
+def _brain_as_model(table: pl.DataFrame, majority: float) -> Iterator[Finding]:
     for key, done, n_pass, reason in _passing(table, "comparison"):
         share = f"{n_pass} of {done.height}"
-        passes = bool(done.height) and n_pass / done.height > gates.summary_majority
+        passes = bool(done.height) and n_pass / done.height > majority
         row = {"gate_pass": passes, "reason": reason}
         detail = (
             f"{share} summaries; {done['n_pass'].sum()} of {done['n_rows'].sum()} unit rows; mean delta "
@@ -114,7 +108,7 @@ def _brain_as_model(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding
         yield _row_finding(*place, row, detail, number=share)
 
 
-def _order(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # noqa: ARG001
+def _order(table: pl.DataFrame) -> Iterator[Finding]:
     for key, done, n_pass, reason in _passing(table, "profile"):
         share = f"{n_pass} of {done.height}"
         delta = _number(done["median_delta"].mean())

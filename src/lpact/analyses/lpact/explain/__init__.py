@@ -122,8 +122,6 @@ def _facts(material: Material, decision: Mapping[str, Any]) -> tuple[tuple[str, 
     return tuple((name, own) for name, own in facts.items() if own not in (None, "") or name in always)
 
 
-# --- which numbers are behind which criterion --------------------------------------------------------
-
 _Maker = Callable[[Material, str, float | None], Made]
 """From the material, what the criterion was compared with, and its value."""
 

@@ -127,7 +127,7 @@ def _by_draws(material: Material, criterion: Criterion, test: Distribution) -> s
     what = "the relational statistic" if level2 else "the mean real score"
     then = f"{first}, and then" if first else ":"
     same = ", with the same draws" if level2 else ""
-    return f"{then} {what} would have to rise from {number(now)} to above {rounded_up(needed)}{same}"
+    return f"{then} {what} would have to rise from {number(now)} to above {rounded(needed, up=True)}{same}"
 
 
 def above_draws(draws: FloatArray, alpha: float) -> float | None:
@@ -147,21 +147,13 @@ def above_draws(draws: FloatArray, alpha: float) -> float | None:
     return min(candidates, default=None)
 
 
-def rounded_down(value: float) -> str:
-    """A bound that a number must not exceed, with three digits and never above it: 0.000555 for 1/1800."""
-    return _rounded(value, ROUND_FLOOR)
-
-
-def rounded_up(value: float) -> str:
-    """A bound that a number must exceed, with three digits and never below it."""
-    return _rounded(value, ROUND_CEILING)
-
-
-def _rounded(value: float, how: str) -> str:
+def rounded(value: float, *, up: bool) -> str:
+    """A bound with three digits: rounded up if a number must exceed it, else down (0.000555 for 1/1800)."""
     if not math.isfinite(value) or value == 0.0:
         return f"{value:.3g}"
     # Fifteen digits are what a double holds for certain; beyond them is noise of the arithmetic.
     exact = Decimal(f"{value:.15g}")
+    how = ROUND_CEILING if up else ROUND_FLOOR
     return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), rounding=how)):.3g}"
 
 
@@ -176,7 +168,7 @@ def _correction(material: Material, rows: Rows, decision: Mapping[str, Any]) -> 
     return (
         f"Multiple-testing correction over {counted(len(others) + 1, 'claim')}: q would have to fall from {number(q)} "
         f"to {number(fdr)} or less; with the other claims as they are, p would have to fall from "
-        f"{number(decision['p_value'])} to {rounded_down(p_that_is_enough(others, fdr))} or less."
+        f"{number(decision['p_value'])} to {rounded(p_that_is_enough(others, fdr), up=False)} or less."
     )
 
 

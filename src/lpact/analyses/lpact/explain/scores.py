@@ -49,8 +49,6 @@ from lpact.analyses.lpact.tables.levels import (
 )
 from lpact.wording import counted
 
-# --- Level 1 ---------------------------------------------------------------------------------------
-
 
 def mean_delta(material: Material, rival: str) -> Made:
     """Contrasts of level 1 by subject-run; with the best controls also their draws."""
@@ -196,8 +194,6 @@ def _draws(
         )
     ]
 
-
-# --- Level 3 ---------------------------------------------------------------------------------------
 
 DROP = "drop in held-out score"
 COLUMNS = {

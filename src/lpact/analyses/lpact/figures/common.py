@@ -55,9 +55,6 @@ LANE = pl.format("{} · layer {}", "model", "layer").alias("lane")
 REAL, NUISANCE = "real", "nuisance"
 
 
-# -- tables and words --------------------------------------------------------------------------------------------------
-
-
 def table_of(material: Material, declared: Table) -> pl.DataFrame:
     """A table, without rows where the run has none."""
     return material.table(declared.name) if material.has(declared.name) else empty(declared)
@@ -112,9 +109,6 @@ def profile_entries(profiles: Iterable[str] = PROFILES, gate: str = "") -> list[
     """Gate profiles as entries of a key; with a gate, its passes."""
     passed = f"{gate} passed, " if gate else ""
     return [(f"{passed}{PROFILES[name]}", PROFILE_LOOKS[name]) for name in profiles]
-
-
-# -- rows --------------------------------------------------------------------------------------------------------------
 
 
 def of_layer(layer: dict[str, Any]) -> list[pl.Expr]:
@@ -178,9 +172,6 @@ def strictest(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     order = {mode: place for place, mode in enumerate(MODES)}
     rank = pl.col("mode").replace_strict(order, default=len(order), return_dtype=pl.Int64)
     return rows.drop_nulls("reliability").filter(rank == rank.min().over(list(by)))
-
-
-# -- gate profiles in lanes --------------------------------------------------------------------------------------------
 
 
 def side(place: int, profiles: Sequence[str]) -> float:

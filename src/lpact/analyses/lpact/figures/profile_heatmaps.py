@@ -68,9 +68,6 @@ class Panel:
     note: str
 
 
-# -- numbers -----------------------------------------------------------------------------------------------------------
-
-
 def panels_of(material: Material) -> list[Panel | str]:
     """One panel for the best layer of every dataset, or why it cannot be drawn."""
     rows, _ = unit_similarities(material)
@@ -142,9 +139,6 @@ def _means(rows: pl.DataFrame, by: str, places: list[int]) -> pl.DataFrame:
     long = long.explode("pattern", "place").with_columns(pl.col("pattern").fill_nan(None))
     means = mean_over_subject_runs(long, [by, "place"], ["pattern"])
     return means.pivot("place", index=by, values="pattern")
-
-
-# -- drawing -----------------------------------------------------------------------------------------------------------
 
 
 @figure(

@@ -72,9 +72,6 @@ def make(material: Material) -> Drawing | str:
     return panels.stacked(key, *made), caption, _summary(rows, counts)
 
 
-# -- rows --------------------------------------------------------------------------------------------------------------
-
-
 def run_counts(material: Material) -> RunCounts:
     """Counts of the run: those of the values that it used."""
     used = material.table(THRESHOLD_SENSITIVITY.name).filter(
@@ -164,9 +161,6 @@ _CHANGES: dict[str, Callable[[Material], Iterator[tuple[Any, ...]]]] = {
     SUBJECT_RUNS: _subject_runs,
 }
 """Kinds of changes, and the rows of their claims."""
-
-
-# -- drawing -----------------------------------------------------------------------------------------------------------
 
 
 def _claims(block: pl.DataFrame, profiles: list[str], most: int, *, first: bool, last: bool) -> alt.LayerChart:

@@ -96,9 +96,6 @@ def make(material: Material) -> Drawing | str:
     return panels.stacked(*parts, spacing=20), caption, _summary(known, metric)
 
 
-# -- rows --------------------------------------------------------------------------------------------------------------
-
-
 def level_words(level: str, metric: str) -> tuple[str, str]:
     """Title and axis of a level's panel."""
     if level.startswith(_BRAIN):
@@ -156,9 +153,6 @@ def _with_tooltips(rows: pl.DataFrame, what: pl.Expr, units: pl.Expr) -> pl.Data
         why=pl.when(absent).then(pl.col("reason").fill_null("no row").str.replace_all("_", " ")),
     )
     return marked(rows, _TOOLTIP, "mean")
-
-
-# -- drawing -----------------------------------------------------------------------------------------------------------
 
 
 def _forest(

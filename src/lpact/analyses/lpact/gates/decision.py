@@ -196,28 +196,18 @@ def _row_tables(rows: Mapping[str, pl.DataFrame], paper: Profile) -> dict[str, p
         (*layer, gates[Gate.PREDICTIVE].passed, gates[Gate.RELATIONAL].passed) for layer, gates in paper.layers.items()
     ]
     upstream = pl.DataFrame(passed, schema=schema, orient="row")
-    predictive, relational, summary, drops, specific, pairs, runs = (
-        rows[table.name]
-        for table in (
-            levels.CONTROL_DELTAS,
-            levels.PROFILE_DELTAS,
-            levels.RELATIONAL_SUMMARY,
-            levels.STRIPPING_DELTAS,
-            levels.SPECIFICITY,
-            levels.DISSOCIATIONS,
-            levels.SUBJECT_RUN_SUMMARY,
-        )
-    )
-    specificity = label_specificity(specific, upstream)
+    predictive, relational = rows[levels.CONTROL_DELTAS.name], rows[levels.PROFILE_DELTAS.name]
+    specificity = label_specificity(rows[levels.SPECIFICITY.name], upstream)
+    drops = label_stripping_deltas(rows[levels.STRIPPING_DELTAS.name], specificity, upstream)
     labelled = {
         levels.CONTROL_DELTAS: predictive,
-        levels.SUBJECT_RUN_SUMMARY: with_direction(runs),
+        levels.SUBJECT_RUN_SUMMARY: with_direction(rows[levels.SUBJECT_RUN_SUMMARY.name]),
         levels.FAILURE_MODES: failure_modes(predictive),
         levels.PROFILE_DELTAS: relational,
-        levels.RELATIONAL_SUMMARY: with_pass_fraction(summary, relational),
-        levels.STRIPPING_DELTAS: label_stripping_deltas(drops, specificity, upstream),
+        levels.RELATIONAL_SUMMARY: with_pass_fraction(rows[levels.RELATIONAL_SUMMARY.name], relational),
+        levels.STRIPPING_DELTAS: drops,
         levels.SPECIFICITY: specificity,
-        levels.DISSOCIATIONS: label_dissociations(pairs),
+        levels.DISSOCIATIONS: label_dissociations(rows[levels.DISSOCIATIONS.name]),
         levels.NORMALIZED_SCORES: rows[levels.NORMALIZED_SCORES.name],
     }
     return {table.name: frame.select(table.column_names) for table, frame in labelled.items()}

@@ -215,9 +215,6 @@ def ceilings(config: LPactConfig, tables: Tables) -> list[str]:
     return sentences
 
 
-# --- From numbers to labels --------------------------------------------------------------------------
-
-
 def point_rules(config: LPactConfig, tables: Tables) -> list[str]:
     """The six gates as point rules."""
     gates = config.gates
