@@ -47,14 +47,14 @@ def span(counts: Iterable[int | None], noun: str = "") -> str:
 
 
 def number(value: float | None, digits: int = 3, *, scale: float = 0.0) -> str:
-    """A number with so many significant digits; 0 for round-off, relative to ``scale``; a dash if it is missing."""
+    """A number with ``digits`` significant digits; 0 for round-off, relative to ``scale``; a dash if it is missing."""
     if value is None or not isfinite(value):
         return MISSING
     return "0" if abs(value) < ROUND_OFF * scale else f"{value:.{digits}g}"
 
 
 def setting(value: float, unit: str = "") -> str:
-    """All digits of a number that somebody chose, and no more: ``10``, ``0.05``, ``1e-06``."""
+    """A number from a configuration, with all of its digits: ``10``, ``0.05``, ``1e-06``."""
     return f"{value:.15g} {unit}".rstrip()
 
 
@@ -72,7 +72,7 @@ def p_value(value: float | None) -> str:
 
 
 def percent(share: float, digits: int = 3) -> str:
-    """A share as a percentage with so many significant digits."""
+    """A share as a percentage with ``digits`` significant digits."""
     return f"{100 * share:.{digits}g} %".replace("-", MINUS)
 
 
@@ -133,7 +133,7 @@ def names(items: Iterable[object], last: str = "and") -> str:
 
 
 def settings(values: Iterable[float], unit: str = "") -> str:
-    """Numbers that somebody chose in a sentence, with their unit once."""
+    """Numbers from a configuration in a sentence, with their unit once."""
     return f"{enumerated(map(setting, values))} {unit}".rstrip()
 
 
@@ -156,7 +156,7 @@ def one_line(text: object) -> str:
 
 
 def short(name: str, letters: int) -> str:
-    """A name in one line of at most so many letters; a longer one loses its middle, since ends differ most."""
+    """A name on one line of at most ``letters``; a longer one loses its middle, since ends differ most."""
     line = " ".join(str(name).split())
     if len(line) <= letters:
         return line

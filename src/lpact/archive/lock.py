@@ -55,7 +55,7 @@ NOT_LOCKED = frozenset({LOCK_FILE, CRATE_FILE})
 """Files that the lock does not list."""
 REGISTRATION = "preregistration.json"
 WRITTEN_BY_RUNS = frozenset({MANIFEST_NAME, "log.jsonl", "status.json", REGISTRATION})
-"""Files besides tables and report that lpact writes into runs."""
+"""Files that lpact writes into runs, other than tables and report."""
 MOST_JSON_BYTES = 128 * 2**20
 """Size of the largest JSON file that is read."""
 _WRITE = 0o222
@@ -151,7 +151,7 @@ def read_limited(path: Path) -> bytes:
         content = handle.read(MOST_JSON_BYTES + 1)
     if len(content) > MOST_JSON_BYTES:
         raise RunError(
-            "the file is too large to be read",
+            "the file is too large",
             where=str(path),
             got=f"{path.stat().st_size} bytes",
             expected=f"at most {MOST_JSON_BYTES} bytes",

@@ -181,7 +181,7 @@ def _show_outline(outline: Outline) -> None:
     from lpact.controls.base import CONTROLS
 
     missing = counted(outline.n_missing, "dataset or model", "datasets and models")
-    say(f"{missing} missing: sizes, times and the source audit need them.")
+    say(f"{missing} missing: sizes, times and the source audit cannot be shown without them.")
     heading("Datasets")
     datasets = [(d.name, d.role, d.reader, d.missing or "found") for d in outline.datasets]
     show_table(("dataset", "role", "reader", "folder"), datasets)

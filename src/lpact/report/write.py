@@ -175,7 +175,7 @@ def _export(frame: pl.DataFrame, table: Table, folder: Path) -> None:
 
 
 def _suffixes(n_rows: int) -> dict[str, str]:
-    """Formats of a table with so many rows, and how their files end."""
+    """Formats of a table with ``n_rows`` rows, and their file suffixes."""
     return {"csv": ".csv", "latex": ".tex"} if n_rows <= MOST_LATEX_ROWS else {"csv": ".csv"}
 
 

@@ -353,13 +353,13 @@ def make_plan(config: StudyConfig, audit: StudyAudit, extraction: ExtractionCost
 def _disk_problem(needed: int, report: int, free: int | None, folder: Path, option: str) -> _Problem | None:
     if free is None or needed <= free:
         return None
-    advice = f"free {size(needed - free)} there, or choose a folder on another disk with {option}"
+    advice = f"free {size(needed - free)}, or choose a folder on another disk with {option}"
     if report and needed - report <= free:
-        advice += "; or leave the report out (--no-report)"
+        advice += "; or skip the report (--no-report)"
     return (
         "the disk is too full",
         f"about {size(needed)} to write for {folder}",
-        f"at most the {size(free)} that are free",
+        f"at most {size(free)}, the free space",
         advice,
     )
 

@@ -2,7 +2,7 @@
 
 Workers are checked before they get tasks: same code, libraries and sources. A few tasks per thread are submitted at a
 time, with the results that they need; the client stores what comes back. Dask runs a task again if its worker dies; if
-it gives up, the task runs alone once more.
+it gives up, the task runs once more, alone.
 """
 
 from __future__ import annotations
@@ -200,12 +200,12 @@ class OnDask:
         future.release()
 
     def _suspect(self, submitted: Submitted, suspects: deque[Task]) -> Iterator[Ended]:
-        """A task whose workers died: it runs alone once more, then it is given up."""
+        """A task whose workers died runs once more, alone; then it fails."""
         if submitted.alone:
             error = RunError(
                 "workers of the cluster died",
                 where="workers that ran the task",
-                got="one worker after the other, the last with the task alone",
+                got="repeated deaths, the last while the task ran alone",
                 expected="workers that live until the run ends",
                 remedy="memory may be short: see `lpact plan`, give workers more (--memory-limit), then run again to "
                 "resume",

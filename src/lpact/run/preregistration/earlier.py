@@ -239,13 +239,13 @@ def _refuse_results(found: Iterable[EarlierRun]) -> None:
     for earlier in (own for own in found if own.has_results):
         n_tasks, same = earlier.n_finished_tasks, ", ".join(earlier.same)
         got = {
-            KEPT: f"results of {n_tasks:,} task(s) of this very study",
+            KEPT: f"results of {n_tasks:,} task(s) of this study",
             NOTED: f"results of {same}, stored there by a run of the study '{earlier.study}'",
             FINISHED: f"a finished run of the study '{earlier.study}' with results of {same}",
             UNFINISHED: f"an unfinished run with {n_tasks:,} finished task(s)",
         }[earlier.state]
         raise RunError(
-            "results exist already, so this would not be a registration before the fact",
+            "results already exist, so this registration would not precede them",
             where="option 'run.tasks'" if earlier.state in (KEPT, NOTED) else "option --run",
             got=got,
             expected="no results of the same datasets and models",

@@ -160,7 +160,7 @@ def of_role(role: str) -> str:
 
 
 def most_frequent_reason(reasons: Iterable[str]) -> Reason:
-    """The reason of most rows; for a dataset without rows, that it has no recording."""
+    """The most frequent reason; without rows, `DATASET_HAS_NO_RECORDING`."""
     given = list(reasons)
     if not given:
         return Reason.DATASET_HAS_NO_RECORDING

@@ -37,7 +37,7 @@ MECHANISMS_USED = (MECHANISM, "context_update")
 N_SUBJECTS, N_UNITS, N_STORIES, SENTENCES = 3, 16, 4, 10
 FOLDS_AT_MOST, GAP_AT_MOST = 4, 3
 DRAWS_AT_MOST, MISMATCH_DRAWS_AT_MOST = 20, 2
-"""As many draws of controls as a study has by default: its tests are then used here as they are there."""
+"""Draws of controls, as many as a study has by default, so that the same tests apply."""
 TARGET_FRACTION = 0.15
 
 S = TypeVar("S", bound=Section)

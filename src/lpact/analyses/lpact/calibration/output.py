@@ -52,7 +52,7 @@ def check_folder(folder: Path) -> None:
         inside = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
     if inside and not (folder / META_NAME).is_file() and not (folder / KEPT).is_dir():
         raise RunError(
-            "the folder for the calibration holds something else",
+            "the folder contains files that are not from a calibration",
             where=str(folder),
             got=", ".join(inside[:5]),
             expected="a new or empty folder, or that of a calibration to resume",

@@ -91,9 +91,9 @@ def matched_design(design: DatasetDesign, config: LPactConfig, effort: Effort | 
     def within(n: int, fewest: int, most: int, what: str) -> int:
         used = min(max(n, fewest), most)
         if used != n:
-            why = "to save time: the design itself finds smaller effects"
+            why = "to save time: the real design finds smaller effects"
             if used > n:
-                why = "the fewest that work: the design itself finds only larger effects"
+                why = "the minimum: the real design finds only larger effects"
             directions.add(LARGER if used > n else SMALLER)
             caps.append(f"{used} {what} instead of {n}, {why}")
         return used

@@ -212,7 +212,7 @@ def _show_design(report: PowerReport) -> None:
     ]
     show_table(("dataset", "model", *_DESIGN_COLUMNS), rows, right=_DESIGN_COLUMNS)
     say(
-        "worth: as many independent events, or units; responses, features: correlation with the next event; ceiling: "
-        "the largest score that a perfect model could expect",
+        "worth: effective number of independent events or units; responses, features: correlation with the next event; "
+        "ceiling: the highest score that a perfect model could expect",
         indent=2,
     )

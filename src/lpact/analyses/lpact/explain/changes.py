@@ -68,7 +68,7 @@ def what_would_change(
                 sentences.append(joined(heading, body))
             else:
                 sentences.append(f"{heading}: the same as in the {before[:1].lower()}{before[1:]}.")
-    sentences.append(_correction(material, rows, decision))
+    sentences.append(_multiple_testing(material, rows, decision))
     return tuple(dict.fromkeys(filter(None, sentences))) or (_nearest(material, gates),)
 
 
@@ -157,7 +157,7 @@ def rounded(value: float, *, up: bool) -> str:
     return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), rounding=how)):.3g}"
 
 
-def _correction(material: Material, rows: Rows, decision: Mapping[str, Any]) -> str:
+def _multiple_testing(material: Material, rows: Rows, decision: Mapping[str, Any]) -> str:
     """What the multiple-testing correction requires of a claim that passes every gate but not the correction."""
     q, fdr = decision["q_value"], material.gates.fdr
     if decision["beaten_by"] != FALSE_DISCOVERY_RATE:

@@ -49,7 +49,7 @@ BEHIND = "p-value of 1, because the model is not ahead"
 BLOCK_TEST = "p-value of a test over blocks"
 CONJUNCTION = "p-value of a partial conjunction"
 BOOTSTRAP = "p-value of a bootstrap"
-"""How a criterion's number follows from the values of a distribution (`Distribution.gives`)."""
+"""How a criterion's number is made from the values of a distribution (`Distribution.gives`)."""
 
 _CENTRES: dict[str, Callable[[Sequence[float]], Any]] = {
     MEAN: np.mean,

@@ -117,7 +117,7 @@ def of_layer(layer: dict[str, Any]) -> list[pl.Expr]:
 
 
 def shown(material: Material, rows: pl.DataFrame, most: int, table: Table) -> tuple[pl.DataFrame, str]:
-    """At most so many of the layers of some rows, and a sentence about the others, whose numbers are in ``table``.
+    """At most ``most`` layers, and a sentence about the others, whose numbers are in ``table``.
 
     The best layer of every dataset comes before the second best: best verdict first, then highest score.
     """

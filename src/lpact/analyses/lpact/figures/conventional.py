@@ -12,7 +12,6 @@ from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import LAYER, PROFILES, marked
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.analyses.lpact.gates.criteria import words
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import (
     CONTROL_DELTAS,
@@ -24,7 +23,7 @@ from lpact.codes import FinalLabel
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure
 from lpact.report.panels import BOX, Look
-from lpact.wording import counted
+from lpact.wording import counted, spoken
 
 WEAKER, ROWS = "weaker rule", "rows that pass"
 _KEYS = {
@@ -150,7 +149,7 @@ def _bar_tooltip(row: dict[str, Any]) -> str:
         return f"{row['evidence']}, weaker rule ({row['rule']}): {share} positive"
     if row["kind"] == ROWS:
         return f"{row['evidence']}: {share} pass their row rule"
-    return f"{row['evidence']}, gate {words(row['gate'])}, {PROFILES[row['kind']]}: {share} pass"
+    return f"{row['evidence']}, gate {spoken(row['gate'])}, {PROFILES[row['kind']]}: {share} pass"
 
 
 def _summary(bars: pl.DataFrame) -> str:

@@ -17,13 +17,12 @@ from lpact.analyses.lpact.figures.common import (
     PROFILES,
     marked,
 )
-from lpact.analyses.lpact.gates.criteria import words
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.codes import FinalLabel
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
 from lpact.report.panels import PART, SHARES
-from lpact.wording import counted, fixed, short
+from lpact.wording import counted, fixed, short, spoken
 
 MOST_ROWS = 150
 """Layers that are drawn; of larger studies those with the best verdicts."""
@@ -61,13 +60,13 @@ def verdict_text(row: dict[str, Any]) -> tuple[str, str]:
     def of_claims(text: str, n: int) -> str:
         return text if n == row["n_claims"] else f"{text}, {n} of {row['n_claims']}"
 
-    label = of_claims(words(row["label"]), row["n_label"])
+    label = of_claims(spoken(row["label"]), row["n_label"])
     if row["beaten_by"] == "none" or row["label"] == FinalLabel.INTEGRATED_CANDIDATE.value:
         return label, ""
     letters = {"mechanism": "M"} | {column: letter for letter, column in GATES.items()}
     gate = letters.get(row["first_failed_gate"])
     by_control = gate in ("P", "S", "R")  # names of controls stay as they are
-    beaten = row["beaten_by"] if by_control else words(row["beaten_by"])
+    beaten = row["beaten_by"] if by_control else spoken(row["beaten_by"])
     return label, of_claims(f"{gate}: {beaten}" if gate else beaten, row["n_failed"])
 
 
@@ -167,7 +166,7 @@ def _verdicts(rows: pl.DataFrame, y: Spec, *, first: bool) -> alt.LayerChart:
     rows = rows.with_columns(
         pl.Series("upper", upper),
         pl.Series("lower", lower),
-        label=pl.Series([words(label) for label in rows["label"]]),
+        label=pl.Series([spoken(label) for label in rows["label"]]),
         strong=pl.col("label").str.ends_with("_candidate") | (pl.col("label") == "predictive_only"),
     )
     passed = ", ".join(f"{letter} {{{letter}}}" for letter in GATES)
@@ -188,7 +187,7 @@ def _summary(rows: pl.DataFrame) -> str:
     parts = []
     for own in rows.partition_by("gate_profile", maintain_order=True):
         counts = own.sort("rank").group_by("label", maintain_order=True).len()
-        verdicts = ", ".join(f"{words(label)} {n}" for label, n in counts.iter_rows())
+        verdicts = ", ".join(f"{spoken(label)} {n}" for label, n in counts.iter_rows())
         rules = PROFILES[own["gate_profile"][0]].capitalize()
         parts.append(f"{rules}, best verdict of each row: {verdicts}.")
     return " ".join(parts)

@@ -79,7 +79,7 @@ def decide(tables: Mapping[str, pl.DataFrame], *, gates: GatesConfig, primary_me
     ----------
     tables
         Measured tables by full name; at least those of `NEEDED`, others are ignored. Columns of an earlier decision are
-        dropped and made again, so that deciding a stored run gives identical frames.
+        dropped and recomputed, so that deciding a stored run gives identical frames.
     gates
         Thresholds.
     primary_metric
@@ -89,7 +89,7 @@ def decide(tables: Mapping[str, pl.DataFrame], *, gates: GatesConfig, primary_me
     -------
     dict
         By full name: every table with decided columns, complete, then the failure modes of level 1 and the tables
-        of ``decisions/``. All are sorted by key, whatever the order of the given rows.
+        of ``decisions/``. All are sorted by key.
     """
     return decide_gathered(gather(read_all(tables), gates=gates, primary_metric=primary_metric))
 

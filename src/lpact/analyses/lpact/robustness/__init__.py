@@ -44,7 +44,7 @@ READS_IF_THERE: tuple[Table, ...] = (BRAIN_AS_MODEL,)
 MAX_CLAIM_DECISIONS = 20_000
 """Claims that a report decides again at most; a thousand take about a second."""
 _OTHER_CHOICES = 3
-"""Choices of controls besides leaving one out: the other rule, temporal ones only, nuisance only."""
+"""Choices of controls other than omitting one: the other rule, temporal ones only, nuisance only."""
 
 
 def robustness(

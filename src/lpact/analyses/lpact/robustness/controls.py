@@ -287,7 +287,7 @@ class Ablation:
         return altered(tables, self._some[1], keep, rule)
 
     def _labelled(self, predictive: pl.DataFrame, relational: pl.DataFrame) -> dict[str, pl.DataFrame]:
-        """Rows labelled anew, without the columns of an earlier decision."""
+        """Rows labelled again, without the columns of an earlier decision."""
         level1, level2 = (t.drop("label", "gate_pass", strict=False) for t in (predictive, relational))
         relational = label_relational(level2, self._decider.gates)
         return {PREDICTIVE: label_predictive(level1), RELATIONAL: relational}

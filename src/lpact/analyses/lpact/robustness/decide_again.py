@@ -1,4 +1,4 @@
-"""The decision of a run, made again with altered tables or thresholds, and compared with the run's own.
+"""The decision of a run with altered tables or thresholds, compared with the run's own decision.
 
 Gates are those of `lpact.analyses.lpact.gates`. Only what can have changed is decided again: a claim that fails a gate
 which the change does not touch is not integrated before or after it, so its layer is skipped, as is a layer without any
