@@ -24,7 +24,7 @@ from lpact.errors import RunError
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import study_keys
 from lpact.run.executors.local import Setup
-from lpact.run.executors.worker import packed, take
+from lpact.run.executors.worker import packed, run_task
 from lpact.run.preregistration.compare import check_run
 from lpact.run.preregistration.earlier import register, study_tasks
 from lpact.run.preregistration.record import read_registration
@@ -264,7 +264,7 @@ def test_workers_mark_what_they_make(made: Made, tmp_path: Path) -> None:
     assert store.mark_of("process") == "m"
     (job,) = [t for t in study_tasks(study.config, study.audit()) if not t.job.needs][:1]
     setup = packed(Setup.of(Workspace(study.config, study.run_config)))
-    _, content = take(code_digest(), setup, store.mark, packed(job), {})
+    _, content = run_task(code_digest(), setup, store.mark, packed(job), {})
     assert content is not None
     store.put(job.key, content)
     assert store.mark_of(job.key) == "m"

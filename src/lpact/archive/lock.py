@@ -167,7 +167,7 @@ def parse_lock(content: bytes, *, where: str) -> Lock:
 
 @dataclass(frozen=True)
 class Listing:
-    """What a folder holds, by path relative to it with forward slashes."""
+    """Contents of a folder by relative path, with forward slashes."""
 
     files: dict[str, Path]
     others: dict[str, str]

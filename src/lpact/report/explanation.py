@@ -152,7 +152,7 @@ def distribution_svg(shown: Distribution) -> Markup:
     ]
     text = escape(description(shown))
     size = f"0 0 {WIDTH} {BASE + AXIS}"
-    opening = f'<svg class="strip" viewBox="{size}" role="img" aria-label="{text}">'
+    opening = f'<svg class="distribution" viewBox="{size}" role="img" aria-label="{text}">'
     # All text was escaped with `escape`; everything else is a number computed here.
     return Markup(f"{opening}<title>{text}</title>{''.join(parts)}</svg>")  # noqa: S704
 

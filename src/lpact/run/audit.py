@@ -119,7 +119,7 @@ class StudyAudit:
 
 
 def audit_study(workspace: Workspace, reporter: Reporter) -> StudyAudit:
-    """Look at every source; raises `StudyInputError` with everything that must be fixed."""
+    """Check every source; raises `StudyInputError` with everything that must be fixed."""
     config = workspace.config
     source_digests()
     plugin_code(config)

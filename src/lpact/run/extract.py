@@ -1,4 +1,4 @@
-"""Features of a words table, outside of any study."""
+"""Features of a words table, without a study."""
 
 from __future__ import annotations
 

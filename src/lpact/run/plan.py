@@ -1,6 +1,6 @@
 """What a run will compute, before it computes anything: claims, tasks and rows, what they cost, and whether that fits.
 
-An outline is what can be said of a study whose data or models are missing: what it needs, and where that comes from.
+An outline describes a study whose data or models are missing: what it needs, and where to get it.
 
 Work is counted by analyses and divided by the speed of this machine. That is a first estimate; progress corrects it by
 the pace of the first tasks.

@@ -1,4 +1,4 @@
-"""What all pages share: the runs, the database, the templates, and the way to answer."""
+"""What all pages share: runs, database, templates and responses."""
 
 from __future__ import annotations
 

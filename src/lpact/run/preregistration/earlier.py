@@ -1,4 +1,4 @@
-"""Whether a study has results already: in runs that are named, and in its own store of results.
+"""Whether results of a study already exist: in given runs, and in its own store of results.
 
 Results in a store are named by hashes, so a run leaves a note there about its data and models. Every result carries
 the digest of the registration under which it was made.
@@ -127,7 +127,7 @@ def same_pairs(
     their_inputs: Iterable[InputFile],
     their_pairs: Iterable[Pair],
 ) -> tuple[str, ...]:
-    """Those of a study's datasets and models that another run has too, as ``dataset/model``."""
+    """Datasets and models of a study that another run also has, as ``dataset/model``."""
     own, theirs, others = _by_source(inputs), _by_source(their_inputs), list(their_pairs)
 
     def same_model(name: str, other: str) -> bool:

@@ -208,7 +208,7 @@ SENTENCES_AT_LEAST = 4
 
 @dataclass(frozen=True)
 class Effort:
-    """What a simulated study spends; nothing here is a property of the world that is simulated."""
+    """Settings that only cost time; nothing here is a property of the simulated world."""
 
     draws: int = 20
     mismatch_draws: int = 2
@@ -227,7 +227,7 @@ class Effort:
 
 
 EFFORT = Effort()
-"""What a study of the calibration spends by default."""
+"""Settings of a study of the calibration by default."""
 
 
 @dataclass(frozen=True, order=True)

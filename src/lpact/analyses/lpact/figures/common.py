@@ -10,7 +10,7 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.analysis import LPact
-from lpact.analyses.lpact.explain.material import METRICS, MODES
+from lpact.analyses.lpact.explain.claim_rows import METRICS, MODES
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS
@@ -34,9 +34,9 @@ GATE_NAMES: dict[str, str] = {
     "Rep": "replication",
 }
 
-PROFILES: dict[str, str] = {PAPER: "point rules", CALIBRATED: "statistical tests"}
+GATE_PROFILES: dict[str, str] = {PAPER: "point rules", CALIBRATED: "statistical tests"}
 """Gate profiles in words."""
-PROFILE_ORDER = pl.Enum(list(PROFILES))
+GATE_PROFILE_ORDER = pl.Enum(list(GATE_PROFILES))
 
 PROFILE_LOOKS: dict[str, Look] = {
     PAPER: Look("circle", "paper", "ink", 48),
@@ -94,7 +94,7 @@ def marked(rows: pl.DataFrame, text: str | Callable[[dict[str, Any]], str], valu
     """`with_marks`; templates may use ``{at}`` (`place`) and ``{rules}`` (the gate profile in words)."""
 
     def words(row: dict[str, Any]) -> str:
-        known = {**row, "at": place(row), "rules": PROFILES.get(row.get("gate_profile", ""), "")}
+        known = {**row, "at": place(row), "rules": GATE_PROFILES.get(row.get("gate_profile", ""), "")}
         return filled(text, known) if isinstance(text, str) else text(known)
 
     return with_marks(rows, words, value)
@@ -102,13 +102,13 @@ def marked(rows: pl.DataFrame, text: str | Callable[[dict[str, Any]], str], valu
 
 def profiles_in(rows: pl.DataFrame) -> list[str]:
     """Gate profiles of some rows, point rules first."""
-    return [name for name in PROFILES if name in rows["gate_profile"]]
+    return [name for name in GATE_PROFILES if name in rows["gate_profile"]]
 
 
-def profile_entries(profiles: Iterable[str] = PROFILES, gate: str = "") -> list[tuple[str, Look]]:
+def profile_entries(profiles: Iterable[str] = GATE_PROFILES, gate: str = "") -> list[tuple[str, Look]]:
     """Gate profiles as entries of a key; with a gate, its passes."""
     passed = f"{gate} passed, " if gate else ""
-    return [(f"{passed}{PROFILES[name]}", PROFILE_LOOKS[name]) for name in profiles]
+    return [(f"{passed}{GATE_PROFILES[name]}", PROFILE_LOOKS[name]) for name in profiles]
 
 
 def of_layer(layer: dict[str, Any]) -> list[pl.Expr]:

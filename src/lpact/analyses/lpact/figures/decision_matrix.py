@@ -11,10 +11,10 @@ from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import (
     GATE_NAMES,
+    GATE_PROFILES,
     GATES,
     LABEL_RANK,
     LAYER,
-    PROFILES,
     marked,
 )
 from lpact.analyses.lpact.tables.decisions import DECISIONS
@@ -38,7 +38,7 @@ def rows_of(material: Material) -> pl.DataFrame:
     """
     rank = pl.col("label").replace_strict(LABEL_RANK, return_dtype=pl.Int64)
     n_passed = pl.sum_horizontal(pl.col(list(GATES.values())).cast(pl.Int64))
-    order = pl.col("gate_profile").cast(common.PROFILE_ORDER)
+    order = pl.col("gate_profile").cast(common.GATE_PROFILE_ORDER)
     ranked = material.table(DECISIONS.name).with_columns(rank=rank)
     ranked = ranked.sort(order, *LAYER, "rank", -n_passed, "mechanism")
     failure, first = pl.struct("first_failed_gate", "beaten_by"), pl.col("label").first()
@@ -149,7 +149,7 @@ def _gates(rows: pl.DataFrame, y: Spec, *, first: bool) -> alt.LayerChart:
     part = cells.filter(pl.col("share").is_between(0, 1, closed="none")).drop("mark")
     x = panels.lanes("gate", GATES, labels=first, orient="top", labelFontWeight="bold", labelPadding=3)
     profile = rows["gate_profile"][0]
-    head = f"{PROFILES[profile]} ({profile})" if first else ""
+    head = f"{GATE_PROFILES[profile]} ({profile})" if first else ""
     return panels.overlay(
         *panels.shares(cells, x, y),
         panels.text(part, "count", x, y, size=8, align="center", dy=11),
@@ -188,6 +188,6 @@ def _summary(rows: pl.DataFrame) -> str:
     for own in rows.partition_by("gate_profile", maintain_order=True):
         counts = own.sort("rank").group_by("label", maintain_order=True).len()
         verdicts = ", ".join(f"{spoken(label)} {n}" for label, n in counts.iter_rows())
-        rules = PROFILES[own["gate_profile"][0]].capitalize()
+        rules = GATE_PROFILES[own["gate_profile"][0]].capitalize()
         parts.append(f"{rules}, best verdict of each row: {verdicts}.")
     return " ".join(parts)

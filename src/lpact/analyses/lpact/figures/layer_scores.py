@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.base import Material
-from lpact.analyses.lpact.explain.material import MODES
+from lpact.analyses.lpact.explain.claim_rows import MODES
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import LAYER, SUBJECT_RUN, marked, primary_deltas
 from lpact.analyses.lpact.robustness.uncertainty import DRAWS, bootstrap_mean

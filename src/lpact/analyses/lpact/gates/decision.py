@@ -10,7 +10,7 @@ import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates.calibrated.tests import calibrated_profile
-from lpact.analyses.lpact.gates.criteria import ClaimEvidence, Criterion, CriterionName, Profile
+from lpact.analyses.lpact.gates.criteria import ClaimEvidence, Criterion, CriterionName, GateProfile
 from lpact.analyses.lpact.gates.point_rules import Summaries, paper_profile
 from lpact.analyses.lpact.gates.rows import (
     Claim,
@@ -104,7 +104,7 @@ class Gathered:
     """Labelled rows, the gates of all claims under both profiles, and what claims show without controls."""
 
     rows: Mapping[str, pl.DataFrame]
-    profiles: tuple[Profile, Profile]
+    profiles: tuple[GateProfile, GateProfile]
     gates: GatesConfig
     claims: Sequence[Claim]
     raw: Mapping[Claim, RawEvidence]
@@ -188,7 +188,7 @@ def decide_gathered(found: Gathered) -> dict[str, pl.DataFrame]:
     }
 
 
-def _row_tables(rows: Mapping[str, pl.DataFrame], paper: Profile) -> dict[str, pl.DataFrame]:
+def _row_tables(rows: Mapping[str, pl.DataFrame], paper: GateProfile) -> dict[str, pl.DataFrame]:
     """Tables of levels 1 to 4 with their decided columns."""
     columns = {"predictive": pl.Boolean, "relational": pl.Boolean}
     schema = {"dataset": pl.String, "model": pl.String, "layer": pl.Int64, **columns}
@@ -213,7 +213,7 @@ def _row_tables(rows: Mapping[str, pl.DataFrame], paper: Profile) -> dict[str, p
     return {table.name: frame.select(table.column_names) for table, frame in labelled.items()}
 
 
-def decision_table(profile: Profile, found: Gathered) -> pl.DataFrame:
+def decision_table(profile: GateProfile, found: Gathered) -> pl.DataFrame:
     """One row per claim, in the order of the claims."""
     evidence = {claim: profile.of(claim) for claim in found.claims}
     corrected: Mapping[Claim, Discoveries] = {}
@@ -252,7 +252,7 @@ def _decision_row(case: Case, discoveries: Discoveries) -> tuple[Any, ...]:
     )
 
 
-def evidence_table(profile: Profile, found: Gathered) -> pl.DataFrame:
+def evidence_table(profile: GateProfile, found: Gathered) -> pl.DataFrame:
     """One row per claim, gate and criterion.
 
     The first criterion of every gate is the dataset's standing, so that a gate passes exactly if all decisive rows do.
@@ -273,7 +273,7 @@ def evidence_table(profile: Profile, found: Gathered) -> pl.DataFrame:
     return validate(table, GATE_EVIDENCE)
 
 
-def integrated_table(profile: Profile, found: Gathered) -> pl.DataFrame:
+def integrated_table(profile: GateProfile, found: Gathered) -> pl.DataFrame:
     """Which claims pass every gate before multiple-testing correction, without the words of the decision table.
 
     ``uncovered``: the label is `insufficient_coverage`. ``p_value`` as in the decision table, where the profile has

@@ -72,7 +72,7 @@ _OPTIONS = (
 )
 
 PROXY_LABELS = {option.name: option.label for option in _OPTIONS if option.diagnostic}
-"""What a proxy must be called wherever it is shown."""
+"""Name under which a proxy is always shown."""
 
 
 class MediaAudit:

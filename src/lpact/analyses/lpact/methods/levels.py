@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.explain.material import MODES
+from lpact.analyses.lpact.explain.claim_rows import MODES
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.levels.stripping_methods import STRIPPINGS
 from lpact.analyses.lpact.tables.audit import AUDIO_SOURCES, CONTROL_AVAILABILITY, RELIABILITY_MODES

@@ -11,7 +11,7 @@ from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.gates import NEEDED
 from lpact.analyses.lpact.gates.verdict import list_claims, list_layers
 from lpact.analyses.lpact.robustness import changes, uncertainty
-from lpact.analyses.lpact.robustness.changes import Finding, findings, integrated_counts
+from lpact.analyses.lpact.robustness.changes import Sensitivity, integrated_counts, sensitivities
 from lpact.analyses.lpact.robustness.controls import Ablation, control_names
 from lpact.analyses.lpact.robustness.decide_again import DECIDED, DecidedRun, Decider
 from lpact.analyses.lpact.tables import levels
@@ -27,11 +27,11 @@ __all__ = [
     "READS",
     "READS_DECIDED",
     "READS_IF_THERE",
-    "Finding",
-    "findings",
+    "Sensitivity",
     "integrated_counts",
     "n_claim_decisions",
     "robustness",
+    "sensitivities",
     "tables_for_report",
 ]
 

@@ -1,4 +1,4 @@
-"""What each control contributes: the study decided again without it, or with another rule for the best control.
+"""What each control contributes: decisions without it, or with another rule for the best control.
 
 Levels 1 and 2 store the score of each control, so nothing is fitted again: `altered` makes the tables that such a study
 would have stored, and the decision reads them like any others.
