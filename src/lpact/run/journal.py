@@ -375,7 +375,9 @@ def _shortened(text: str, longest: int) -> str:
 
 
 @contextmanager
-def announced(out: str | Path, config: StudyConfig, workers: int) -> Iterator[Journal]:
+def announced(
+    out: str | Path, config: StudyConfig, workers: int, reporter: Reporter | None = None
+) -> Iterator[Journal]:
     """A run that audits its sources: its working folder is locked, and `lpact status` shows it.
 
     An error leaves the folder as it was. Otherwise the status stays for the run that follows, which takes the lock.
@@ -390,7 +392,7 @@ def announced(out: str | Path, config: StudyConfig, workers: int) -> Iterator[Jo
         before = status.read_bytes() if status.is_file() else None
         journal = Journal(
             partial,
-            Reporter(),
+            reporter or Reporter(),
             study=config.name,
             config_digest=config.digest(),
             workers=workers,

@@ -267,7 +267,7 @@ class Plan:
             where=str(out),
             got="; ".join(got),
             expected="; ".join(expected),
-            remedy="; ".join(remedy),
+            remedy="; ".join((*remedy, "or use `lpact run --anyway`")),
         )
 
     def _memory_problem(self, stages: Sequence[StageCost], limits: Limits, workers: int) -> _Problem | None:

@@ -169,7 +169,8 @@ def make(material: Material) -> Drawing | str:
         f"Square: {first.alignment} alignment of every brain unit (row) with every other (column), grouped by region, "
         "in the layer of each dataset that has the best verdict.",
         "Rows below: alignment of the mean brain unit, the real features, nuisance and the most similar control with "
-        f"the same units, and their {first.profile} profile similarity with the brain's, mean over units and subject-runs. "
+        f"the same units, and their {first.profile} profile similarity with the brain's, mean over units and "
+        "subject-runs. "
         "Every block is shaded from its own lowest to its own highest value, since similarity compares shapes.",
         *(panel.note for panel in drawn),
         *failed,
