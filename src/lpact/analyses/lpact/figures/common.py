@@ -12,6 +12,7 @@ from lpact.analyses.base import Material
 from lpact.analyses.lpact.analysis import LPact
 from lpact.analyses.lpact.explain.claim_rows import METRICS, MODES
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
+from lpact.analyses.lpact.gates.rows import LAYER_KEY, SUBJECT_RUN_KEY
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS
 from lpact.codes import FinalLabel
@@ -48,8 +49,7 @@ MISSING_BOX = ("not computed", Look(BOX, "missing", "missing", 160))
 LABEL_RANK: dict[str, int] = {label.value: rank for rank, label in enumerate(FinalLabel)}
 """Verdicts from the strongest."""
 
-LAYER = ["dataset", "model", "layer"]
-SUBJECT_RUN = ["subject", "session", "run"]
+LAYER, SUBJECT_RUN = list(LAYER_KEY), list(SUBJECT_RUN_KEY)
 LANE = pl.format("{} · layer {}", "model", "layer").alias("lane")
 """Model and layer as the name of a lane."""
 REAL, NUISANCE = "real", "nuisance"
