@@ -34,6 +34,7 @@ from lpact.analyses.lpact.tables.levels import (
     RELATIONAL_NULLS,
     SPECIFICITY,
 )
+from lpact.errors import RunError
 from lpact.tables import CLAIM_KEY
 
 TABLES_BEHIND = (
@@ -55,7 +56,14 @@ def explain_claim(config: LPactConfig, rows: Rows, claim: Mapping[str, Any], pro
     correction decided.
     """
     key: dict[str, Value] = {name: claim[name] for name in CLAIM_KEY}
-    decision = rows(DECISIONS.name, **key, gate_profile=profile).row(0, named=True)
+    decided = rows(DECISIONS.name, **key, gate_profile=profile)
+    if decided.is_empty():
+        raise RunError(
+            f"there is no claim '{'/'.join(map(str, key.values()))}' under the gate profile '{profile}'",
+            where=DECISIONS.name,
+            remedy="choose a claim of the decision table",
+        )
+    decision = decided.row(0, named=True)
     evidence = rows(GATE_EVIDENCE.name, **key, gate_profile=profile)
     claim_rows = ClaimRows(config, rows, key)
     gates = _gates(claim_rows, decision, evidence.sort("gate_order", "criterion_order"))
