@@ -29,22 +29,8 @@ from typing import Any
 from lpact.archive.problems import Verification
 from lpact.errors import RunError
 from lpact.report.folder import clear_leftovers, refuse_being_written, report_contents
-from lpact.store import (
-    InputFile,
-    atomic_write_bytes,
-    code_digest,
-    read_manifest,
-    sha256_file,
-    storage_errors,
-)
-from lpact.store.manifest import (
-    LOCK_FILE,
-    MANIFEST_NAME,
-    REPORT_FOLDER,
-    Record,
-    is_locked,
-    parse_record,
-)
+from lpact.store import InputFile, atomic_write_bytes, code_digest, read_manifest, sha256_file, storage_errors
+from lpact.store.manifest import LOCK_FILE, MANIFEST_NAME, REPORT_FOLDER, Record, is_locked, parse_record
 from lpact.validation import config_digest
 from lpact.wording import listed
 

@@ -28,27 +28,12 @@ from lpact.archive.lock import (
     read_limited,
     read_lock,
 )
-from lpact.archive.problems import (
-    Kind,
-    Problem,
-    Verification,
-    change,
-    first_difference,
-    frame_problems,
-)
+from lpact.archive.problems import Kind, Problem, Verification, change, first_difference, frame_problems
 from lpact.archive.zipped import unpacked_run
 from lpact.config import StudyConfig, study_config
 from lpact.errors import LPactError, RunError
 from lpact.report.folder import REPORT_PAGE
-from lpact.store import (
-    LazyTables,
-    Manifest,
-    StoredRun,
-    code_digest,
-    read_manifest,
-    read_table,
-    sha256_file,
-)
+from lpact.store import LazyTables, Manifest, StoredRun, code_digest, read_manifest, read_table, sha256_file
 from lpact.store.frames import write_csv
 from lpact.store.manifest import LOCK_FILE, MANIFEST_NAME, REPORT_FOLDER, is_locked
 from lpact.tables import PREREGISTRATION_ITEMS, Table, declared_tables

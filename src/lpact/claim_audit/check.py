@@ -7,13 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lpact.claim_audit.detect import (
-    Force,
-    Found,
-    Rules,
-    compile_rules,
-    find_statements,
-)
+from lpact.claim_audit.detect import Force, Found, Rules, compile_rules, find_statements
 from lpact.claim_audit.readers import (
     JOINER,
     READERS,

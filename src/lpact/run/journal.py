@@ -24,14 +24,7 @@ from lpact.errors import RunError
 from lpact.run.executors.local import TaskFailure, TaskRecord
 from lpact.run.machine import peak_bytes
 from lpact.run.progress import Estimate, Reporter, RunProgress, StageProgress
-from lpact.run.status import (
-    ALWAYS_LOGGED,
-    LOG_NAME,
-    STATUS_FORMAT,
-    STATUS_NAME,
-    process_namespace,
-    read_status,
-)
+from lpact.run.status import ALWAYS_LOGGED, LOG_NAME, STATUS_FORMAT, STATUS_NAME, process_namespace, read_status
 from lpact.store import FolderLock, atomic_write_bytes, partial_folder, refuse_foreign
 from lpact.store.disk import LOCK_NAME
 from lpact.store.manifest import library_versions, lpact_version

@@ -22,14 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from lpact.analyses.base import StageWork, analyses_of
 from lpact.analyses.explanation import Block
-from lpact.config import (
-    DatasetConfig,
-    LanguageModelConfig,
-    Role,
-    RunConfig,
-    SharedConfig,
-    StudyConfig,
-)
+from lpact.config import DatasetConfig, LanguageModelConfig, Role, RunConfig, SharedConfig, StudyConfig
 from lpact.controls.base import CONTROLS
 from lpact.datasets.base import DATASETS, role_of
 from lpact.datasets.catalogue import Download

@@ -40,18 +40,7 @@ from lpact.web.address import (
     read_sort,
     read_text,
 )
-from lpact.web.query import (
-    OPERATORS,
-    RUN,
-    Condition,
-    Query,
-    Source,
-    count,
-    page,
-    select,
-    value_counts,
-    values,
-)
+from lpact.web.query import OPERATORS, RUN, Condition, Query, Source, count, page, select, value_counts, values
 from lpact.web.runs import OpenRun
 from lpact.web.site import (
     PROFILE,

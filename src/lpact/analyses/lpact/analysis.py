@@ -11,14 +11,7 @@ import polars as pl
 
 from lpact.analyses import COMMANDS
 from lpact.analyses.base import Analysis, Audit, Frames, Keys, Material, Rows, Stage, StageWork
-from lpact.analyses.explanation import (
-    Block,
-    ClaimTable,
-    Conclusion,
-    DatasetReport,
-    Explanation,
-    MethodsPart,
-)
+from lpact.analyses.explanation import Block, ClaimTable, Conclusion, DatasetReport, Explanation, MethodsPart
 from lpact.analyses.lpact.config import LPactConfig, LPactSection
 from lpact.analyses.lpact.tables import assay, audit, calibration, decisions, levels, robustness
 from lpact.codes import FinalLabel, Gate

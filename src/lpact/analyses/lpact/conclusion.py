@@ -16,11 +16,7 @@ from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.gates.rows import LAYER_KEY
 from lpact.analyses.lpact.gates.verdict import FALSE_DISCOVERY_RATE
-from lpact.analyses.lpact.tables.assay import (
-    IMPLANT,
-    IMPLANTED,
-    SHAM,
-)
+from lpact.analyses.lpact.tables.assay import IMPLANT, IMPLANTED, SHAM
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
 from lpact.codes import FinalLabel, Gate, Outcome, Reason

@@ -24,21 +24,9 @@ from lpact.errors import RunError
 from lpact.features.models import FEATURE_SETS
 from lpact.run.audit import StudyAudit, provenance
 from lpact.run.conductor import Measuring
-from lpact.run.preregistration.record import (
-    EarlierRun,
-    Item,
-    Registration,
-    new_registration,
-    planned_content,
-)
+from lpact.run.preregistration.record import EarlierRun, Item, Registration, new_registration, planned_content
 from lpact.run.status import read_status
-from lpact.store import (
-    InputFile,
-    StoredRun,
-    TaskStore,
-    partial_folder,
-    storage_errors,
-)
+from lpact.store import InputFile, StoredRun, TaskStore, partial_folder, storage_errors
 from lpact.store.disk import atomic_write_bytes
 from lpact.store.manifest import MANIFEST_NAME
 from lpact.wording import listed

@@ -15,13 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 import polars as pl
-from pydantic import (
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    ValidationError,
-    model_serializer,
-)
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from lpact.analyses.base import analyses_of
 from lpact.config import StudyConfig, study_config

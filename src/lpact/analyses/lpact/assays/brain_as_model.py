@@ -31,14 +31,7 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
-from lpact.analyses.lpact.levels.pairing import (
-    MISSING_PARTNER,
-    MODES,
-    SPLIT_HALF,
-    HasUnits,
-    comparable,
-    paired,
-)
+from lpact.analyses.lpact.levels.pairing import MISSING_PARTNER, MODES, SPLIT_HALF, HasUnits, comparable, paired
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
 from lpact.analyses.lpact.levels.relational import BrainPatterns
 from lpact.analyses.lpact.tables import assay

@@ -24,15 +24,7 @@ from lpact.analyses.lpact.tables.calibration import BIASES, CELL, RATES, TRIALS,
 from lpact.errors import RunError
 from lpact.report.render import picture
 from lpact.stats import wilson_interval
-from lpact.store import (
-    atomic_write_bytes,
-    frame,
-    polars_schema,
-    sha256_file,
-    storage_errors,
-    validate,
-    write_table,
-)
+from lpact.store import atomic_write_bytes, frame, polars_schema, sha256_file, storage_errors, validate, write_table
 from lpact.store.manifest import library_versions, lpact_version
 from lpact.tables import Table
 

@@ -28,11 +28,7 @@ from lpact.analyses.lpact.dataset_support import reason_clause
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.gates.rows import LAYER_KEY
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
-from lpact.analyses.lpact.tables.calibration import (
-    LAYER_DETECTABILITY,
-    MINIMUM_DETECTABLE_EFFECT,
-    STUDY_DESIGN,
-)
+from lpact.analyses.lpact.tables.calibration import LAYER_DETECTABILITY, MINIMUM_DETECTABLE_EFFECT, STUDY_DESIGN
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, CONTROL_DELTAS, CONTROL_NULLS
 from lpact.codes import Reason

@@ -23,15 +23,7 @@ from scipy import optimize, special, stats
 from lpact.analyses.base import Frames
 from lpact.analyses.lpact.calibration.power_design import DatasetDesign
 from lpact.analyses.lpact.calibration.run_trials import EFFECT, Forecast, TrialJob, run_trials
-from lpact.analyses.lpact.calibration.trial import (
-    EFFORT,
-    GATES,
-    N_STORIES,
-    SENTENCES_AT_LEAST,
-    Cell,
-    Effort,
-    Rules,
-)
+from lpact.analyses.lpact.calibration.trial import EFFORT, GATES, N_STORIES, SENTENCES_AT_LEAST, Cell, Effort, Rules
 from lpact.analyses.lpact.config import AuditConfig, LPactConfig
 from lpact.analyses.lpact.gates import CALIBRATED
 from lpact.analyses.lpact.tables.calibration import TRIALS as TRIALS_TABLE

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lpact.cli._options import (
-    Json,
-    Models,
-    Paths,
-    Progress,
-    load_asking,
-    n_cores,
-    refuse_existing,
-    write_tables,
-)
+from lpact.cli._options import Json, Models, Paths, Progress, load_asking, n_cores, refuse_existing, write_tables
 from lpact.cli._terminal import heading, print_json, say, show_table
 from lpact.wording import about, counted, fixed
 

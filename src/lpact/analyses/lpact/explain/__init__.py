@@ -16,13 +16,7 @@ from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.explain import patterns, scores
 from lpact.analyses.lpact.explain.changes import what_would_change
 from lpact.analyses.lpact.explain.claim_rows import ClaimRows, Made
-from lpact.analyses.lpact.gates.calibrated.tests import (
-    NUISANCE,
-    SURROGATE,
-    SWAP,
-    UNIT_ORDER,
-    PredictiveTests,
-)
+from lpact.analyses.lpact.gates.calibrated.tests import NUISANCE, SURROGATE, SWAP, UNIT_ORDER, PredictiveTests
 from lpact.analyses.lpact.gates.criteria import ILLUSTRATIVE, Comparison
 from lpact.analyses.lpact.gates.criteria import CriterionName as Name
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE

@@ -28,14 +28,7 @@ from lpact.analyses.lpact.explain.claim_rows import (
     places,
     pooled_over,
 )
-from lpact.analyses.lpact.gates.calibrated.tests import (
-    NUISANCE,
-    SURROGATE,
-    SWAP,
-    UNIT_ORDER,
-    Pooled,
-    pool,
-)
+from lpact.analyses.lpact.gates.calibrated.tests import NUISANCE, SURROGATE, SWAP, UNIT_ORDER, Pooled, pool
 from lpact.analyses.lpact.gates.rows import (
     OK,
     SUBJECT_RUN_KEY,
@@ -43,11 +36,7 @@ from lpact.analyses.lpact.gates.rows import (
     by_summary,
     mean_over_subject_runs,
 )
-from lpact.analyses.lpact.tables.levels import (
-    CONTROL_NULLS,
-    PROFILE_SCORES,
-    RELATIONAL_NULLS,
-)
+from lpact.analyses.lpact.tables.levels import CONTROL_NULLS, PROFILE_SCORES, RELATIONAL_NULLS
 from lpact.wording import counted, number
 
 STATISTIC = "mean similarity × spread of the pattern"

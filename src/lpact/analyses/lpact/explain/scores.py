@@ -36,17 +36,8 @@ from lpact.analyses.lpact.gates.calibrated.tests import (
     rival_targets,
 )
 from lpact.analyses.lpact.gates.criteria import Comparison
-from lpact.analyses.lpact.gates.rows import (
-    OK,
-    means_by_control,
-    medians_by_method,
-    usable_rows,
-)
-from lpact.analyses.lpact.tables.levels import (
-    BLOCK_DROPS,
-    CONTROL_NULLS,
-    SPECIFICITY,
-)
+from lpact.analyses.lpact.gates.rows import OK, means_by_control, medians_by_method, usable_rows
+from lpact.analyses.lpact.tables.levels import BLOCK_DROPS, CONTROL_NULLS, SPECIFICITY
 from lpact.wording import counted
 
 

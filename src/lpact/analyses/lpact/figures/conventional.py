@@ -13,12 +13,7 @@ from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import GATE_PROFILES, LAYER, marked
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.tables.decisions import DECISIONS
-from lpact.analyses.lpact.tables.levels import (
-    CONTROL_DELTAS,
-    NORMALIZED_SCORES,
-    PROFILE_DELTAS,
-    STRIPPING_DELTAS,
-)
+from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, NORMALIZED_SCORES, PROFILE_DELTAS, STRIPPING_DELTAS
 from lpact.codes import FinalLabel
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure

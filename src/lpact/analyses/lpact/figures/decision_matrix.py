@@ -9,14 +9,7 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import common
-from lpact.analyses.lpact.figures.common import (
-    GATE_NAMES,
-    GATE_PROFILES,
-    GATES,
-    LABEL_RANK,
-    LAYER,
-    marked,
-)
+from lpact.analyses.lpact.figures.common import GATE_NAMES, GATE_PROFILES, GATES, LABEL_RANK, LAYER, marked
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.codes import FinalLabel
 from lpact.report import panels

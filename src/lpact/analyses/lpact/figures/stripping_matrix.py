@@ -16,14 +16,7 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import common
-from lpact.analyses.lpact.figures.common import (
-    GATE_PROFILES,
-    LAYER,
-    PROFILE_LOOKS,
-    SUBJECT_RUN,
-    layer_name,
-    marked,
-)
+from lpact.analyses.lpact.figures.common import GATE_PROFILES, LAYER, PROFILE_LOOKS, SUBJECT_RUN, layer_name, marked
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.gates.rows import usable_rows
 from lpact.analyses.lpact.tables.decisions import DECISIONS

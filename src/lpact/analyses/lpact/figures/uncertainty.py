@@ -10,11 +10,7 @@ import polars as pl
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import marked, names
-from lpact.analyses.lpact.tables.robustness import (
-    CAUSAL_UNCERTAINTY,
-    LEAVE_SUBJECT_RUN_OUT,
-    UNCERTAINTY,
-)
+from lpact.analyses.lpact.tables.robustness import CAUSAL_UNCERTAINTY, LEAVE_SUBJECT_RUN_OUT, UNCERTAINTY
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
 from lpact.report.panels import LINE, Look

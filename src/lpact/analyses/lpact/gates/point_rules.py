@@ -23,14 +23,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.gates.criteria import (
-    PAPER,
-    Bound,
-    GateEvidence,
-    GateProfile,
-    mean_over,
-    rivalry,
-)
+from lpact.analyses.lpact.gates.criteria import PAPER, Bound, GateEvidence, GateProfile, mean_over, rivalry
 from lpact.analyses.lpact.gates.criteria import CriterionName as Name
 from lpact.analyses.lpact.gates.rows import (
     MIN_TARGETS,

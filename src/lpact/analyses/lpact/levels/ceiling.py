@@ -16,13 +16,7 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.levels.pairing import (
-    MISSING_PARTNER,
-    MODES,
-    SPLIT_HALF,
-    comparable,
-    paired,
-)
+from lpact.analyses.lpact.levels.pairing import MISSING_PARTNER, MODES, SPLIT_HALF, comparable, paired
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
 from lpact.analyses.lpact.tables import levels
 from lpact.ceilings import Ceiling, agreement, correlation_with_mean, spearman_brown, standardised

@@ -9,14 +9,7 @@ from itertools import product
 from lpact.codes import Reason
 from lpact.datasets.base import AbsentMedium, RecordingId, SourceFile, Stimulus
 from lpact.datasets.catalogue import Expected
-from lpact.inputs.media import (
-    ACOUSTIC_COLUMNS,
-    ENVELOPE,
-    KINDS,
-    NOT_OFFERED,
-    StimulusMedia,
-    media_of,
-)
+from lpact.inputs.media import ACOUSTIC_COLUMNS, ENVELOPE, KINDS, NOT_OFFERED, StimulusMedia, media_of
 
 Row = dict[str, object]
 

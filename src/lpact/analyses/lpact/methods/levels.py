@@ -20,16 +20,7 @@ from lpact.measures import MEASURES
 from lpact.report.methods import cite, grouped, meaning
 from lpact.report.references import CONTROLS as CONTROL_KEYS
 from lpact.report.references import WORD_LISTS, mechanism_keys, parser_keys
-from lpact.wording import (
-    counted,
-    enumerated,
-    names,
-    one_line,
-    percent,
-    setting,
-    settings,
-    span,
-)
+from lpact.wording import counted, enumerated, names, one_line, percent, setting, settings, span
 
 Tables = Mapping[str, pl.DataFrame]
 

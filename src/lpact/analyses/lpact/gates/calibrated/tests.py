@@ -79,26 +79,13 @@ from lpact.analyses.lpact.gates.criteria import (
 )
 from lpact.analyses.lpact.gates.criteria import CriterionName as Name
 from lpact.analyses.lpact.gates.point_rules import Summaries
-from lpact.analyses.lpact.gates.rows import (
-    BOUNDED,
-    LAYER_KEY,
-    SUBJECT_RUN_KEY,
-    Claim,
-    Layer,
-    is_label,
-    why_nothing,
-)
+from lpact.analyses.lpact.gates.rows import BOUNDED, LAYER_KEY, SUBJECT_RUN_KEY, Claim, Layer, is_label, why_nothing
 from lpact.analyses.lpact.gates.verdict import NO_MECHANISM
 from lpact.analyses.lpact.tables import levels
 from lpact.codes import Gate, RowLabel
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
-from lpact.stats import (
-    bootstrap_p_value,
-    intersection_union,
-    one_sample_p_value,
-    partial_conjunction,
-)
+from lpact.stats import bootstrap_p_value, intersection_union, one_sample_p_value, partial_conjunction
 from lpact.wording import counted, number, percent
 
 REAL, NUISANCE, NOTHING = "real", "nuisance", "nothing"
