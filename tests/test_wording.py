@@ -6,6 +6,7 @@ import pytest
 
 from lpact.wording import (
     about,
+    cell,
     counted,
     duration,
     enumerated,
@@ -56,6 +57,13 @@ def test_numbers() -> None:
     assert [percent(share, 2) for share in (0.123, 0.994, 0.996, 1.0, 12.5)] == [
         "12 %", "99 %", "100 %", "100 %", "1250 %",
     ]  # fmt: skip
+
+
+def test_values_of_cells() -> None:
+    values = (None, True, False, 1200, 0.123456, [1, 2], list(range(9)), ([0], 9), "text", "a" * 200)
+    cells = ["–", "yes", "no", "1,200", "0.1235", "[1, 2]", "[0, 1, 2, 3, … 9 values]", "[0, … 9 values]", "text"]
+    assert [cell(value) for value in values] == [*cells, "a" * 159 + "…"]
+    assert cell("a" * 200, 1000) == "a" * 200
 
 
 @pytest.mark.parametrize(

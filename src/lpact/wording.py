@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 MISSING = "–"
 MINUS = "\N{MINUS SIGN}"
-LONGEST_CELL = 160
+LONGEST_CELL, MOST_ITEMS = 160, 4
 SHORT_NAME = 14
 ROUND_OFF = 1e-12
 """Numbers smaller than this part of their scale are differences of equal numbers."""
@@ -47,14 +47,14 @@ def span(counts: Iterable[int | None], noun: str = "") -> str:
 
 
 def number(value: float | None, digits: int = 3, *, scale: float = 0.0) -> str:
-    """A number with so many significant digits; 0 for round-off, relative to ``scale``; a dash if it is missing."""
+    """A number with ``digits`` significant digits; 0 for round-off, relative to ``scale``; a dash if it is missing."""
     if value is None or not isfinite(value):
         return MISSING
     return "0" if abs(value) < ROUND_OFF * scale else f"{value:.{digits}g}"
 
 
 def setting(value: float, unit: str = "") -> str:
-    """All digits of a number that somebody chose, and no more: ``10``, ``0.05``, ``1e-06``."""
+    """A number from a configuration, with all of its digits: ``10``, ``0.05``, ``1e-06``."""
     return f"{value:.15g} {unit}".rstrip()
 
 
@@ -78,19 +78,24 @@ def percent(share: float, digits: int = 3) -> str:
     return f"{shown} %".replace("-", MINUS)
 
 
-def cell(value: Any) -> str:
-    """A value of a table in few characters: floats to four digits, the head of a list, long text cut."""
+def cell(value: Any, longest: int = LONGEST_CELL) -> str:
+    """A value of a table in few characters: thousands separated, floats to four digits, long text cut.
+
+    Of a list the first four items; a tuple is the head of a list and the length of the list.
+    """
     if value is None or value == (None, None):
         return MISSING
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):  # trailing zeros keep a column aligned
-        return f"{value:#.4g}".removesuffix(".")
-    if isinstance(value, tuple):
-        head, n = value
+    if isinstance(value, int):
+        return whole(value)
+    if isinstance(value, float):
+        return number(value, 4)
+    if isinstance(value, list | tuple):
+        head, n = value if isinstance(value, tuple) else (value[:MOST_ITEMS], len(value))
         more = f", … {whole(n)} values" if n > len(head) else ""
-        return f"[{', '.join(cell(item) for item in head)}{more}]"
-    return shortened(str(value))
+        return f"[{', '.join(map(cell, head))}{more}]"
+    return shortened(str(value), longest)
 
 
 def option_value(value: object) -> str:
@@ -130,7 +135,7 @@ def names(items: Iterable[object], last: str = "and") -> str:
 
 
 def settings(values: Iterable[float], unit: str = "") -> str:
-    """Numbers that somebody chose in a sentence, with their unit once."""
+    """Numbers from a configuration in a sentence, with their unit once."""
     return f"{enumerated(map(setting, values))} {unit}".rstrip()
 
 
@@ -153,7 +158,7 @@ def one_line(text: object) -> str:
 
 
 def short(name: str, letters: int) -> str:
-    """A name in one line of at most so many letters; a longer one loses its middle, since ends differ most."""
+    """A name on one line of at most ``letters``; a longer one loses its middle, since ends differ most."""
     line = " ".join(str(name).split())
     if len(line) <= letters:
         return line

@@ -71,7 +71,7 @@ def verify(root: Path) -> Verification:
 def test_an_honest_run_that_did_not_follow_is_right(registered: Path) -> None:
     found = verify(registered)
     assert found.problems == ()
-    assert any("The preregistration was compared again" in text for text in found.checked)
+    assert any("The run was compared with its preregistration again" in text for text in found.checked)
     missed = StoredRun(registered).table(NAME).filter(~pl.col("followed"))
     assert missed["item"].str.ends_with("gates.min_ceiling_fraction").any()
 
@@ -114,7 +114,7 @@ def test_a_copy_that_is_gone_or_damaged_is_named(changed: Changed) -> None:
     (root / REGISTRATION_NAME).write_text("{")
     said = [p.what for p in verify(root).problems if p.kind == "registration"]
     assert len(said) == 1
-    assert said[0].startswith("cannot be made again: ")
+    assert said[0].startswith("cannot be recomputed: ")
     (root / REGISTRATION_NAME).unlink()
     for _ in range(2):
         said = [p.what for p in verify(root).problems if p.kind == "registration"]
@@ -137,4 +137,4 @@ def test_a_copy_that_is_too_large_is_not_parsed(changed: Changed, monkeypatch: p
     monkeypatch.setattr("lpact.archive.lock.MOST_JSON_BYTES", 2**22)
     said = [p.what for p in verify(root).problems if p.kind == "registration"]
     assert len(said) == 1
-    assert "the file is too large to be read" in said[0]
+    assert "the file is too large" in said[0]

@@ -1,4 +1,4 @@
-"""A report made again from the tables is compared with the stored one, file by file."""
+"""A report recreated from the tables is compared with the stored one, file by file."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_same_report_has_no_problem(root: Path) -> None:
     problems, done = check_report(root)
     assert problems == []
-    assert done == "The report was made again from the tables: 4 files."
+    assert done == "The report was recreated from the tables: 4 files."
     (root / "report" / "tables" / "t.csv").unlink()
-    assert check_report(root)[0] == [], "a report without tables is made again without tables"
+    assert check_report(root)[0] == [], "a report without tables is recreated without tables"
 
 
 def test_every_file_that_differs_is_named(root: Path) -> None:
@@ -61,8 +61,8 @@ def test_every_file_that_differs_is_named(root: Path) -> None:
     found = {p.where: p.what for p in check_report(root, names=list(MADE))[0]}
     assert found == {
         "report/extra.txt": "is in the report, but the tables do not give it",
-        "report/figures/a.png": "differs from what the tables give: 6 bytes, made again 5",
-        "report/methods.md": "differs from what the tables give: line 2 reads 'Seven lags.', made again 'Three lags.'",
+        "report/figures/a.png": "differs from what the tables give: 6 bytes instead of 5",
+        "report/methods.md": "differs from what the tables give: line 2 reads 'Seven lags.' instead of 'Three lags.'",
         "report/report.html": "is missing: the tables give it",
     }
 
@@ -70,8 +70,8 @@ def test_every_file_that_differs_is_named(root: Path) -> None:
 def test_a_run_without_report_and_a_report_that_cannot_be_made(root: Path) -> None:
     write(root, {"broken": b""})
     (problem,), done = check_report(root)
-    assert "cannot be made again: a table is damaged" in problem.text
-    assert done == "The report could not be made again."
+    assert "cannot be recreated: a table is damaged" in problem.text
+    assert done == "The report could not be recreated."
     (root / "report" / "report.html").unlink()
     assert check_report(root) == ([], "The run has no report.")
 
@@ -81,9 +81,9 @@ def test_a_run_without_report_and_a_report_that_cannot_be_made(root: Path) -> No
     [
         (b"", b"", ""),
         (b"a\nb\n", b"a\nb\n", ""),
-        (b"a\nbcd\ne", b"a\nbxd\ne", "line 2 reads 'bcd', made again 'bxd'"),
-        (b"a\n", b"a\nb\n", "line 2 reads '', made again 'b'"),
-        (b"x" * 2**20 + b"\nab", b"x" * 2**20 + b"\nac", "line 2 reads 'ab', made again 'ac'"),
+        (b"a\nbcd\ne", b"a\nbxd\ne", "line 2 reads 'bcd' instead of 'bxd'"),
+        (b"a\n", b"a\nb\n", "line 2 reads '' instead of 'b'"),
+        (b"x" * 2**20 + b"\nab", b"x" * 2**20 + b"\nac", "line 2 reads 'ab' instead of 'ac'"),
     ],
 )
 def test_the_first_difference_of_two_texts(stored: bytes, made: bytes, expected: str) -> None:

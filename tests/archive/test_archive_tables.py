@@ -68,7 +68,7 @@ def column_of_another_type(root: Path) -> None:
 
 FORGED = {
     "a label in the CSV file": (label_in_csv, f"{DECISIONS}.csv", "line 2 reads '"),
-    "a row in the CSV file": (row_in_csv, f"{DECISIONS}.csv", "made again ''"),
+    "a row in the CSV file": (row_in_csv, f"{DECISIONS}.csv", "instead of ''"),
     "values of the Parquet file": (
         scaled_parquet,
         f"{SCORES}.csv",

@@ -303,7 +303,7 @@ def test_fetch_shows_and_stops(lpact: Lpact, tmp_path: Path, monkeypatch: pytest
         for told in ("ds005574", "licence: CC0", "size:", "cite:", "Commands that would run"):
             assert told in result.stdout
         assert f"openneuro-py download --dataset=ds005574 --tag=1.0.2 --target-dir={to}" in (result.stdout)
-        assert "not installed; install it first: pip install openneuro-py" in result.stdout
+        assert "Not installed: pip install openneuro-py. Install it first." in result.stdout
     assert not to.exists()
 
 

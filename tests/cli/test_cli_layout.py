@@ -18,7 +18,6 @@ from lpact.cli._options import program
 from lpact.cli._terminal import (
     GAP,
     broken,
-    cell,
     drawing_on,
     print_json,
     say,
@@ -73,12 +72,6 @@ def test_texts_are_aligned_left_and_numbers_right() -> None:
         "  x             12,345",
     ]
     assert table_width(columns, rows) == len("long [b]name") + GAP + len("12,345")
-
-
-def test_values_of_cells() -> None:
-    values = (None, True, False, 1200, 0.123456, [1, 2], list(range(9)), "text")
-    cells = ["–", "yes", "no", "1,200", "0.1235", "[1, 2]", "[0, 1, 2, 3, … 9 values]", "text"]
-    assert [cell(value) for value in values] == cells
 
 
 def test_blocks_are_title_lines_and_table() -> None:

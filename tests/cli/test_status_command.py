@@ -112,7 +112,7 @@ def test_a_failed_run_and_what_to_do(lpact: Lpact, out: Path, begin: Begin) -> N
     # What the tasks said stands with them, below.
     assert shown.startswith("my run: failed\n  1 task failed\n  sub[red]")
     assert "key key-of-the-failure" in shown
-    assert "The same `lpact run` again computes what is missing" in shown
+    assert "Run the same `lpact run` again to resume" in shown
 
 
 def test_values_for_programs(lpact: Lpact, out: Path, begin: Begin) -> None:
@@ -156,7 +156,7 @@ def test_a_finished_run(lpact: Lpact, tiny_run: TinyRun, out: Path) -> None:
         journal.close("finished")
     shown = lpact("status", out).stdout
     assert "  locked; lpact verify " in shown
-    assert "Stages (2 attempts; memory: the most that one process held)" in shown
+    assert "Stages (2 attempts; memory: peak of one process)" in shown
     assert re.search(r"brain patterns +2 +less than a second +250 MiB +[\d.]+ [MG]iB", shown)
     values = json.loads(lpact("status", out, "--json").stdout)
     assert values["finished"]["locked"] is True

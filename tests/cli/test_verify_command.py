@@ -28,7 +28,7 @@ def test_a_run_that_is_right(lpact: Lpact, root: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "The root digest is the given one." in result.stdout
     assert "This is the run that was locked under the given digest." in result.stdout
-    assert "The report was not made again." in result.stdout
+    assert "The report was not checked." in result.stdout
 
 
 def test_without_a_digest_little_is_proven(lpact: Lpact, root: Path) -> None:

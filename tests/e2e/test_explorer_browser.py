@@ -132,7 +132,7 @@ def test_a_claim_opens_by_click(page: Page, explorer: Explorer) -> None:
         "replication",
     )
     assert marks == ["pass" if row[gate] else "fail" for gate in gates]
-    assert page.locator("figure svg.strip").count() > 5
+    assert page.locator("figure svg.distribution").count() > 5
 
 
 def test_a_claim_opens_by_keyboard(page: Page, explorer: Explorer) -> None:

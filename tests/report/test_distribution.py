@@ -1,4 +1,4 @@
-"""Strips: every number is drawn, the scale is right, and the words say the same."""
+"""Pictures of distributions: every number is drawn, the scale is right, and the words say the same."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def test_a_file_or_a_link_in_its_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "link").symlink_to(tmp_path)
     for name in ("file", "link"):
-        with pytest.raises(RunError, match="cannot be written there"):
+        with pytest.raises(RunError, match="cannot be written to this place"):
             refuse_foreign(tmp_path / name)
     refuse_foreign(tmp_path / "new")
 

@@ -146,7 +146,7 @@ def test_from_its_first_breath_to_its_violent_end(child: Child, out: Path, parti
     later = datetime.now(UTC) + timedelta(minutes=10)
     stopped = run_status(out, now=later)
     assert stopped.state == "running"
-    assert "last wrote 6" in stopped.why
+    assert "last update 6" in stopped.why
     child.process.send_signal(signal.SIGCONT)
 
     child.end()
@@ -191,10 +191,10 @@ def test_a_run_on_another_machine_is_judged_by_its_last_word(out: Path, partial:
     said(partial, pid=77, **place)
     fresh = run_status(out)
     assert (fresh.state, fresh.process) == ("running", None)
-    assert f"which cannot be seen from {HOST}; it last wrote 0 s ago" in fresh.why
+    assert f"which cannot be seen from {HOST}; last update 0 s ago" in fresh.why
     late = run_status(out, now=datetime.now(UTC) + timedelta(hours=1))
     assert late.state == "silent"
-    assert "it last wrote 3600 s ago, and a running run writes every few seconds" in late.why
+    assert "last update 3600 s ago; a live run writes every few seconds" in late.why
 
 
 def test_a_run_that_was_not_published_is_not_finished(out: Path, partial: Path) -> None:

@@ -24,7 +24,7 @@ from lpact.errors import RunError
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import study_keys
 from lpact.run.executors.local import Setup
-from lpact.run.executors.worker import packed, take
+from lpact.run.executors.worker import packed, run_task
 from lpact.run.preregistration.compare import check_run
 from lpact.run.preregistration.earlier import register, study_tasks
 from lpact.run.preregistration.record import read_registration
@@ -189,10 +189,10 @@ def test_a_study_with_results_in_its_own_place_is_not_registered(
     made: Made, kept: Path, tasks: list[Task], tmp_path: Path
 ) -> None:
     out = tmp_path / "r.json"
-    with pytest.raises(RunError, match="results exist already") as caught:
+    with pytest.raises(RunError, match="results already exist") as caught:
         made(kept).preregister(out)
     assert "'run.tasks'" in str(caught.value)
-    assert f"results of {len(tasks)} task(s) of this very study" in str(caught.value)
+    assert f"results of {len(tasks)} task(s) of this study" in str(caught.value)
     assert not out.exists()
     late = made(kept).preregister(out, after_the_fact=True)
     assert [run.n_finished_tasks for run in late.registered.earlier_runs] == [len(tasks), 0]
@@ -217,7 +217,7 @@ def test_results_of_the_same_data_count_with_whichever_options_they_were_made(
     study = with_options(made(kept), memory_gib=1.5)
     own = {task.key for task in study_tasks(study.config, study.audit())}
     assert own.isdisjoint(task.key for task in tasks)
-    with pytest.raises(RunError, match="results exist already") as caught:
+    with pytest.raises(RunError, match="results already exist") as caught:
         study.preregister(tmp_path / "r.json")
     pairs = {f"{d.name}/{m.name}" for d in study.config.datasets for m in study.config.models}
     for part in ("'run.tasks'", f"a run of the study '{study.config.name}'", *pairs):
@@ -264,7 +264,7 @@ def test_workers_mark_what_they_make(made: Made, tmp_path: Path) -> None:
     assert store.mark_of("process") == "m"
     (job,) = [t for t in study_tasks(study.config, study.audit()) if not t.job.needs][:1]
     setup = packed(Setup.of(Workspace(study.config, study.run_config)))
-    _, content = take(code_digest(), setup, store.mark, packed(job), {})
+    _, content = run_task(code_digest(), setup, store.mark, packed(job), {})
     assert content is not None
     store.put(job.key, content)
     assert store.mark_of(job.key) == "m"

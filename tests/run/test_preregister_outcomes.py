@@ -234,7 +234,7 @@ def test_registering_is_refused_where_results_are(tmp_path: Path) -> None:
     assert [run.state for run in made.registered.earlier_runs] == ["unfinished"]
     (partial / "tasks" / "ab" / "abcd").write_bytes(b"a result")
     for folder in (out, partial):
-        with pytest.raises(RunError, match="results exist already"):
+        with pytest.raises(RunError, match="results already exist"):
             register(study.config, audit, runs=[folder])
     late = register(study.config, audit, runs=[out], after_the_fact=True).registered
     assert late.after_the_fact

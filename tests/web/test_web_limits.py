@@ -343,7 +343,7 @@ def test_downloads_are_not_changed_for_spreadsheets(two: TestClient) -> None:
 def test_folders_that_are_no_runs(tmp_path: Path, tiny_run: Path) -> None:
     with pytest.raises(RunError, match="not a finished run"):
         create_app([tiny_run, tmp_path])
-    with pytest.raises(RunError, match="the folder does not exist") as told:
+    with pytest.raises(RunError, match="not a finished run") as told:
         create_app([tiny_run, tmp_path / "nowhere"])
     assert told.value.where == str(tmp_path / "nowhere")
     with pytest.raises(RunError, match="no run is given"):

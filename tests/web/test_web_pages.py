@@ -219,7 +219,7 @@ def test_a_claim_page_shows_its_gates_and_draws_its_numbers(
         chain = page[page.index('class="x-chain"') : page.index('class="x-facts"')]
         words = re.findall(r"</span> (pass|fail)</span>", chain)
         assert words == ["pass" if row[name] else "fail" for name in GATE_COLUMNS.values()]
-        assert page.count('<svg class="strip" viewBox="0 0 460') > 5
+        assert page.count('<svg class="distribution" viewBox="0 0 460') > 5
 
 
 def test_a_missing_claim_is_not_found(client: TestClient) -> None:

@@ -29,7 +29,7 @@ def test_a_taken_default_port_gives_way_to_a_free_one() -> None:
         port = held.getsockname()[1]
         with listen("127.0.0.1", None, port) as found:
             assert found.getsockname()[1] not in (port, 0)
-        with pytest.raises(ConfigError, match="cannot listen there"):
+        with pytest.raises(ConfigError, match="cannot listen at this address"):
             listen("127.0.0.1", port, 8321)
 
 

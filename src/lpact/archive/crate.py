@@ -147,7 +147,7 @@ def _outcomes(analysis: Analysis, study: StudyConfig, tables: Tables) -> Iterato
 
 
 def check_crate(root: Path, lock: Lock, study: StudyConfig, tables: Tables) -> list[Problem]:
-    """Compare the description next to a lock with one made again, with the same day and licence."""
+    """Compare the description next to a lock with a new one of the same day and licence."""
     try:
         content = read_limited(root / CRATE_FILE)
         graph = {entity["@id"]: entity for entity in json.loads(content)["@graph"]}

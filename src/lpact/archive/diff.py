@@ -142,7 +142,7 @@ class Comparison:
 
 
 def diff_runs(before: str | Path | StoredRun, after: str | Path | StoredRun) -> Comparison:
-    """What two finished runs differ in, whatever their datasets and models.
+    """Differences between two finished runs, of the same study or not.
 
     Each is the folder of a run, an archive of `lpact.archive.export_run`, or an open run.
     """

@@ -29,22 +29,8 @@ from typing import Any
 from lpact.archive.problems import Verification
 from lpact.errors import RunError
 from lpact.report.folder import clear_leftovers, refuse_being_written, report_contents
-from lpact.store import (
-    InputFile,
-    atomic_write_bytes,
-    code_digest,
-    read_manifest,
-    sha256_file,
-    storage_errors,
-)
-from lpact.store.manifest import (
-    LOCK_FILE,
-    MANIFEST_NAME,
-    REPORT_FOLDER,
-    Record,
-    is_locked,
-    parse_record,
-)
+from lpact.store import InputFile, atomic_write_bytes, code_digest, read_manifest, sha256_file, storage_errors
+from lpact.store.manifest import LOCK_FILE, MANIFEST_NAME, REPORT_FOLDER, Record, is_locked, parse_record
 from lpact.validation import config_digest
 from lpact.wording import listed
 
@@ -55,7 +41,7 @@ NOT_LOCKED = frozenset({LOCK_FILE, CRATE_FILE})
 """Files that the lock does not list."""
 REGISTRATION = "preregistration.json"
 WRITTEN_BY_RUNS = frozenset({MANIFEST_NAME, "log.jsonl", "status.json", REGISTRATION})
-"""Files besides tables and report that lpact writes into runs."""
+"""Files that lpact writes into runs, other than tables and report."""
 MOST_JSON_BYTES = 128 * 2**20
 """Size of the largest JSON file that is read."""
 _WRITE = 0o222
@@ -151,7 +137,7 @@ def read_limited(path: Path) -> bytes:
         content = handle.read(MOST_JSON_BYTES + 1)
     if len(content) > MOST_JSON_BYTES:
         raise RunError(
-            "the file is too large to be read",
+            "the file is too large",
             where=str(path),
             got=f"{path.stat().st_size} bytes",
             expected=f"at most {MOST_JSON_BYTES} bytes",
@@ -167,7 +153,7 @@ def parse_lock(content: bytes, *, where: str) -> Lock:
 
 @dataclass(frozen=True)
 class Listing:
-    """What a folder holds, by path relative to it with forward slashes."""
+    """Contents of a folder by relative path, with forward slashes."""
 
     files: dict[str, Path]
     others: dict[str, str]

@@ -30,7 +30,7 @@ Kind = Literal[
 """What a problem is about.
 
 ``lock`` is the lock itself or the quoted digest; ``consistency`` is a fault between tables that an analysis names;
-``decision``, ``registration`` and ``report`` are results that differ when they are made again from the tables;
+``decision``, ``registration`` and ``report`` are recomputed results that differ from those stored;
 ``crate`` is the RO-Crate description of an archive.
 """
 
@@ -137,7 +137,7 @@ def first_difference(stored: BinaryIO, made: BinaryIO) -> str:
             at = next((i for i, (a, b) in bytes_ if a != b), min(map(len, pair)))
             part = slice(max(0, at - _AROUND // 2), at + _AROUND)
             here, there = (line[part].rstrip(b"\n").decode(errors="replace") for line in pair)
-            return f"line {number} reads {shown(here)}, made again {shown(there)}"
+            return f"line {number} reads {shown(here)} instead of {shown(there)}"
     return ""
 
 

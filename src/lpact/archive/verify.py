@@ -28,27 +28,12 @@ from lpact.archive.lock import (
     read_limited,
     read_lock,
 )
-from lpact.archive.problems import (
-    Kind,
-    Problem,
-    Verification,
-    change,
-    first_difference,
-    frame_problems,
-)
+from lpact.archive.problems import Kind, Problem, Verification, change, first_difference, frame_problems
 from lpact.archive.zipped import unpacked_run
 from lpact.config import StudyConfig, study_config
 from lpact.errors import LPactError, RunError
 from lpact.report.folder import REPORT_PAGE
-from lpact.store import (
-    LazyTables,
-    Manifest,
-    StoredRun,
-    code_digest,
-    read_manifest,
-    read_table,
-    sha256_file,
-)
+from lpact.store import LazyTables, Manifest, StoredRun, code_digest, read_manifest, read_table, sha256_file
 from lpact.store.frames import write_csv
 from lpact.store.manifest import LOCK_FILE, MANIFEST_NAME, REPORT_FOLDER, is_locked
 from lpact.tables import PREREGISTRATION_ITEMS, Table, declared_tables
@@ -81,7 +66,7 @@ def verify_run(
     digest
         Root digest quoted elsewhere. Anyone who can write to the run can write another lock, but not change this.
     report
-        Whether to make the report again, which takes longest.
+        Whether to recreate the report, which takes longest.
     workers
         Threads that draw the report.
     tell
@@ -97,7 +82,7 @@ def verify_run(
         if report:
             found.report(workers)
         else:
-            found.notes.append("The report was not made again.")
+            found.notes.append("The report was not checked.")
         return Verification(
             path=Path(path),
             locked=found.locked,
@@ -284,7 +269,7 @@ class _Verifier:
         if codes:
             self.notes.append(
                 f"The run was made or locked by another version of lpact's code ({', '.join(codes)}; here "
-                f"{code_digest()}). Results that differ when they are made again may be due to that."
+                f"{code_digest()}). Differences in recomputed results may be due to that."
             )
         other = [
             f"{name} {then} (here {now.get(name, 'not installed')})"
@@ -393,13 +378,13 @@ class _Verifier:
                 self.add("registration", name, _failed(error))
                 return
             self.problems += frame_problems(_BY_ITEM, again, tables[name], kind="registration")
-            self.checked.append(f"The preregistration was compared again ({again.height} items).")
+            self.checked.append(f"The run was compared with its preregistration again ({again.height} items).")
 
     def report(self, workers: int) -> None:
         """Make the report again, if the tables and the manifest are intact."""
         changed = self.expected.keys() - self.intact
         if self.manifest is None or any(n == MANIFEST_NAME or is_table(n) for n in changed):
-            self.notes.append("The report was not made again, because tables or the manifest have changed.")
+            self.notes.append("The report was not checked, because tables or the manifest have changed.")
             return
         self.tell("making the report again")
         names = None
@@ -414,10 +399,10 @@ class _Verifier:
 
 def _failed(error: BaseException) -> str:
     if isinstance(error, LPactError):
-        return f"cannot be made again: {error.what}: {error.got}"
+        return f"cannot be recomputed: {error.what}: {error.got}"
     if isinstance(error, KeyError):
-        return f"cannot be made again: no readable table {error}"
-    return f"cannot be made again: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        return f"cannot be recomputed: no readable table {error}"
+    return f"cannot be recomputed: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
 def check_report(
@@ -443,15 +428,15 @@ def check_report(
         try:
             write_report(StoredRun(root), out=made, with_tables=tables, workers=workers, tell=tell)
         except LPactError as error:
-            what = f"cannot be made again: {error.what}: {error.got}"
-            return [Problem("report", REPORT_FOLDER, what)], "The report could not be made again."
+            what = f"cannot be recreated: {error.what}: {error.got}"
+            return [Problem("report", REPORT_FOLDER, what)], "The report could not be recreated."
         again = list_files(made).files
         problems = [
             Problem("report", f"{REPORT_FOLDER}/{name}", what)
             for name in sorted(stored.keys() | again.keys())
             if (what := _difference(stored.get(name), again.get(name)))
         ]
-    return problems, f"The report was made again from the tables: {len(again)} files."
+    return problems, f"The report was recreated from the tables: {len(again)} files."
 
 
 def _difference(stored: Path | None, made: Path | None) -> str:
@@ -462,5 +447,5 @@ def _difference(stored: Path | None, made: Path | None) -> str:
     with stored.open("rb") as before, made.open("rb") as now:
         found = first_difference(before, now)
     if found and stored.suffix not in _TEXT:
-        found = f"{stored.stat().st_size} bytes, made again {made.stat().st_size}"
+        found = f"{stored.stat().st_size} bytes instead of {made.stat().st_size}"
     return f"differs from what the tables give: {found}" if found else ""

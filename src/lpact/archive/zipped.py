@@ -18,25 +18,10 @@ from typing import BinaryIO
 from urllib.parse import urlsplit
 
 from lpact.archive.crate import crate_bytes
-from lpact.archive.lock import (
-    CRATE_FILE,
-    MOST_JSON_BYTES,
-    NOT_LOCKED,
-    Lock,
-    list_files,
-    parse_lock,
-    read_lock,
-)
+from lpact.archive.lock import CRATE_FILE, MOST_JSON_BYTES, NOT_LOCKED, Lock, list_files, parse_lock, read_lock
 from lpact.config import study_config
 from lpact.errors import ConfigError, RunError
-from lpact.store import (
-    RunTables,
-    StoredRun,
-    atomic_write,
-    read_manifest,
-    sha256_file,
-    storage_errors,
-)
+from lpact.store import RunTables, StoredRun, atomic_write, read_manifest, sha256_file, storage_errors
 from lpact.store.manifest import LOCK_FILE, refuse_locked
 from lpact.wording import listed
 

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from lpact.claim_audit.check import Overclaim, check_text, format_of
 from lpact.claim_audit.readers import Format, unread_files
-from lpact.claim_audit.statements import (
-    LabelVerdict,
-    LabelVerdicts,
-    Statement,
-    Verdict,
-    Verdicts,
-    tabulate,
-)
+from lpact.claim_audit.statements import LabelVerdict, LabelVerdicts, Statement, Verdict, Verdicts, tabulate
 
 __all__ = [
     "Format",

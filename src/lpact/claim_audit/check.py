@@ -7,13 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lpact.claim_audit.detect import (
-    Force,
-    Found,
-    Rules,
-    compile_rules,
-    find_statements,
-)
+from lpact.claim_audit.detect import Force, Found, Rules, compile_rules, find_statements
 from lpact.claim_audit.readers import (
     JOINER,
     READERS,
@@ -150,8 +144,6 @@ def _strongest(
             unsupported.append((statement, one.words, verdict))
     return max(unsupported, key=lambda item: tuple(Statement).index(item[0]), default=None)
 
-
-# --- Names -----------------------------------------------------------------------------------------
 
 _NEARBY = {
     "measure": r"(?:measures?|metrics?|predictivity|regression|similarity|scores?|tests?)",

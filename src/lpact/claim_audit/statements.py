@@ -1,4 +1,4 @@
-"""Statements that a text can make about a study, and what an analysis says of them: its verdicts."""
+"""Statements that a text can make about a study, and the verdicts that support them."""
 
 from __future__ import annotations
 

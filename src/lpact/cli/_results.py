@@ -90,7 +90,7 @@ def _shared_lines(about: ClaimTable, rows: list[dict[str, Any]], last: str) -> I
 
 
 def show_places(run: Run) -> None:
-    """Print where everything is, and what to type next."""
+    """Print where the results are, and the next commands."""
     from lpact.report.folder import REPORT_PAGE
     from lpact.store.manifest import REPORT_FOLDER
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from lpact.wording import MISSING, number, plain
+from lpact.wording import cell, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,8 +27,6 @@ GAP = 2
 UNLIMITED = 100_000
 """Width of a pipe or file, where lines are never broken."""
 NARROWEST_TEXT = 20
-MOST_VALUES = 4
-"""Values of a list that a cell shows."""
 MARKS = {"yes": "green", "no": "red"}
 """Colours of cells that hold nothing but this word."""
 LABEL_STYLES = ("green", "yellow", "dim")
@@ -152,26 +150,9 @@ def _table(
         table.add_column(Text(safe(name)), header_style="bold", justify=justify, overflow="fold")
     styles = {**MARKS, **(styles or {})}
     for row in rows:
-        texts = [cell(value) for value in row]
+        texts = [safe(cell(value, UNLIMITED)) for value in row]
         table.add_row(*(Text(text, styles.get(text, "")) for text in texts))
     return table
-
-
-def cell(value: object) -> str:
-    """A value of a table: thousands separated, floats to four digits, the first values of a list."""
-    match value:
-        case None:
-            return MISSING
-        case bool():
-            return "yes" if value else "no"
-        case int():
-            return f"{value:,}"
-        case float():
-            return number(value, 4)
-        case list():
-            more = f", … {len(value)} values" if len(value) > MOST_VALUES else ""
-            return f"[{', '.join(map(cell, value[:MOST_VALUES]))}{more}]"
-    return safe(value)
 
 
 def show_blocks(blocks: Iterable[Block]) -> None:

@@ -26,8 +26,8 @@ TITLES = {
     "manifest": "The manifest",
     "table": "Rows and columns of tables",
     "consistency": "Tables that disagree with each other",
-    "decision": "Decisions and labels: made again from the tables → stored",
-    "registration": "The preregistration: compared again → stored",
+    "decision": "Decisions and labels: recomputed from the tables → stored",
+    "registration": "The preregistration: recomputed → stored",
     "report": "The report",
     "crate": "The description of the archive",
 }

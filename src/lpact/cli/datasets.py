@@ -185,7 +185,7 @@ def _show_plan(plan: FetchPlan) -> None:
         # Commands to copy are never broken.
         console().print(f"  {safe(command_text(command))}", soft_wrap=True)
     if plan.lacking:
-        say(f"not installed; install it first: {plan.lacking}", indent=2)
+        say(f"Not installed: {plan.lacking}. Install it first.", indent=2)
     if plan.files:
         left = plan.n_bytes_left
         known = "size not published" if left is None else f"{size(left)} to download"

@@ -99,8 +99,8 @@ def _register(
     heading(f"Wrote {target}")
     say(f"digest {made.digest}", indent=2)
     say(
-        "Deposit the digest, or the file, where it gets a date that nobody can change, such as a registry of studies "
-        "or a public commit. The time in the file alone proves nothing.",
+        "Deposit the digest or the file where it gets a date that nobody can change, such as a study registry or a "
+        "public commit. The time in the file alone proves nothing.",
         indent=2,
     )
     options = f"--preregistration {target} --registered-digest {made.digest}"

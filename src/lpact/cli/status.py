@@ -115,7 +115,7 @@ def show_status(status: RunStatus) -> None:
     if running:
         say(_overall(said), indent=2)
     if said.stages:
-        heading("Stages (memory: the most that one process held)")
+        heading("Stages (memory: peak of one process)")
         columns = ("stage", "done", "resumed", "failed", "time", "left", "workers", "client")
         rows = [
             (
@@ -133,7 +133,7 @@ def show_status(status: RunStatus) -> None:
     if said.n_failed:
         _show_failed(said, status)
     if status.state in ("failed", "interrupted"):
-        say("\nThe same `lpact run` again computes what is missing and keeps what is finished.")
+        say("\nRun the same `lpact run` again to resume: finished results are reused.")
 
 
 def status_line(status: RunStatus) -> str:
@@ -156,7 +156,7 @@ def _overall(said: StatusFile) -> str:
     from lpact.run.progress import clock_time, time_left
 
     if said.fraction is None:
-        return "how long it takes in all is not known yet"
+        return "total time not known yet"
     done = f"overall {int(100 * said.fraction)} %"
     if said.estimated_end is None:
         return done
@@ -170,7 +170,7 @@ def _since(said: StatusFile) -> str:
     spent = (said.updated_at - said.started_at).total_seconds()
     return (
         f"{said.study} (configuration {said.config_digest[:12]}), {where}, since {started}, "
-        f"{duration(spent)} until it last wrote"
+        f"last update after {duration(spent)}"
     )
 
 
@@ -239,7 +239,7 @@ def _show_finished(status: RunStatus) -> None:
     if not history.stages:
         return
     attempts = counted(history.n_attempts, "attempt")
-    heading(f"Stages ({attempts}; memory: the most that one process held)")
+    heading(f"Stages ({attempts}; memory: peak of one process)")
     columns = ("stage", "tasks", "time", "workers", "client")
     rows = [
         (name, spent.n_finished or None, duration(spent.seconds), *_memory(spent))

@@ -183,7 +183,7 @@ def _show_outline(outline: Outline) -> None:
     from lpact.controls.base import CONTROLS
 
     missing = counted(outline.n_missing, "dataset or model", "datasets and models")
-    say(f"{missing} missing: sizes, times and the source audit need them.")
+    say(f"{missing} missing: sizes, times and the source audit cannot be shown without them.")
     heading("Datasets")
     datasets = [(d.name, d.role, d.reader, d.missing or "found") for d in outline.datasets]
     show_table(("dataset", "role", "reader", "folder"), datasets)
@@ -320,19 +320,14 @@ def _plan(study: Study, out: Path, *, anyway: bool, report: bool) -> Plan:
 
     A run that does not fit this machine is a `RunError`; the memory of a cluster is not ours to judge.
     """
-    from lpact.errors import RunError
     from lpact.run.journal import announced
     from lpact.run.machine import machine_limits, size_of
-    from lpact.run.progress import Several, reporter
+    from lpact.run.progress import reporter
     from lpact.store import partial_folder
 
     settings = study.run_config
-    with announced(out, study.config, settings.workers) as journal:
-        with reporter(show=settings.progress) as bar:
-            plan = study.plan(Several(bar, journal))
-        if plan.extraction.n_sets:
-            say(extraction_line(plan))
-        say(cost_line(plan, settings.workers, report=report))
+    with reporter(show=settings.progress) as bar, announced(out, study.config, settings.workers, bar) as journal:
+        plan = study.plan(journal)
         features = Path(settings.features)
         limits = machine_limits(out, features)
         if limits.out is not None:
@@ -342,13 +337,10 @@ def _plan(study: Study, out: Path, *, anyway: bool, report: bool) -> Plan:
             limits = replace(limits, memory=None)
         refusal = plan.refusal(workers=settings.workers, out=out, features=features, limits=limits, report=report)
         if refusal is not None and not anyway:
-            raise RunError(
-                refusal.what,
-                where=refusal.where,
-                got=refusal.got,
-                expected=refusal.expected,
-                remedy=f"{refusal.remedy}; or run with --anyway",
-            )
+            raise refusal
+    if plan.extraction.n_sets:
+        say(extraction_line(plan))
+    say(cost_line(plan, settings.workers, report=report))
     return plan
 
 

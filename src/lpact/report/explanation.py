@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from lpact.analyses.explanation import Criterion, Distribution, Explanation, Value
-from lpact.wording import MISSING, breakable, counted, spoken
+from lpact.analyses.explanation import Criterion, Distribution, Explanation
+from lpact.wording import MISSING, breakable, cell, counted, spoken
 from lpact.wording import number as in_digits
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _lines(shown: Explanation) -> Iterator[str]:
     yield f"{shown.label}{rules}: {shown.meaning}"
     yield shown.reason
     yield ""
-    yield from (f"{name}: {fact(value)}" for name, value in shown.facts)
+    yield from (f"{name}: {cell(value)}" for name, value in shown.facts)
     for gate in shown.gates:
         yield ""
         yield f"{_mark(gate.passed)} {gate.letter}, {spoken(gate.name)}: {gate.meaning}"
@@ -77,13 +77,6 @@ def needed(value: float | None, relation: str, threshold: float | None) -> str:
     if threshold is not None:
         parts.append(f"{_NEEDED.get(relation, f'must be {relation}')} {number(threshold, scale)}")
     return "; ".join(parts).replace("-", "−")
-
-
-def fact(value: Value) -> str:
-    """A fact's value: numbers with four digits, a dash for what is missing."""
-    if value is None or isinstance(value, float):
-        return number(value)
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 def numbers(criterion: Criterion) -> str:
@@ -127,7 +120,7 @@ def environment() -> Environment:
         number=number,
         spoken=spoken,
         distribution=distribution_svg,
-        fact=fact,
+        cell=cell,
         numbers=numbers,
     )
     made.globals.update(counted=counted)
@@ -159,7 +152,7 @@ def distribution_svg(shown: Distribution) -> Markup:
     ]
     text = escape(description(shown))
     size = f"0 0 {WIDTH} {BASE + AXIS}"
-    opening = f'<svg class="strip" viewBox="{size}" role="img" aria-label="{text}">'
+    opening = f'<svg class="distribution" viewBox="{size}" role="img" aria-label="{text}">'
     # All text was escaped with `escape`; everything else is a number computed here.
     return Markup(f"{opening}<title>{text}</title>{''.join(parts)}</svg>")  # noqa: S704
 

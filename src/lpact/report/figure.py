@@ -37,7 +37,7 @@ class Figure:
     """One picture.
 
     ``name`` is the file name without ending; ``caption`` says how to read the picture, and what is missing and why;
-    ``summary`` says in a sentence or two what one sees in it; ``chart`` uses colours of `lpact.report.theme` only.
+    ``summary`` says in a sentence or two what it shows; ``chart`` uses colours of `lpact.report.theme` only.
     """
 
     name: str

@@ -46,7 +46,7 @@ def refuse_foreign(folder: Path) -> None:
         "remedy": "choose another folder with --out, or move the other files away",
     }
     if folder.is_symlink() or not folder.is_dir() or os.path.ismount(folder):
-        raise RunError("the report cannot be written there", got="not a plain folder", **refused)
+        raise RunError("the report cannot be written to this place", got="not a plain folder", **refused)
     own = report_contents(folder)
     found = (p.relative_to(folder).as_posix() for p in sorted(folder.rglob("*")) if not p.is_dir())
     foreign = next((path for path in found if path not in own), None)

@@ -70,7 +70,7 @@ def drawing_limits(frames: Sequence[str], most_views: int, most_marks: int) -> t
 
 
 def unit_map(sites: pl.DataFrame, symbols: Symbols, most: int, title: str) -> alt.ConcatChart:
-    """All views of the coordinate frame that the units share, each with at most so many of them.
+    """All views of the coordinate frame that the units share, each with at most ``most`` units.
 
     ``sites`` has one row per unit, with `PLACE_MM` and ``coordinate_frame``; of too many, evenly spaced rows are drawn.
     """
@@ -92,7 +92,7 @@ def _view(
     *,
     named: bool,
 ) -> alt.LayerChart:
-    """One plane, at so many pixels per mm."""
+    """One plane, at ``pixels`` per mm."""
     thin = np.maximum(0.0, _THINNEST / pixels - (view.high - view.low)) / 2
     low, high = view.low - thin, view.high + thin
     width, height = ((high - low) * pixels).tolist()

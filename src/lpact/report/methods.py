@@ -13,13 +13,7 @@ from typing import Any
 
 from lpact.analyses.base import Analysis, Material
 from lpact.analyses.explanation import MethodsPart
-from lpact.config import (
-    DatasetConfig,
-    GridConfig,
-    LanguageModelConfig,
-    PreprocessConfig,
-    StudyConfig,
-)
+from lpact.config import DatasetConfig, GridConfig, LanguageModelConfig, PreprocessConfig, StudyConfig
 from lpact.registry import Registry
 from lpact.report.latex import latex_prose
 from lpact.report.references import (
@@ -34,16 +28,7 @@ from lpact.report.references import (
     source_keys,
 )
 from lpact.store import Manifest
-from lpact.wording import (
-    counted,
-    enumerated,
-    names,
-    one_line,
-    option_value,
-    percent,
-    setting,
-    settings,
-)
+from lpact.wording import counted, enumerated, names, one_line, option_value, percent, setting, settings
 
 OPEN, CLOSE = "\ue000", "\ue001"
 """Around the keys of a citation, until a text is written out; no string from data keeps them."""

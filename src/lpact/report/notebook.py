@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from math import ceil, isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lpact.analyses.explanation import Conclusion, Explanation
-from lpact.report.explanation import environment, explanation_html, number, read_file
-from lpact.wording import counted, size, spoken, whole
+from lpact.report.explanation import environment, explanation_html, read_file
+from lpact.wording import cell, counted, size, spoken, whole
 
 if TYPE_CHECKING:
     from lpact.run.plan import Plan
@@ -104,12 +104,8 @@ def run_html(run: Run) -> str:
         caption = f"{counted(claims.height, 'claim')} of {name}"
         if claims.height > MOST_CLAIMS:
             caption += f"; the first {MOST_CLAIMS}"
-        tables.append((caption, [spoken(own) for own in columns], [_shown(row) for row in rows]))
+        tables.append((caption, [spoken(own) for own in columns], [tuple(map(cell, row)) for row in rows]))
     return _cell(f"Run of {run.manifest.study}", str(run.root), lines, tables)
-
-
-def _shown(row: Sequence[Any]) -> list[str]:
-    return [number(own) if own is None or isinstance(own, float) else str(own) for own in row]
 
 
 def conclusion_html(conclusion: Conclusion) -> str:

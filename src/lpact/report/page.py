@@ -157,9 +157,6 @@ def _style() -> str:
     return palette + read_file("page.css") + read_file("explanation.css")
 
 
-# -- preregistration ---------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Followed:
     """How far a run followed its preregistration, in a sentence; followed and registered items of each group."""
@@ -185,9 +182,6 @@ def followed(items: pl.DataFrame) -> Followed:
     counts = items.group_by("item_group").agg(pl.col("followed").sum(), pl.len()).sort("item_group")
     deviations = items.filter(~pl.col("followed")).sort("item_group", "item").to_dicts()
     return Followed(f"{text}.", tuple(counts.iter_rows()), deviations)
-
-
-# -- claims ------------------------------------------------------------------------------------------------------------
 
 
 def profiles_of(shown: ClaimTable) -> Mapping[str, str]:

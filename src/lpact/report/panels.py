@@ -524,7 +524,7 @@ def grid(
     spacing: Any = 24,
     center: bool = False,
 ) -> alt.ConcatChart:
-    """Panels in rows of so many columns, all aligned; ``center``: smaller ones in the middle of their cells."""
+    """Aligned panels in a grid; ``center``: smaller ones are in the middle of their cells."""
     return alt.ConcatChart(concat=list(panels), columns=columns, spacing=spacing, center=center, **_titled(title))
 
 

@@ -24,13 +24,7 @@ from lpact.analyses.base import Analysis, Material, analyses_of
 from lpact.report.figure import Figure, Missing
 from lpact.report.folder import REPORT_PAGE, new_folder, refuse_foreign
 from lpact.report.latex import latex_table
-from lpact.report.methods import (
-    cited_keys,
-    methods_latex,
-    methods_markdown,
-    methods_parts,
-    methods_text,
-)
+from lpact.report.methods import cited_keys, methods_latex, methods_markdown, methods_parts, methods_text
 from lpact.report.page import AnalysisPart, Drawn, page_html, strongest
 from lpact.report.references import bibtex
 from lpact.report.render import converter, write_pictures
@@ -175,7 +169,7 @@ def _export(frame: pl.DataFrame, table: Table, folder: Path) -> None:
 
 
 def _suffixes(n_rows: int) -> dict[str, str]:
-    """Formats of a table with so many rows, and how their files end."""
+    """Formats of a table with ``n_rows`` rows, and their file suffixes."""
     return {"csv": ".csv", "latex": ".tex"} if n_rows <= MOST_LATEX_ROWS else {"csv": ".csv"}
 
 

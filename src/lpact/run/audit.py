@@ -16,16 +16,7 @@ from lpact.datasets.base import DATASETS, SourceFile, Stimulus, role_of
 from lpact.datasets.validate import check_recording_ids
 from lpact.errors import ConfigError, InputError, StudyInputError
 from lpact.features.mechanisms import MECHANISMS
-from lpact.features.models import (
-    FEATURE_SETS,
-    FULL,
-    MODELS,
-    NO_COST,
-    STATIC,
-    ExtractionCost,
-    ModelSource,
-    StoredSet,
-)
+from lpact.features.models import FEATURE_SETS, FULL, MODELS, NO_COST, STATIC, ExtractionCost, ModelSource, StoredSet
 from lpact.features.nuisance import nuisance_builder
 from lpact.features.parsing import parser_files
 from lpact.inputs.prepare import compute_settings
@@ -119,7 +110,7 @@ class StudyAudit:
 
 
 def audit_study(workspace: Workspace, reporter: Reporter) -> StudyAudit:
-    """Look at every source; raises `StudyInputError` with everything that must be fixed."""
+    """Check every source; raises `StudyInputError` with everything that must be fixed."""
     config = workspace.config
     source_digests()
     plugin_code(config)

@@ -17,7 +17,7 @@ from lpact.run.audit import StudyAudit, audit_study, check_device, extract_featu
 from lpact.run.conductor import Conductor, Measuring
 from lpact.run.executors.local import open_executor
 from lpact.run.journal import Journal, announced
-from lpact.run.progress import AUDIT, DECISION, TABLES, Reporter, Several
+from lpact.run.progress import AUDIT, DECISION, TABLES, Reporter
 from lpact.run.status import LOG_NAME
 from lpact.store import LazyTables, RunWriter, StoredRun, TaskStore
 from lpact.tables import PREREGISTRATION_ITEMS
@@ -45,8 +45,8 @@ def execute(
     check_device(config)
     workspace = Workspace(config, settings)
     if audit is None:
-        with announced(out, config, workers) as journal:
-            audit = audit_study(workspace, Several(reporter, journal))
+        with announced(out, config, workers, reporter) as journal:
+            audit = audit_study(workspace, journal)
     else:
         workspace.hold(audit.seen, audit.fingerprints)
     tasks = TaskStore(Path(settings.tasks)) if settings.tasks else None

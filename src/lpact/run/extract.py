@@ -1,4 +1,4 @@
-"""Features of a words table, outside of any study."""
+"""Features of a words table, without a study."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _checked_name(name: str) -> str:
     """A name that stays inside the output folder."""
     if not NAME.fullmatch(name):
         raise ConfigError(
-            "the model needs another name for its folder",
+            "the name cannot be used for a folder",
             where="name",
             got=name,
             expected="letters, digits, '.', '_' and '-', the first a letter or digit",

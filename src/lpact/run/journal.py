@@ -24,14 +24,7 @@ from lpact.errors import RunError
 from lpact.run.executors.local import TaskFailure, TaskRecord
 from lpact.run.machine import peak_bytes
 from lpact.run.progress import Estimate, Reporter, RunProgress, StageProgress
-from lpact.run.status import (
-    ALWAYS_LOGGED,
-    LOG_NAME,
-    STATUS_FORMAT,
-    STATUS_NAME,
-    process_namespace,
-    read_status,
-)
+from lpact.run.status import ALWAYS_LOGGED, LOG_NAME, STATUS_FORMAT, STATUS_NAME, process_namespace, read_status
 from lpact.store import FolderLock, atomic_write_bytes, partial_folder, refuse_foreign
 from lpact.store.disk import LOCK_NAME
 from lpact.store.manifest import library_versions, lpact_version
@@ -375,7 +368,9 @@ def _shortened(text: str, longest: int) -> str:
 
 
 @contextmanager
-def announced(out: str | Path, config: StudyConfig, workers: int) -> Iterator[Journal]:
+def announced(
+    out: str | Path, config: StudyConfig, workers: int, reporter: Reporter | None = None
+) -> Iterator[Journal]:
     """A run that audits its sources: its working folder is locked, and `lpact status` shows it.
 
     An error leaves the folder as it was. Otherwise the status stays for the run that follows, which takes the lock.
@@ -390,7 +385,7 @@ def announced(out: str | Path, config: StudyConfig, workers: int) -> Iterator[Jo
         before = status.read_bytes() if status.is_file() else None
         journal = Journal(
             partial,
-            Reporter(),
+            reporter or Reporter(),
             study=config.name,
             config_digest=config.digest(),
             workers=workers,

@@ -1,6 +1,6 @@
 """What a run will compute, before it computes anything: claims, tasks and rows, what they cost, and whether that fits.
 
-An outline is what can be said of a study whose data or models are missing: what it needs, and where that comes from.
+An outline describes a study whose data or models are missing: what it needs, and where to get it.
 
 Work is counted by analyses and divided by the speed of this machine. That is a first estimate; progress corrects it by
 the pace of the first tasks.
@@ -22,14 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from lpact.analyses.base import StageWork, analyses_of
 from lpact.analyses.explanation import Block
-from lpact.config import (
-    DatasetConfig,
-    LanguageModelConfig,
-    Role,
-    RunConfig,
-    SharedConfig,
-    StudyConfig,
-)
+from lpact.config import DatasetConfig, LanguageModelConfig, Role, RunConfig, SharedConfig, StudyConfig
 from lpact.controls.base import CONTROLS
 from lpact.datasets.base import DATASETS, role_of
 from lpact.datasets.catalogue import Download
@@ -267,7 +260,7 @@ class Plan:
             where=str(out),
             got="; ".join(got),
             expected="; ".join(expected),
-            remedy="; ".join(remedy),
+            remedy="; ".join((*remedy, "or use `lpact run --anyway`")),
         )
 
     def _memory_problem(self, stages: Sequence[StageCost], limits: Limits, workers: int) -> _Problem | None:
@@ -353,13 +346,13 @@ def make_plan(config: StudyConfig, audit: StudyAudit, extraction: ExtractionCost
 def _disk_problem(needed: int, report: int, free: int | None, folder: Path, option: str) -> _Problem | None:
     if free is None or needed <= free:
         return None
-    advice = f"free {size(needed - free)} there, or choose a folder on another disk with {option}"
+    advice = f"free {size(needed - free)}, or choose a folder on another disk with {option}"
     if report and needed - report <= free:
-        advice += "; or leave the report out (--no-report)"
+        advice += "; or skip the report (--no-report)"
     return (
         "the disk is too full",
         f"about {size(needed)} to write for {folder}",
-        f"at most the {size(free)} that are free",
+        f"at most {size(free)}, the free space",
         advice,
     )
 

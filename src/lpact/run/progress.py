@@ -87,23 +87,6 @@ class Reporter:
         """Show a sentence."""
 
 
-class Several(Reporter):
-    """Reports to several reporters."""
-
-    def __init__(self, *reporters: Reporter) -> None:
-        self._reporters = reporters
-
-    def stage(self, name: str, total: int) -> None:
-        """Begin a stage."""
-        for one in self._reporters:
-            one.stage(name, total)
-
-    def advance(self, steps: int = 1) -> None:
-        """Count steps."""
-        for one in self._reporters:
-            one.advance(steps)
-
-
 class StageProgress:
     """Counts and times of one stage; ``done`` includes what was ``resumed`` and what ``failed``."""
 

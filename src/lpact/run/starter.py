@@ -13,14 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from lpact.config import (
-    DatasetConfig,
-    GridConfig,
-    LanguageModelConfig,
-    PreprocessConfig,
-    RunTable,
-    SharedConfig,
-)
+from lpact.config import DatasetConfig, GridConfig, LanguageModelConfig, PreprocessConfig, RunTable, SharedConfig
 from lpact.controls.base import CONTROLS
 from lpact.datasets.base import DATASETS
 from lpact.registry import ANALYSES, Registry, resolve

@@ -162,19 +162,17 @@ def _unfinished(process: int | None, said: StatusFile | None, now: datetime) -> 
         return said.state, said.problem or said.state
     age = (now - said.updated_at).total_seconds()
     if process is not None:
-        late = f"; it last wrote {age:.0f} s ago: stopped, or waiting for a disk"
+        late = f"; last update {age:.0f} s ago: stopped, or waiting for a disk"
         return "running", f"process {process} on {said.host}" + (late if age > SILENT_AFTER_S else "")
     if (host, process_namespace()) == (said.host, said.namespace):
         if said.state == "running":
-            why = f"process {said.pid} ended without a message (killed, or the machine went down)"
+            why = f"process {said.pid} ended without a message (killed, or the machine failed)"
             return "interrupted", why
         return "interrupted", "everything is computed, but it was not published"
-    why = (
-        f"process {said.pid} on {said.host}, which cannot be seen from {host}; it last wrote {max(age, 0.0):.0f} s ago"
-    )
+    why = f"process {said.pid} on {said.host}, which cannot be seen from {host}; last update {max(age, 0.0):.0f} s ago"
     if age < SILENT_AFTER_S:
         return "running", why
-    return "silent", f"{why}, and a running run writes every few seconds"
+    return "silent", f"{why}; a live run writes every few seconds"
 
 
 def read_log(path: Path) -> Iterator[dict[str, Any]]:

@@ -113,7 +113,7 @@ class Paging:
 
 
 def read_paging(address: Address, total: int) -> Paging:
-    """The page of so many rows that an address names; one behind the last page is the last page."""
+    """The page that an address names; the last page where the number is too high."""
     size = int(read_choice(address, "size", [str(n) for n in PAGE_SIZES], str(DEFAULT_SIZE)))
     text, last = address.get("page", "1"), max(1, -(-total // size))
     wanted = _whole(text)

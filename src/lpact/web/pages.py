@@ -40,18 +40,7 @@ from lpact.web.address import (
     read_sort,
     read_text,
 )
-from lpact.web.query import (
-    OPERATORS,
-    RUN,
-    Condition,
-    Query,
-    Source,
-    count,
-    page,
-    select,
-    value_counts,
-    values,
-)
+from lpact.web.query import OPERATORS, RUN, Condition, Query, Source, count, page, select, value_counts, values
 from lpact.web.runs import OpenRun
 from lpact.web.site import (
     PROFILE,
@@ -267,7 +256,7 @@ def compare(site: Site, request: Request) -> Response:
 
 
 def _comparison(site: Site, a: OpenRun, b: OpenRun) -> Comparison:
-    """The comparison, made once for the files as they are now, with the manifests that were checked at the start."""
+    """The comparison, cached until a file changes."""
     from lpact.archive.diff import diff_runs
 
     files = tuple(
@@ -284,7 +273,7 @@ def _comparison(site: Site, a: OpenRun, b: OpenRun) -> Comparison:
 ALL = "both"
 """In place of a profile: claims under all of them."""
 MATRIX = ("q", "analysis", RUN, "verdict", "profile", "sort", "dir", "page", "size")
-"""Parameters of the matrix besides the filters by columns of the claims."""
+"""Parameters of the matrix other than filters by columns of the claims."""
 TABLE = (FACET, "q", "col", "op", "val", "sort", "dir", "page", "size")
 MOST_OPTIONS = 200
 MOST_FACETS = 8
@@ -343,7 +332,7 @@ def matrix_file(site: Site, request: Request, form: str) -> Response:
     query, left_out = _matrix_query(site, address, analysis)
     if left_out:
         raise RunError(
-            "the file would not hold every claim: not all runs can be read",
+            "the file would be incomplete: not all runs can be read",
             where=", ".join(run.slug for run, _ in left_out),
             got=left_out[0][1].what,
             expected="runs whose decisions can be read",

@@ -177,7 +177,7 @@ class Source:
 
     @property
     def key(self) -> Hashable:
-        """What answers may be kept for: the files as they are now."""
+        """Key of cached answers, which changes with the files."""
         return self.table.name, self.runs, tuple((f.path, f.fingerprint) for f in self.files)
 
 

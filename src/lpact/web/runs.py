@@ -39,14 +39,6 @@ class OpenRun(StoredRun):
 
     def __init__(self, slug: str, root: Path) -> None:
         self.slug = slug
-        if not root.exists():
-            raise RunError(
-                "the folder does not exist",
-                where=str(root),
-                got="nothing",
-                expected="the folder of a finished run",
-                remedy="correct the path, or make the run: lpact run STUDY --out RUN",
-            )
         root = root.resolve()
         _refuse_link(root / MANIFEST_NAME, root)
         super().__init__(root)

@@ -87,7 +87,7 @@ class Guard:
         by_number = ANY_ADDRESS in self._hosts and all(map(_is_address, named))
         if len(named) != 1 or not (named[0] in self._hosts or by_number):
             return PlainTextResponse(
-                "This name is not one of the explorer's. Start it with --allow-host NAME to allow it.\n",
+                "The explorer does not answer to this host name. Start it with --allow-host NAME to allow it.\n",
                 421,
             )
         if scope["method"] != "GET":
@@ -187,9 +187,6 @@ def _nowhere() -> NotFoundError:
     return NotFoundError("there is no such page", remedy="start from the overview")
 
 
-# -- on a port -------------------------------------------------------------------------------------------------------
-
-
 def run_server(
     runs: Sequence[str | Path],
     host: str,
@@ -259,7 +256,7 @@ def listen(host: str, port: int | None, default_port: int) -> socket.socket:
             if port is None and wanted and error.errno == errno.EADDRINUSE:
                 continue
             raise ConfigError(
-                "the explorer cannot listen there",
+                "the explorer cannot listen at this address",
                 where=f"{host}, port {wanted}",
                 got=error.strerror or str(error),
                 expected="an address of this machine and a free port",

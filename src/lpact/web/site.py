@@ -1,4 +1,4 @@
-"""What all pages share: the runs, the database, the templates, and the way to answer."""
+"""What all pages share: runs, database, templates and responses."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from starlette.responses import HTMLResponse, Response
 from lpact import wording
 from lpact.analyses.base import Analysis
 from lpact.analyses.explanation import ClaimTable, Value
-from lpact.errors import LPactError, RunError, did_you_mean
+from lpact.errors import LPactError, RunError, require_known
 from lpact.store import LazyTables, empty
-from lpact.tables import Column, Table, declared_tables
+from lpact.tables import Column, Table
 from lpact.tables import find_table as declared_table
 from lpact.web.address import Address, NotFoundError, find_column, read_choice
 from lpact.web.query import RUN, Condition, Database, Query, Source, head, select
@@ -68,15 +68,9 @@ class Site:
 
     def run(self, slug: str) -> OpenRun:
         """A run by its slug."""
-        found = next((run for run in self.runs if run.slug == slug), None)
-        if found is None:
-            raise NotFoundError(
-                "there is no such run here",
-                got=wording.shortened(slug, 80),
-                expected="one of the runs that the explorer was started with",
-                remedy=did_you_mean(slug[:80], [run.slug for run in self.runs]),
-            )
-        return found
+        found = {run.slug: run for run in self.runs}
+        require_known(slug[:80], found, "run", where="runs of the explorer", error=NotFoundError)
+        return found[slug]
 
     def source(self, run: OpenRun, table: Table) -> Source:
         """One table of one run, checked."""
@@ -157,15 +151,9 @@ def tables_of(site: Site, run: OpenRun) -> LazyTables:
 
 def find_table(run: OpenRun, name: str) -> Table:
     """A declared table that the run has."""
-    table = declared_tables().get(name)
-    if table is None or not run.has(table):
-        raise NotFoundError(
-            f"the run '{run.slug}' has no such table",
-            got=wording.shortened(name, 80),
-            expected="a table that the run wrote",
-            remedy=did_you_mean(name[:80], [present.name for present in run.tables()]),
-        )
-    return table
+    found = {table.name: table for table in run.tables()}
+    require_known(name[:200], found, "table", where=f"run '{run.slug}'", error=NotFoundError)
+    return found[name]
 
 
 def build_templates() -> Environment:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import lpact
-from lpact.analyses.lpact.assays.findings import findings
+from lpact.analyses.lpact.assays.control_results import control_results
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.positive_controls import measure_controls
 from lpact.analyses.lpact.tables import assay
@@ -139,7 +139,7 @@ def test_the_command_prints_json(with_and_without, lpact_command):
     result = lpact_command("assay", run.root, "--json")
     told = json.loads(result.stdout)
     assert told["study"] == "tiny"
-    own = findings({t.name: run.table(t.name) for t in run.tables()}, LPactConfig.of(run.config).gates)
+    own = control_results({t.name: run.table(t.name) for t in run.tables()}, LPactConfig.of(run.config).gates)
     assert len(told["findings"]) == len(own)
     implanted = {f["what"]: f for f in told["findings"] if f["control"] == "implanted signal"}
     assert implanted["implant, gate profile paper"]["passes"] is True
@@ -153,7 +153,7 @@ def test_the_command_prints_json(with_and_without, lpact_command):
 def test_findings_count_what_the_tables_say(with_and_without):
     _, run = with_and_without[True]
     tables = {name: run.table(name) for name in ASSAY}
-    found = {(f.control, f.what): f for f in findings(tables, LPactConfig.of(run.config).gates)}
+    found = {(f.control, f.what): f for f in control_results(tables, LPactConfig.of(run.config).gates)}
     summary = tables["controls/main_table_brain_as_model_relational_positive_control"]
     own = summary.filter(comparison="run_to_run")
     expected = own["gate_pass"].sum() / own.height > LPactConfig.of(run.config).gates.summary_majority

@@ -20,8 +20,8 @@ from synthetic_tables import (
     stack,
 )
 
-from lpact.analyses.lpact.claims import Verdicts, supported_statements
-from lpact.claim_audit import Statement, check_text
+from lpact.analyses.lpact.claims import Verdicts
+from lpact.claim_audit import Statement, check_text, tabulate
 from lpact.codes import FinalLabel
 from lpact.errors import LPactError
 
@@ -41,6 +41,10 @@ LADDER = [
     "reliability_bounded",
     "alignment",
 ]
+
+
+def supported_statements(decisions: pl.DataFrame, outcome: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    return tabulate([Verdicts.of_tables(decisions, outcome, profile) for profile in outcome["gate_profile"]])
 
 
 def allowed(tables: Tables, scope: str = "study", profile: str = "paper") -> set[str]:

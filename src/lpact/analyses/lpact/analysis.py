@@ -11,14 +11,7 @@ import polars as pl
 
 from lpact.analyses import COMMANDS
 from lpact.analyses.base import Analysis, Audit, Frames, Keys, Material, Rows, Stage, StageWork
-from lpact.analyses.explanation import (
-    Block,
-    ClaimTable,
-    Conclusion,
-    DatasetReport,
-    Explanation,
-    MethodsPart,
-)
+from lpact.analyses.explanation import Block, ClaimTable, Conclusion, DatasetReport, Explanation, MethodsPart
 from lpact.analyses.lpact.config import LPactConfig, LPactSection
 from lpact.analyses.lpact.tables import assay, audit, calibration, decisions, levels, robustness
 from lpact.codes import FinalLabel, Gate
@@ -62,7 +55,7 @@ REGISTERED = {
     "n_events n_events_excluded",
     audit.CONTROL_AVAILABILITY: "available reason draws counted",
 }
-"""Columns of the audit that a preregistration compares, besides the keys."""
+"""Columns of the audit that a preregistration compares, in addition to the keys."""
 
 
 class LPact(Analysis):
@@ -229,13 +222,13 @@ class LPact(Analysis):
     ) -> Mapping[str, Callable[[], pl.DataFrame]]:
         """Corrected p-values, ceiling-normalised scores, and summaries of the positive controls."""
         from lpact.analyses.lpact.levels import ceiling
-        from lpact.analyses.lpact.levels.predictive import correct
+        from lpact.analyses.lpact.levels.predictive import with_q_values
         from lpact.analyses.lpact.positive_controls import derived_tables
 
         config = LPactConfig.of(study)
         reliability = levels.BRAIN_CEILING.name
         made: dict[str, Callable[[], pl.DataFrame]] = {
-            levels.CONTROL_NULLS.name: lambda: correct(tables[levels.CONTROL_NULLS.name]),
+            levels.CONTROL_NULLS.name: lambda: with_q_values(tables[levels.CONTROL_NULLS.name]),
             levels.NORMALIZED_SCORES.name: lambda: ceiling.normalize_relational(
                 tables[reliability], tables[levels.PROFILE_DELTAS.name]
             ),

@@ -12,7 +12,7 @@ from lpact.analyses.lpact.analysis import GATES
 from lpact.analyses.lpact.tables.decisions import CLAIM_STATEMENTS, STUDY_STATEMENTS
 from lpact.claim_audit import Statement
 from lpact.codes import FinalLabel, Gate, Outcome
-from lpact.errors import LPactError, did_you_mean
+from lpact.errors import LPactError, require_known
 from lpact.tables import CLAIM_KEY
 from lpact.wording import counted
 
@@ -208,14 +208,7 @@ class Verdicts(claim_audit.Verdicts):
     def of_tables(cls, decisions: pl.DataFrame, outcome: pl.DataFrame, gate_profile: str = "paper") -> Verdicts:
         """From ``decisions/lpact_decision_table`` and ``decisions/lpact_study_outcome``."""
         known = outcome["gate_profile"].to_list()
-        if gate_profile not in known:
-            raise LPactError(
-                f"the run has no verdicts of the gate profile '{gate_profile}'",
-                where="decisions/lpact_study_outcome",
-                got=", ".join(known) or "no profile",
-                expected=gate_profile,
-                remedy=did_you_mean(gate_profile, known),
-            )
+        require_known(gate_profile, known, "gate profile", where="decisions/lpact_study_outcome", error=LPactError)
         rows = decisions.filter(gate_profile=gate_profile).sort(CLAIM_KEY)
         code = outcome.filter(gate_profile=gate_profile)["outcome"].item()
         claims = tuple(Verdict.of_row(row) for row in rows.iter_rows(named=True))
@@ -254,12 +247,3 @@ class Verdicts(claim_audit.Verdicts):
             "gates_needed": "never" if statement.never else needed,
             "missing_gate": missing,
         }
-
-
-def supported_statements(decisions: pl.DataFrame, outcome: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """``decisions/claim_statements`` and ``decisions/study_statements`` (`lpact.claim_audit.tabulate`).
-
-    Made from ``decisions/lpact_decision_table`` and ``decisions/lpact_study_outcome``.
-    """
-    profiles = outcome["gate_profile"]
-    return claim_audit.tabulate([Verdicts.of_tables(decisions, outcome, own) for own in profiles])

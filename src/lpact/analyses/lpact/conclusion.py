@@ -14,12 +14,9 @@ from lpact.analyses.explanation import Conclusion
 from lpact.analyses.explanation import Outcome as OutcomeRecord
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
+from lpact.analyses.lpact.gates.rows import LAYER_KEY
 from lpact.analyses.lpact.gates.verdict import FALSE_DISCOVERY_RATE
-from lpact.analyses.lpact.tables.assay import (
-    IMPLANT,
-    IMPLANTED,
-    SHAM,
-)
+from lpact.analyses.lpact.tables.assay import IMPLANT, IMPLANTED, SHAM
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
 from lpact.codes import FinalLabel, Gate, Outcome, Reason
@@ -43,7 +40,6 @@ _NO_RIVAL = [
     *(reason.value for reason in Reason),
 ]
 """What a gate can fail by without any rival: reasons, and faults of the recording."""
-_LAYER = ["dataset", "model", "layer"]
 _OF_LAYERS = [Gate.PREDICTIVE.value, Gate.SEVERE_CONTROL.value, Gate.RELATIONAL.value]
 """Gates before the mechanism gate: all claims of a layer have the same result."""
 
@@ -80,9 +76,6 @@ def _confirmatory(decisions: pl.DataFrame, outcomes: pl.DataFrame) -> dict[str, 
     own = decisions.filter(pl.col("label") != FinalLabel.DIAGNOSTIC_ONLY.value).sort(DECISIONS.key)
     profiles = set(outcomes["gate_profile"])
     return {name: own.filter(gate_profile=name) for name in UNDER if name in profiles}
-
-
-# --- The verdict -----------------------------------------------------------------------------------
 
 
 def verdict_sentence(decisions: pl.DataFrame, outcomes: pl.DataFrame) -> str:
@@ -165,9 +158,6 @@ def _supported(found: Mapping[str, Outcome], claims: Tables) -> str:
     return f"{said} (outcome {outcome.value}{other})"
 
 
-# --- Why -------------------------------------------------------------------------------------------
-
-
 def why_sentences(tables: Tables, implant_snr: float | None = None) -> list[str]:
     """Why the verdict is what it is, in two or three sentences.
 
@@ -186,7 +176,7 @@ def _raw(gate_profile: str, claims: pl.DataFrame) -> str:
 
     A score belongs to a layer: the claims about its mechanisms share it, and count once.
     """
-    layers = claims.unique(_LAYER, keep="first", maintain_order=True)
+    layers = claims.unique(LAYER_KEY, keep="first", maintain_order=True)
     positive = layers.filter(pl.col("raw_score") > 0)
     n_claims = counted(claims.height, "confirmatory claim")
     of = f"{counted(layers.height, 'layer')} (of a model on a dataset, with {n_claims})"
@@ -238,12 +228,12 @@ def _first_failures(claims: Tables) -> str:
 def _where_first(claims: pl.DataFrame) -> str:
     """The commonest first failure of layers, then that of claims about layers that pass what all of them share."""
     early = pl.col("first_failed_gate").is_in(_OF_LAYERS)
-    layers = claims.filter(early).unique(_LAYER, keep="first", maintain_order=True)
+    layers = claims.filter(early).unique(LAYER_KEY, keep="first", maintain_order=True)
     later = claims.filter(~early)
     about = " about layers that pass P, S and R" if layers.height else ""
     parts = []
     for failed, of in (
-        (layers, counted(claims.select(_LAYER).n_unique(), "layer")),
+        (layers, counted(claims.select(LAYER_KEY).n_unique(), "layer")),
         (
             later.filter(pl.col("first_failed_gate") != "none"),
             counted(later.height, "claim") + about,
@@ -266,9 +256,6 @@ def _no_confirmatory(tables: Tables) -> str:
     if not parts:
         return "No layer of a model was scored on a confirmatory dataset."
     return f"Not confirmatory: {listed(parts, MOST_NAMED, '; ')}."
-
-
-# --- Positive controls -----------------------------------------------------------------------------
 
 
 def _planted(tables: Tables, snr: float | None) -> str:

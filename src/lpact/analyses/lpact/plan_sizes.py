@@ -35,7 +35,7 @@ from lpact.measures import MEASURES
 from lpact.run.plan import control_draws
 
 N_KEPT_CONDITIONS = 2
-"""Conditions besides controls of which levels 1 and 2 keep rows: real and nuisance."""
+"""Conditions other than controls that levels 1 and 2 keep rows of: real and nuisance."""
 
 N_PROFILES = 2
 """Gate profiles."""
@@ -63,11 +63,11 @@ PREDICTION = 4.0
 SCORE = 50.0
 """Scores of one penalty, times n·t."""
 CALL = 1.5e8
-"""A small readout, whatever its size."""
+"""A readout, however small."""
 CALL_WITH_NUISANCE = 1.2e9
 """A readout with nuisance features: it is not solved together with others."""
 PATTERN = 5e7
-"""One alignment of one condition, whatever its size."""
+"""An alignment of one condition, however small."""
 PERMUTED = 30.0
 """One exchange or shuffle of units, times the number of units squared."""
 ROW = 1.5e6
@@ -81,7 +81,7 @@ ARRAY_COPIES = 2.5
 PATTERN_COPIES = 12
 """Unit × unit matrices that are in memory at a time: patterns of a few measures, whole and in halves."""
 RESULT_BYTES = 40_000
-"""A result on disk, whatever is in it: about twenty small Parquet tables."""
+"""A result on disk, even an empty one: about twenty small Parquet tables."""
 ROW_BYTES, ITEM_BYTES, ITEM_TEXT_BYTES = 60, 8, 27
 """On disk: a row of a result; one number of a list in a result, and in the two files of a table."""
 

@@ -13,12 +13,7 @@ from lpact.analyses.base import Audit, Frames, Scope, StudyJob, analyses_of
 from lpact.analyses.lpact.assays import brain_as_model, implant, reliability
 from lpact.analyses.lpact.assays.brain_as_model import profile_order, read_profiles, roles
 from lpact.analyses.lpact.assays.signal import kind_of
-from lpact.analyses.lpact.assays.stimulus import (
-    Place,
-    run_recording,
-    summarise_recordings,
-    unused_recording,
-)
+from lpact.analyses.lpact.assays.stimulus import Place, run_recording, summarise_recordings, unused_recording
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates import decide
 from lpact.analyses.lpact.jobs import MEASURING, LPactJob

@@ -249,14 +249,14 @@ def _claims(config: LPactConfig) -> Block:
 
 def result_blocks(material: Material) -> list[Block]:
     """Whether the assay could have detected an effect: one row per positive control."""
-    from lpact.analyses.lpact.assays.findings import findings
+    from lpact.analyses.lpact.assays.control_results import control_results
 
     title = "Can the assay detect anything? Positive controls"
     config = LPactConfig.of(material.config)
     if not config.assay.enabled:
         return [Block(title, ("Switched off ([lpact.assay] enabled = false).",))]
     fits: dict[str, list[bool | None]] = {}
-    for found in findings(material.tables, config.gates):
+    for found in control_results(material.tables, config.gates):
         as_expected = None if found.passes is None else found.passes == found.expected
         fits.setdefault(found.control, []).append(as_expected)
     rows = []
@@ -297,7 +297,7 @@ def missing(tables: Mapping[str, pl.DataFrame]) -> Iterator[tuple[str, Row]]:
 
 
 def unavailable(tables: Mapping[str, pl.DataFrame]) -> list[tuple[str, str, str]]:
-    """Everything that the source audit could not find or had to leave out: what, where and why."""
+    """Everything that the source audit did not find or had to leave out: what, where and why."""
     layers: dict[tuple[str, str, str], list[str]] = {}
     for what, row in missing(tables):
         where = ", ".join(row[name] for name in ("dataset", "model") if name in row)

@@ -2,7 +2,7 @@
 
 Workers are checked before they get tasks: same code, libraries and sources. A few tasks per thread are submitted at a
 time, with the results that they need; the client stores what comes back. Dask runs a task again if its worker dies; if
-it gives up, the task runs alone once more.
+it gives up, the task runs once more, alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lpact.extras import require
 from lpact.inputs.workspace import Workspace
 from lpact.run.executors.fork_server import ONE_THREAD
 from lpact.run.executors.local import Ended, Setup, failure
-from lpact.run.executors.worker import Fit, look, packed, processor, take
+from lpact.run.executors.worker import Fit, check_worker, packed, processor, run_task
 from lpact.store import TaskStore, code_digest
 
 SLURM = "slurm"
@@ -41,12 +41,12 @@ PER_THREAD = 3
 MOST_DEATHS = 2
 """Workers that a task may lose while no other worker is left; then it runs alone."""
 WAIT_S = 0.5
-"""Seconds between two looks at the workers while no task ends."""
+"""Seconds between two checks of the workers while no task ends."""
 REFRESH_S = 2.0
-FIRST_LOOK_S = 30.0
+FIRST_CHECK_S = 30.0
 """Seconds to wait at the start for workers that are busy, while others are ready."""
 ANSWER_S = 10.0
-"""Seconds to wait for the answer of a finished task, before the workers are looked at."""
+"""Seconds to wait for the answer of a finished task, before the workers are checked."""
 ASK_S = 120.0
 """Seconds after which a scheduler that does not answer counts as gone."""
 
@@ -85,7 +85,7 @@ class OnDask:
                 workspace.watch.note((name, ""), files, Path(path))
         self._common = (code_digest(), packed(Setup.of(workspace)))
         self._threads: dict[str, int] = {}
-        self._looks: dict[str, Any] = {}
+        self._checks: dict[str, Any] = {}
         self._fit: dict[str, Fit] = {}
         self._refused: dict[str, str] = {}
         self._noted: set[str] = set()
@@ -145,7 +145,7 @@ class OnDask:
     def _submit(self, task: Task, workers: list[str], *, alone: bool = False) -> None:
         """Submit a task, with the results that it needs."""
         future = self._client.submit(
-            take,
+            run_task,
             *self._common,
             self._store.mark,
             packed(task),
@@ -200,12 +200,12 @@ class OnDask:
         future.release()
 
     def _suspect(self, submitted: Submitted, suspects: deque[Task]) -> Iterator[Ended]:
-        """A task whose workers died: it runs alone once more, then it is given up."""
+        """A task whose workers died runs once more, alone; then it fails."""
         if submitted.alone:
             error = RunError(
                 "workers of the cluster died",
                 where="workers that ran the task",
-                got="one worker after the other, the last with the task alone",
+                got="repeated deaths, the last while the task ran alone",
                 expected="workers that live until the run ends",
                 remedy="memory may be short: see `lpact plan`, give workers more (--memory-limit), then run again to "
                 "resume",
@@ -243,44 +243,44 @@ class OnDask:
             self._client.cancel(futures, force=True)
 
     def _assemble(self) -> None:
-        """Wait for workers and look at all of them; one that does not fit is a `RunError`."""
+        """Wait for workers and check all of them; one that does not fit is a `RunError`."""
         began = time.monotonic()
-        while not self._fit or (self._looks and time.monotonic() - began < FIRST_LOOK_S):
+        while not self._fit or (self._checks and time.monotonic() - began < FIRST_CHECK_S):
             self._refresh(now=True)
             if self._refused:
                 raise self._no_fit()
             time.sleep(0.05)
 
     def _refresh(self, *, now: bool = False) -> None:
-        """Look at workers that have come; raises `RunError` after too long without any."""
+        """Check new workers; raises `RunError` after too long without any."""
         if not now and time.monotonic() - self._refreshed_at < REFRESH_S:
             return
         ask = self._client.scheduler.ncores
         self._threads = dict(self._ask(lambda: self._client.sync(ask, callback_timeout=ASK_S)))
         self._refreshed_at = time.monotonic()
-        for address in {*self._fit, *self._refused, *self._looks} - self._threads.keys():
+        for address in {*self._fit, *self._refused, *self._checks} - self._threads.keys():
             self._forget(address)
-        for address in self._threads.keys() - {*self._fit, *self._refused, *self._looks}:
-            self._looks[address] = self._client.submit(
-                look,
+        for address in self._threads.keys() - {*self._fit, *self._refused, *self._checks}:
+            self._checks[address] = self._client.submit(
+                check_worker,
                 *self._common,
-                key=f"lpact-look-{uuid.uuid4().hex}",
+                key=f"lpact-check-{uuid.uuid4().hex}",
                 pure=False,
                 workers=[address],
                 allow_other_workers=False,
                 priority=100,
             )
-        for address, answer in list(self._looks.items()):
+        for address, answer in list(self._checks.items()):
             if answer.status != "pending":
                 self._judge(address, answer)
         self._check_anybody()
 
     def _judge(self, address: str, answer: Any) -> None:
-        del self._looks[address]
+        del self._checks[address]
         try:
             found: Fit | str = answer.result(timeout=ANSWER_S)
         except TimeoutError:
-            return  # its worker is gone; if it comes back, it is looked at again
+            return  # its worker is gone; if it comes back, it is checked again
         except Exception as error:  # no lpact there, or one without this function
             found = f"{type(error).__name__}: {error}; lpact's code is {self._common[0]} here"
         if isinstance(found, str):
@@ -297,7 +297,7 @@ class OnDask:
             self._note("other_processor", what=what)
 
     def _forget(self, address: str) -> None:
-        for known in (self._threads, self._fit, self._refused, self._looks):
+        for known in (self._threads, self._fit, self._refused, self._checks):
             known.pop(address, None)
 
     def _check_anybody(self) -> None:

@@ -398,7 +398,7 @@ def _perform(task: Task) -> Ended:
             where="a worker process that started later",
             got="; ".join(other),
             expected="code that does not change while a study runs",
-            remedy="run again: results of the earlier code are kept under their own keys",
+            remedy="run again: results of the earlier code are kept under other keys",
         )
     _one_thread.hold()
     return perform(task, workspace, results)

@@ -55,7 +55,7 @@ def processor() -> str:
     return ", ".join([platform.machine(), *sorted(found)])
 
 
-def look(code: str, setup: bytes) -> Fit | str:
+def check_worker(code: str, setup: bytes) -> Fit | str:
     """Whether this worker can run tasks of a study, or why not."""
     opened = _open(code, setup)
     if isinstance(opened, str):
@@ -64,7 +64,7 @@ def look(code: str, setup: bytes) -> Fit | str:
     return Fit(name, platform.node(), processor())
 
 
-def take(code: str, setup: bytes, mark: str, task: bytes, needs: Mapping[str, bytes]) -> tuple[Ended, bytes | None]:
+def run_task(code: str, setup: bytes, mark: str, task: bytes, needs: Mapping[str, bytes]) -> tuple[Ended, bytes | None]:
     """Run a task, from the results that it ``needs``; returns its record, and its result unless it failed."""
     opened = _open(code, setup)
     from lpact.errors import RunError, TableError

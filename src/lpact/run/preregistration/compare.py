@@ -12,22 +12,9 @@ import polars as pl
 from lpact.config import flat_options
 from lpact.features.models import FEATURE_SETS
 from lpact.run.preregistration.earlier import KEPT, MODEL, NOTED, Reused
-from lpact.run.preregistration.record import (
-    Content,
-    Registration,
-    TableRows,
-    deposited_digest,
-    found_content,
-)
+from lpact.run.preregistration.record import Content, Registration, TableRows, deposited_digest, found_content
 from lpact.store import Provenance, RunTables, StoredRun, frame, validate
-from lpact.tables import (
-    AFTER_THE_FACT,
-    BEFORE_RESULTS,
-    BEFORE_RUN,
-    DIGEST,
-    PREREGISTRATION_ITEMS,
-    find_table,
-)
+from lpact.tables import AFTER_THE_FACT, BEFORE_RESULTS, BEFORE_RUN, DIGEST, PREREGISTRATION_ITEMS, find_table
 from lpact.wording import counted, plain
 
 ABSENT, SAME = "nothing", "the same"

@@ -1,4 +1,4 @@
-"""Whether a study has results already: in runs that are named, and in its own store of results.
+"""Whether results of a study already exist: in given runs, and in its own store of results.
 
 Results in a store are named by hashes, so a run leaves a note there about its data and models. Every result carries
 the digest of the registration under which it was made.
@@ -24,21 +24,9 @@ from lpact.errors import RunError
 from lpact.features.models import FEATURE_SETS
 from lpact.run.audit import StudyAudit, provenance
 from lpact.run.conductor import Measuring
-from lpact.run.preregistration.record import (
-    EarlierRun,
-    Item,
-    Registration,
-    new_registration,
-    planned_content,
-)
+from lpact.run.preregistration.record import EarlierRun, Item, Registration, new_registration, planned_content
 from lpact.run.status import read_status
-from lpact.store import (
-    InputFile,
-    StoredRun,
-    TaskStore,
-    partial_folder,
-    storage_errors,
-)
+from lpact.store import InputFile, StoredRun, TaskStore, partial_folder, storage_errors
 from lpact.store.disk import atomic_write_bytes
 from lpact.store.manifest import MANIFEST_NAME
 from lpact.wording import listed
@@ -127,7 +115,7 @@ def same_pairs(
     their_inputs: Iterable[InputFile],
     their_pairs: Iterable[Pair],
 ) -> tuple[str, ...]:
-    """Those of a study's datasets and models that another run has too, as ``dataset/model``."""
+    """Datasets and models of a study that another run also has, as ``dataset/model``."""
     own, theirs, others = _by_source(inputs), _by_source(their_inputs), list(their_pairs)
 
     def same_model(name: str, other: str) -> bool:
@@ -239,13 +227,13 @@ def _refuse_results(found: Iterable[EarlierRun]) -> None:
     for earlier in (own for own in found if own.has_results):
         n_tasks, same = earlier.n_finished_tasks, ", ".join(earlier.same)
         got = {
-            KEPT: f"results of {n_tasks:,} task(s) of this very study",
+            KEPT: f"results of {n_tasks:,} task(s) of this study",
             NOTED: f"results of {same}, stored there by a run of the study '{earlier.study}'",
             FINISHED: f"a finished run of the study '{earlier.study}' with results of {same}",
             UNFINISHED: f"an unfinished run with {n_tasks:,} finished task(s)",
         }[earlier.state]
         raise RunError(
-            "results exist already, so this would not be a registration before the fact",
+            "results already exist, so this registration would not precede them",
             where="option 'run.tasks'" if earlier.state in (KEPT, NOTED) else "option --run",
             got=got,
             expected="no results of the same datasets and models",

@@ -1,6 +1,6 @@
-"""What is registered of a study, and its file: canonical JSON with a digest of everything but its time.
+"""The content of a preregistration and its file: canonical JSON with a digest of everything except its time.
 
-The same content is gathered of a run, so that both can be compared item by item.
+A run is described in the same form, so that both can be compared item by item.
 """
 
 from __future__ import annotations
@@ -15,13 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 import polars as pl
-from pydantic import (
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    ValidationError,
-    model_serializer,
-)
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from lpact.analyses.base import analyses_of
 from lpact.config import StudyConfig, study_config
@@ -124,7 +118,7 @@ def planned_content(config: StudyConfig, audit: StudyAudit, made_from: Provenanc
 def found_content(
     made_from: Provenance | Manifest, tables: Mapping[str, pl.DataFrame], n_rows: Mapping[str, int]
 ) -> Content:
-    """What a run has; ``tables`` has those of the audit and of the claims."""
+    """What a run contains; ``tables`` are those of the audit and of the claims."""
     config = study_config(made_from.config, where="configuration of the run")
     claims = {}
     for name, analysis in analyses_of(config).items():

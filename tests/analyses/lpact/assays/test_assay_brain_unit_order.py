@@ -16,7 +16,7 @@ from lpact.analyses.lpact.assays.brain_as_model import (
     reordered_means,
     whole_orders,
 )
-from lpact.analyses.lpact.assays.findings import findings
+from lpact.analyses.lpact.assays.control_results import control_results
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.tables.assay import FULL_SUMMARY
@@ -182,5 +182,5 @@ def test_every_finding_says_what_it_is_about():
     row |= {c.name: 0 for c in FULL_SUMMARY.columns if c.dtype == "int"}
     row |= {c.name: "x" for c in FULL_SUMMARY.columns if c.dtype == "str"}
     row |= {"dataset": "sim_eeg", "gate": "not_available", "reason": "not_computed"}
-    found = findings({FULL_SUMMARY.name: frame(FULL_SUMMARY, [row])}, GatesConfig())
+    found = control_results({FULL_SUMMARY.name: frame(FULL_SUMMARY, [row])}, GatesConfig())
     assert [(f.dataset, f.what, f.passes) for f in found] == [("sim_eeg", "acoustic envelope", None)]

@@ -137,7 +137,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     manifest.write_text("{}")
     result = calibrate("--out", str(tmp_path), "--trials", "1")
     assert result.exit_code == 2
-    assert "the folder for the calibration holds something else" in result.stderr
+    assert "the folder contains files that are not from a calibration" in result.stderr
     assert list(tmp_path.iterdir()) == [manifest]
 
 

@@ -46,10 +46,10 @@ def test_a_new_or_empty_folder_or_a_calibration_is_taken(tmp_path, names):
 @pytest.mark.parametrize(
     ("names", "told"),
     [
-        (("manifest.json", "decisions/x.csv"), "holds something else.*manifest.json"),
-        (("notes.txt",), "holds something else.*notes.txt"),
-        (("calibration/rates.csv",), "holds something else"),
-        (("kept",), "holds something else.*kept"),
+        (("manifest.json", "decisions/x.csv"), "not from a calibration.*manifest.json"),
+        (("notes.txt",), "not from a calibration.*notes.txt"),
+        (("calibration/rates.csv",), "not from a calibration"),
+        (("kept",), "not from a calibration.*kept"),
     ],
 )
 def test_a_folder_of_something_else_is_refused(tmp_path, names, told):

@@ -227,7 +227,7 @@ def test_a_study_with_nothing_usable_is_refused(tmp_path):
     nothing = write_study(tmp_path / "nothing.toml", n_stories=1, sentences_per_story=4)
     result = power(nothing, "--quick", "--no-progress")
     assert result.exit_code == 2
-    assert "no dataset of the study has a power" in result.stderr
+    assert "power cannot be estimated for any dataset" in result.stderr
 
 
 def test_one_draw_can_never_be_significant():

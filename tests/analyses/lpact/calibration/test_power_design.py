@@ -136,7 +136,7 @@ def test_the_model_with_the_fewest_effective_events_limits():
 
 def test_a_study_with_nothing_usable_says_so():
     study = small_study(sentences_per_story=4, n_stories=1)
-    with pytest.raises(InputError, match="no dataset of the study has a power") as told:
+    with pytest.raises(InputError, match="power cannot be estimated for any dataset") as told:
         design(study)
     assert "sim: " in str(told.value)
     assert "see `lpact audit` for what is missing" in str(told.value)

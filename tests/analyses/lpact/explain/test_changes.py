@@ -11,8 +11,7 @@ from explained_tables import decided_and_explained as explained_after
 from lpact.analyses.lpact.explain.changes import (
     above_draws,
     p_that_is_enough,
-    rounded_down,
-    rounded_up,
+    rounded,
 )
 from lpact.stats import benjamini_hochberg, draw_p_value
 
@@ -297,12 +296,12 @@ def test_the_p_value_that_is_enough_after_correction():
 def test_a_bound_that_is_shown_is_one_that_is_enough():
     rng = np.random.default_rng(4)
     for value in [0.05 / 90, 0.05 / 3, 0.05, 1.0, 0.99999, *(rng.random(200) ** 4)]:
-        down, up = float(rounded_down(value)), float(rounded_up(value))
+        down, up = float(rounded(value, up=False)), float(rounded(value, up=True))
         assert down <= value <= up
         assert up - down <= 0.011 * value
-    assert rounded_down(0.05 / 90) == "0.000555"
-    assert (rounded_down(0.05), rounded_up(0.05)) == ("0.05", "0.05")
-    assert (rounded_down(-0.12345), rounded_up(-0.12345)) == ("-0.124", "-0.123")
+    assert rounded(0.05 / 90, up=False) == "0.000555"
+    assert (rounded(0.05, up=False), rounded(0.05, up=True)) == ("0.05", "0.05")
+    assert (rounded(-0.12345, up=False), rounded(-0.12345, up=True)) == ("-0.124", "-0.123")
     # Ninety claims, of which only this one is small: rounded to the nearest, the bound would not be enough.
     others = [0.9] * 89
     q = [float(benjamini_hochberg(np.array([p, *others]))[0]) for p in (0.000555, 0.000556)]

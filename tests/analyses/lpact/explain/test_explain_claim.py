@@ -22,7 +22,7 @@ from explained_tables import (
 
 import lpact
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.explain import explain_claim, material
+from lpact.analyses.lpact.explain import claim_rows, explain_claim
 from lpact.analyses.lpact.gates import decide
 from lpact.errors import LPactError
 from lpact.stats import draw_p_value
@@ -104,24 +104,24 @@ def remade(distribution, direction_fraction=0.6):
     """The criterion's number from the distribution alone; for a block test, the p-value that is shown."""
     d = np.array(distribution.values)
     match distribution.gives:
-        case material.MEAN | material.BOOTSTRAP:
+        case claim_rows.MEAN | claim_rows.BOOTSTRAP:
             return float(d.mean())
-        case material.MEDIAN:
+        case claim_rows.MEDIAN:
             return float(np.median(d))
-        case material.SMALLEST:
+        case claim_rows.SMALLEST:
             return float(d.min())
-        case material.SHARE_ABOVE:
+        case claim_rows.SHARE_ABOVE:
             return float((d > distribution.bound).mean())
-        case material.SHARE_AT_LEAST:
+        case claim_rows.SHARE_AT_LEAST:
             return float((d >= distribution.bound).sum() / (d.size + distribution.n_missing))
-        case material.RANK:
+        case claim_rows.RANK:
             return draw_p_value(distribution.observed, d)
-        case material.BEHIND:
+        case claim_rows.BEHIND:
             return 1.0
-        case material.CONJUNCTION:
+        case claim_rows.CONJUNCTION:
             needed = math.ceil(direction_fraction * d.size)
             return min(1.0, (d.size - needed + 1) * float(np.sort(d)[needed - 1]))
-        case material.BLOCK_TEST:
+        case claim_rows.BLOCK_TEST:
             assert distribution.observed == pytest.approx(d.mean())
             return distribution.p_value
     raise AssertionError(distribution.gives)
@@ -140,11 +140,11 @@ def test_every_number_follows_from_what_is_shown_behind_it(run, stories):
             assert len(distribution.labels) == len(distribution.values)
             assert np.isfinite(distribution.values).all()
             value = remade(distribution)
-            if distribution.gives in (material.RANK, material.BEHIND, material.BLOCK_TEST):
+            if distribution.gives in (claim_rows.RANK, claim_rows.BEHIND, claim_rows.BLOCK_TEST):
                 assert value == pytest.approx(distribution.p_value)
-            elif distribution.gives == material.BOOTSTRAP:
+            elif distribution.gives == claim_rows.BOOTSTRAP:
                 assert value == pytest.approx(distribution.observed)
-            elif (distribution.gives, found.name) != (material.MEDIAN, "summaries_passing"):
+            elif (distribution.gives, found.name) != (claim_rows.MEDIAN, "summaries_passing"):
                 assert value == pytest.approx(found.value, abs=1e-12), found.name
                 assert distribution.observed in (None, pytest.approx(found.value, abs=1e-12))
             seen.add(distribution.gives)
@@ -153,15 +153,15 @@ def test_every_number_follows_from_what_is_shown_behind_it(run, stories):
             # The hardest test comes first, and all of them must hold.
             assert giving[0].p_value == max(p_values) == pytest.approx(found.value)
     assert seen >= {
-        material.MEAN,
-        material.MEDIAN,
-        material.SMALLEST,
-        material.SHARE_ABOVE,
-        material.SHARE_AT_LEAST,
-        material.RANK,
-        material.BLOCK_TEST,
-        material.CONJUNCTION,
-        material.BOOTSTRAP,
+        claim_rows.MEAN,
+        claim_rows.MEDIAN,
+        claim_rows.SMALLEST,
+        claim_rows.SHARE_ABOVE,
+        claim_rows.SHARE_AT_LEAST,
+        claim_rows.RANK,
+        claim_rows.BLOCK_TEST,
+        claim_rows.CONJUNCTION,
+        claim_rows.BOOTSTRAP,
     }
 
 

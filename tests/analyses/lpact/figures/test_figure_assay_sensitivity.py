@@ -1,4 +1,4 @@
-"""Positive controls by dataset: every finding has its symbol, and a frame where it is not as expected."""
+"""Positive controls by dataset: every result has its symbol, and a frame where it is not as expected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from figure_checks import checked_svg, marks, material, texts, width_of
 
 from lpact.analyses.base import Material
-from lpact.analyses.lpact.assays.findings import findings
+from lpact.analyses.lpact.assays.control_results import control_results
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures.assay_sensitivity import make, rows_of
 from lpact.analyses.lpact.tables.assay import IMPLANT, LOW_LEVEL_SUMMARY
@@ -39,7 +39,7 @@ def of_run(small_run: Run) -> Material:
 
 
 def kinds(root) -> Counter:
-    """Shapes of the marks that stand for findings."""
+    """Shapes of the marks that stand for results."""
     found = Counter()
     for own in marks(root):
         d = own.element.get("d", "")
@@ -54,7 +54,7 @@ def frames(root) -> int:
 
 
 def test_every_finding_of_a_run_has_its_symbol(of_run: Material):
-    found = findings(of_run.tables, LPactConfig.of(of_run.config).gates)
+    found = control_results(of_run.tables, LPactConfig.of(of_run.config).gates)
     root = checked_svg(make(of_run))
     assert kinds(root) == {
         "disc": sum(own.passes is True for own in found),
@@ -74,7 +74,7 @@ def test_every_finding_of_a_run_has_its_symbol(of_run: Material):
 def test_an_implant_that_could_not_be_judged_is_not_available():
     unjudged = sham(gate_pass=False) | {"reason": "nothing_measured"}
     own = material({IMPLANT.name: pl.DataFrame([unjudged, sham(gate_pass=False) | {"arm": "implant"}])})
-    first, second = findings(own.tables, LPactConfig.of(own.config).gates)
+    first, second = control_results(own.tables, LPactConfig.of(own.config).gates)
     assert (first.passes, first.result) == (None, "not available")
     assert first.detail != "nothing is planted."
     assert (second.passes, second.detail) == (False, "nothing is planted.")

@@ -746,7 +746,7 @@ def test_a_missing_table_is_named(table: Any) -> None:
 def test_a_dataset_without_audit_is_an_error() -> None:
     tables = passing_tables()
     tables[FEASIBILITY] = tables[FEASIBILITY].clear()
-    with pytest.raises(TableError, match="'demo' was not audited"):
+    with pytest.raises(TableError, match="no audited dataset 'demo'"):
         decided(tables)
 
 

@@ -140,7 +140,7 @@ def test_false_discovery_rate_is_over_the_study_and_per_metric():
             "q_value": pl.Series([None] * 40, dtype=pl.Float64),
         }
     )
-    corrected = predictive.correct(nulls)
+    corrected = predictive.with_q_values(nulls)
     for metric in ("pearson", "r2"):
         rows = corrected.filter(metric=metric)
         known = rows.drop_nulls("p_value")

@@ -18,9 +18,9 @@ from synthetic_tables import CEILING, CONTROL_DELTAS, DISSOCIATIONS, NULLS, put,
 
 from lpact.analyses.lpact.robustness import (
     conventional_contrast,
-    findings,
     integrated_counts,
     model_summary,
+    sensitivities,
 )
 from lpact.analyses.lpact.robustness.changes import threshold_sensitivity
 from lpact.analyses.lpact.robustness.controls import Ablation
@@ -215,11 +215,11 @@ def test_a_choice_without_controls_says_so():
 
 def test_what_alters_the_result_is_named(passing, beaten):
     assert integrated_counts(passing)["paper"] == (2, 2)
-    by_kind = {f.kind: f for f in findings(passing) if f.gate_profile == "paper"}
+    by_kind = {f.kind: f for f in sensitivities(passing) if f.gate_profile == "paper"}
     thresholds = by_kind["thresholds and rules"]
     assert thresholds.changes == ("fraction_of_ceiling 0.75: 0 of 2 integrated instead of 2",)
     assert by_kind["choices of controls"].stable
-    shaken = {f.kind: f for f in findings(beaten) if f.gate_profile == "paper"}
+    shaken = {f.kind: f for f in sensitivities(beaten) if f.gate_profile == "paper"}
     assert shaken["choices of controls"].changes == ("without_circular_shift: 2 of 2 integrated (+2, -0)",)
     assert shaken["thresholds and rules"].stable
 

@@ -18,7 +18,7 @@ from robustness_tables import (
 )
 from synthetic_tables import CONTROL_DELTAS, SPECIFICITY, STRIPPING_DELTAS, put, stack
 
-from lpact.analyses.lpact.robustness import findings
+from lpact.analyses.lpact.robustness import sensitivities
 from lpact.analyses.lpact.robustness.changes import (
     leave_one_dataset_out,
     leave_one_subject_run_out_decisions,
@@ -58,7 +58,7 @@ def test_one_subject_run_can_carry_the_sign(uneven):
     assert found["most_influential"] == "01/a/1"
     steady = row(uneven[WITHOUT_RUN], level="stripping_drop")
     assert not steady["sign_flip"]
-    by_kind = {f.kind: f for f in findings(uneven) if f.gate_profile == "paper"}
+    by_kind = {f.kind: f for f in sensitivities(uneven) if f.gate_profile == "paper"}
     assert by_kind["omitted datasets (outcome)"].tried == 0
     assert steady["leave_one_min"] == steady["leave_one_max"] == pytest.approx(0.02)
 
@@ -149,7 +149,7 @@ def test_a_subject_run_can_stand_in_the_way():
     rows = found[RUN_DECISIONS].filter(gate_profile="paper")
     gained = dict(rows.select("run", "n_gained").iter_rows())
     assert gained == {"1": 2, "2": 0, "3": 0, "4": 0, "5": 0}
-    by_kind = {f.kind: f for f in findings(found) if f.gate_profile == "paper"}
+    by_kind = {f.kind: f for f in sensitivities(found) if f.gate_profile == "paper"}
     assert by_kind["omitted subject-runs"].changes == ("without demo/01/a/1: 2 of 2 integrated (+2, -0)",)
 
 
@@ -165,7 +165,7 @@ def test_datasets_one_at_a_time():
     without_bad = row(table, omitted="bad")
     assert (without_bad["n_integrated"], without_bad["outcome"]) == (2, "A")
     assert (without_bad["n_predictive"], without_bad["n_mechanism"]) == (2, 2)
-    by_kind = {f.kind: f for f in findings(found) if f.gate_profile == "paper"}
+    by_kind = {f.kind: f for f in sensitivities(found) if f.gate_profile == "paper"}
     assert by_kind["omitted datasets (outcome)"].changes == ("without good: outcome D instead of A",)
 
 

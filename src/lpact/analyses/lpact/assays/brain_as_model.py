@@ -31,15 +31,7 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
-from lpact.analyses.lpact.gates.criteria import words
-from lpact.analyses.lpact.levels.pairing import (
-    MISSING_PARTNER,
-    MODES,
-    SPLIT_HALF,
-    HasUnits,
-    comparable,
-    paired,
-)
+from lpact.analyses.lpact.levels.pairing import MISSING_PARTNER, MODES, SPLIT_HALF, HasUnits, comparable, paired
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
 from lpact.analyses.lpact.levels.relational import BrainPatterns
 from lpact.analyses.lpact.tables import assay
@@ -53,7 +45,7 @@ from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray, IntArray
 from lpact.stats import draw_p_value, rank_p_values
 from lpact.store import concat, frame, frame_from_columns, validate
-from lpact.wording import number
+from lpact.wording import number, spoken
 
 ROUNDING = 1e-12
 """A shuffled similarity within this distance of the real one counts as equal."""
@@ -161,7 +153,7 @@ def of_role(role: str) -> str:
 
 
 def most_frequent_reason(reasons: Iterable[str]) -> Reason:
-    """The reason of most rows; for a dataset without rows, that it has no recording."""
+    """The most frequent reason; without rows, `DATASET_HAS_NO_RECORDING`."""
     given = list(reasons)
     if not given:
         return Reason.DATASET_HAS_NO_RECORDING
@@ -427,7 +419,7 @@ def summarise_comparisons(
             reason = Reason.OK
             if not part.filter(reason=Reason.OK.value).height:
                 reason = _why_none(part, comparison, recordings)
-            what = f"a brain in a model's place, {words(comparison)}, {profile}"
+            what = f"a brain in a model's place, {spoken(comparison)}, {profile}"
             test = tests.get((comparison, alignment, profile))
             made.append(
                 {
@@ -508,7 +500,7 @@ def oracle(summaries: pl.DataFrame, gates: GatesConfig) -> pl.DataFrame:
         n_joint = done.filter("gate_pass", "ceiling_valid").height
         passed = bool(done.height) and n_joint / done.height > gates.summary_majority
         reason = Reason.OK if done.height else most_frequent_reason(part["reason"])
-        what = f"{of_role(str(role))}a brain in a model's place, {words(str(comparison))}"
+        what = f"{of_role(str(role))}a brain in a model's place, {spoken(str(comparison))}"
         sentence = f"{what}: not available. {reason.explanation}"
         if reason is Reason.OK:
             sentence = (

@@ -13,13 +13,7 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.assays.low_level import MIN_SHIFT_S
-from lpact.analyses.lpact.assays.scores import (
-    Scores,
-    by_gaps,
-    held_out_pearson,
-    rotated_rows,
-    shift_parts,
-)
+from lpact.analyses.lpact.assays.scores import Scores, by_gaps, held_out_pearson, rotated_rows, shift_parts
 from lpact.analyses.lpact.assays.signal import TRS, Clock, OpenRecording, resampling, words_heard
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.codes import Reason

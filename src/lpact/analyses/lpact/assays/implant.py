@@ -17,7 +17,6 @@ import polars as pl
 
 from lpact.analyses.lpact.config import AuditConfig, LPactConfig
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.analyses.lpact.gates.criteria import words
 from lpact.analyses.lpact.tables.assay import IMPLANT, IMPLANTED, SHAM
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, RELATIONAL_SUMMARY
@@ -25,7 +24,7 @@ from lpact.codes import Reason
 from lpact.config import DatasetConfig, LanguageModelConfig, ReadoutConfig
 from lpact.store import frame, validate
 from lpact.validation import Section, validate_model
-from lpact.wording import number
+from lpact.wording import number, spoken
 
 ARMS = (IMPLANTED, SHAM)
 NAME = "implant"
@@ -38,7 +37,7 @@ MECHANISMS_USED = (MECHANISM, "context_update")
 N_SUBJECTS, N_UNITS, N_STORIES, SENTENCES = 3, 16, 4, 10
 FOLDS_AT_MOST, GAP_AT_MOST = 4, 3
 DRAWS_AT_MOST, MISMATCH_DRAWS_AT_MOST = 20, 2
-"""As many draws of controls as a study has by default: its tests are then used here as they are there."""
+"""Draws of controls, as many as a study has by default, so that the same tests apply."""
 TARGET_FRACTION = 0.15
 
 S = TypeVar("S", bound=Section)
@@ -202,7 +201,7 @@ def _number(value: object) -> float | None:
 def _sentence(arm: str, quantity: str, value: float | None, decision: Mapping[str, Any]) -> str:
     if quantity != "integrated":
         return f"{_MEANING[quantity]}: {number(value)}."
-    failed = words(str(decision["first_failed_gate"]))
+    failed = spoken(str(decision["first_failed_gate"]))
     if decision["integrated"]:
         if arm == IMPLANTED:
             return "the planted signal passes all gates."

@@ -151,7 +151,7 @@ def rate_scores(
     """Held-out correlation of word rate [n, q] and responses [n, n_units], and of rotated word rates, or why not.
 
     Rates are rotated within their story, by ``min_shift`` events and their own autocorrelation time or more. ``folds``
-    are made anew if None.
+    are created if None.
     """
     if len(predictors) < FEWEST_EVENTS:
         return Reason.TOO_FEW_EVENTS

@@ -13,14 +13,13 @@ import polars as pl
 
 from lpact.analyses.lpact.assays.brain_as_model import most_frequent_reason, of_role
 from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.gates.criteria import words
 from lpact.analyses.lpact.levels.pairing import MODES, SPLIT_HALF
 from lpact.analyses.lpact.tables.assay import BRAIN_RELIABILITY
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING
 from lpact.codes import Reason
 from lpact.store import frame, validate
 from lpact.tables import RECORDING_KEY
-from lpact.wording import number
+from lpact.wording import number, spoken
 
 KINDS = ("profile", "response", "response_to_mean")
 
@@ -49,7 +48,7 @@ def _summary(part: pl.DataFrame, key: Mapping[str, str], gates: GatesConfig, *, 
     reason = Reason.OK if valid.height else most_frequent_reason(part["reason"])
     n_reliable = int(valid["reliable"].sum())
     of_what = "patterns" if key["kind"] == "profile" else "responses"
-    sentence = f"{words(key['mode'])} reliability of {of_what} "
+    sentence = f"{spoken(key['mode'])} reliability of {of_what} "
     if reason is not Reason.OK:
         sentence += f"is not available: {reason.explanation}"
     else:

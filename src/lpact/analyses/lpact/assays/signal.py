@@ -76,7 +76,7 @@ def usable_columns(opened: OpenRecording) -> Iterator[tuple[IntArray, FloatArray
 
 
 def bad_samples(opened: OpenRecording) -> BoolArray:
-    """Return which samples the source marks as unusable, [n_samples]."""
+    """Samples that the source marks as unusable, [n_samples]."""
     series = opened.series
     flags = np.zeros(series.n_samples, dtype=np.bool_)
     for span in opened.recording.bad_spans:

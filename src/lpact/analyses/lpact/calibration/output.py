@@ -24,15 +24,7 @@ from lpact.analyses.lpact.tables.calibration import BIASES, CELL, RATES, TRIALS,
 from lpact.errors import RunError
 from lpact.report.render import picture
 from lpact.stats import wilson_interval
-from lpact.store import (
-    atomic_write_bytes,
-    frame,
-    polars_schema,
-    sha256_file,
-    storage_errors,
-    validate,
-    write_table,
-)
+from lpact.store import atomic_write_bytes, frame, polars_schema, sha256_file, storage_errors, validate, write_table
 from lpact.store.manifest import library_versions, lpact_version
 from lpact.tables import Table
 
@@ -52,7 +44,7 @@ def check_folder(folder: Path) -> None:
         inside = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
     if inside and not (folder / META_NAME).is_file() and not (folder / KEPT).is_dir():
         raise RunError(
-            "the folder for the calibration holds something else",
+            "the folder contains files that are not from a calibration",
             where=str(folder),
             got=", ".join(inside[:5]),
             expected="a new or empty folder, or that of a calibration to resume",

@@ -26,12 +26,9 @@ from lpact.analyses.lpact.calibration.trial import GATES, Effort
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.dataset_support import reason_clause
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
+from lpact.analyses.lpact.gates.rows import LAYER_KEY
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
-from lpact.analyses.lpact.tables.calibration import (
-    LAYER_DETECTABILITY,
-    MINIMUM_DETECTABLE_EFFECT,
-    STUDY_DESIGN,
-)
+from lpact.analyses.lpact.tables.calibration import LAYER_DETECTABILITY, MINIMUM_DETECTABLE_EFFECT, STUDY_DESIGN
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, CONTROL_DELTAS, CONTROL_NULLS
 from lpact.codes import Reason
@@ -57,7 +54,6 @@ HOPELESS = (
     Reason.TOO_FEW_DRAWS,
 )
 """Reasons why no effect can pass, however large."""
-_LAYER = ["dataset", "model", "layer"]
 
 
 @dataclass(frozen=True)
@@ -387,7 +383,7 @@ class _Observed:
 def observe(run: StoredRun, metric: str) -> dict[tuple[Any, ...], _Observed]:
     """Level 1 of every layer of a run, by dataset, model and layer."""
     rows = run.table(CONTROL_DELTAS.name).filter(metric=metric)
-    return {key: _Observed.of(own) for key, own in rows.group_by(_LAYER, maintain_order=True)}
+    return {key: _Observed.of(own) for key, own in rows.group_by(LAYER_KEY, maintain_order=True)}
 
 
 def spread_rows(run: StoredRun, metric: str, asked: Question, ceilings: Ceilings) -> list[Row]:
@@ -427,14 +423,14 @@ def layer_rows(run: StoredRun, metric: str, effects: Sequence[Row], target: floa
     observed = observe(run, metric)
     audited = run.table(EVIDENCE_FEASIBILITY.name).rows_by_key("dataset", named=True, unique=True)
     rows = []
-    layers = run.table(DECISIONS.name).group_by([*_LAYER, "gate_profile"], maintain_order=True)
+    layers = run.table(DECISIONS.name).group_by([*LAYER_KEY, "gate_profile"], maintain_order=True)
     for (*layer, profile), claims in layers:
         seen = observed.get(tuple(layer), _Observed())
         for gate in GATES:
             needed = _needed(by_place.get((str(layer[0]), str(profile), gate), {}))
             if needed is None:
                 continue
-            row = dict(zip(_LAYER, layer, strict=True)) | {
+            row = dict(zip(LAYER_KEY, layer, strict=True)) | {
                 "gate_profile": profile,
                 "gate": gate,
                 "target_power": target,

@@ -137,7 +137,7 @@ def read_design(workspace: Workspace, reporter: Reporter) -> tuple[DatasetDesign
     designs = tuple(_dataset(workspace, audit, name, reporter) for name in audit.detail)
     if all(design.limiting is None for design in designs):
         raise InputError(
-            "no dataset of the study has a power that can be estimated",
+            "power cannot be estimated for any dataset of the study",
             where=f"study '{workspace.config.name}'",
             got="; ".join(f"{d.name}: {d.detail or d.reason.explanation}" for d in designs),
             expected="at least one usable recording with features of a model",

@@ -23,15 +23,7 @@ from scipy import optimize, special, stats
 from lpact.analyses.base import Frames
 from lpact.analyses.lpact.calibration.power_design import DatasetDesign
 from lpact.analyses.lpact.calibration.run_trials import EFFECT, Forecast, TrialJob, run_trials
-from lpact.analyses.lpact.calibration.trial import (
-    EFFORT,
-    GATES,
-    N_STORIES,
-    SENTENCES_AT_LEAST,
-    Cell,
-    Effort,
-    Rules,
-)
+from lpact.analyses.lpact.calibration.trial import EFFORT, GATES, N_STORIES, SENTENCES_AT_LEAST, Cell, Effort, Rules
 from lpact.analyses.lpact.config import AuditConfig, LPactConfig
 from lpact.analyses.lpact.gates import CALIBRATED
 from lpact.analyses.lpact.tables.calibration import TRIALS as TRIALS_TABLE
@@ -91,9 +83,9 @@ def matched_design(design: DatasetDesign, config: LPactConfig, effort: Effort | 
     def within(n: int, fewest: int, most: int, what: str) -> int:
         used = min(max(n, fewest), most)
         if used != n:
-            why = "to save time: the design itself finds smaller effects"
+            why = "to save time: the real design finds smaller effects"
             if used > n:
-                why = "the fewest that work: the design itself finds only larger effects"
+                why = "the minimum: the real design finds only larger effects"
             directions.add(LARGER if used > n else SMALLER)
             caps.append(f"{used} {what} instead of {n}, {why}")
         return used

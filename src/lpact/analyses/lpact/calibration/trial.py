@@ -24,7 +24,7 @@ from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS
 from lpact.config import ReadoutConfig
 from lpact.datasets.simulated.options import SimulatedOptions
 from lpact.datasets.simulated.words import WORDS_PER_SENTENCE
-from lpact.errors import ConfigError, did_you_mean
+from lpact.errors import ConfigError, require_known
 from lpact.math.seeding import keyed_rng
 from lpact.store import frame
 from lpact.validation import validate_model
@@ -195,14 +195,7 @@ TRUTHS = {truth.name: truth for truth in _ALL}
 
 def known_truth(name: str) -> KnownTruth:
     """Return a known truth; an unknown name is a `ConfigError`."""
-    if name not in TRUTHS:
-        raise ConfigError(
-            f"there is no known truth named '{name}'",
-            where="option '--truth'",
-            got=name,
-            expected=", ".join(TRUTHS),
-            remedy=did_you_mean(name, TRUTHS),
-        )
+    require_known(name, TRUTHS, "known truth", where="option '--truth'", error=ConfigError)
     return TRUTHS[name]
 
 
@@ -215,7 +208,7 @@ SENTENCES_AT_LEAST = 4
 
 @dataclass(frozen=True)
 class Effort:
-    """What a simulated study spends; nothing here is a property of the world that is simulated."""
+    """Settings that only cost time; nothing here is a property of the simulated world."""
 
     draws: int = 20
     mismatch_draws: int = 2
@@ -234,7 +227,7 @@ class Effort:
 
 
 EFFORT = Effort()
-"""What a study of the calibration spends by default."""
+"""Settings of a study of the calibration by default."""
 
 
 @dataclass(frozen=True, order=True)

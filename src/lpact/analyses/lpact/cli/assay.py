@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from lpact.analyses.lpact.assays.findings import Finding
+    from lpact.analyses.lpact.assays.control_results import ControlResult
     from lpact.analyses.lpact.config import GatesConfig
     from lpact.study import Study
 
@@ -45,7 +45,7 @@ def command(
     model: Models = None,
 ) -> None:
     """Show the positive controls: what the assay can detect."""
-    from lpact.analyses.lpact.assays.findings import findings
+    from lpact.analyses.lpact.assays.control_results import control_results
     from lpact.analyses.lpact.config import LPactConfig
 
     if study.is_dir():
@@ -58,11 +58,11 @@ def command(
         tables = _compute(loaded, workers, progress, quiet=as_json)
     if out is not None:
         write_tables(tables, out)
-    found = findings(tables, gates)
+    found = control_results(tables, gates)
     if as_json:
-        print_json({"study": name, "findings": [asdict(finding) for finding in found]})
+        print_json({"study": name, "findings": [asdict(result) for result in found]})
         return
-    _show_findings(found)
+    _show_results(found)
     if out is not None:
         heading(f"Wrote {counted(len(tables), 'table')} to {out}/")
 
@@ -106,18 +106,18 @@ def _stored(run: Path, out: Path | None) -> tuple[str, GatesConfig, dict[str, pl
     return opened.config.name, LPactConfig.of(opened.config).gates, tables
 
 
-def _show_findings(found: Sequence[Finding]) -> None:
+def _show_results(found: Sequence[ControlResult]) -> None:
     """Print one block per control: what passes where, then what is not available and why."""
-    for control in dict.fromkeys(finding.control for finding in found):
-        own = [finding for finding in found if finding.control == control]
+    for control in dict.fromkeys(result.control for result in found):
+        own = [result for result in found if result.control == control]
         heading(control[:1].upper() + control[1:])
         rows = [(f.dataset, f.what, f.result, f.detail) for f in own if f.passes is not None]
         if rows:
             show_table(("dataset", "what", "result", ""), rows, styles=STYLES)
         missing: dict[tuple[str, str], list[str]] = {}
-        for finding in own:
-            if finding.passes is None:
-                missing.setdefault((finding.dataset, finding.detail), []).append(finding.what)
+        for result in own:
+            if result.passes is None:
+                missing.setdefault((result.dataset, result.detail), []).append(result.what)
         for (dataset, why), what in missing.items():
             say(f"{dataset}, not available: {'; '.join(what)}. {why}", indent=2)
     say("\nPositive controls show what the assay can detect. They change no label.")

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lpact.cli._options import (
-    Json,
-    Models,
-    Paths,
-    Progress,
-    load_asking,
-    n_cores,
-    refuse_existing,
-    write_tables,
-)
+from lpact.cli._options import Json, Models, Paths, Progress, load_asking, n_cores, refuse_existing, write_tables
 from lpact.cli._terminal import heading, print_json, say, show_table
 from lpact.wording import about, counted, fixed
 
@@ -212,7 +203,7 @@ def _show_design(report: PowerReport) -> None:
     ]
     show_table(("dataset", "model", *_DESIGN_COLUMNS), rows, right=_DESIGN_COLUMNS)
     say(
-        "worth: as many independent events, or units; responses, features: correlation with the next event; ceiling: "
-        "the largest score that a perfect model could expect",
+        "worth: effective number of independent events or units; responses, features: correlation with the next event; "
+        "ceiling: the highest score that a perfect model could expect",
         indent=2,
     )

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lpact.cli._options import Json, RunFolder, refuse_existing, write_tables
-from lpact.cli._terminal import cell, console, heading, print_json, say, show_table
-from lpact.wording import counted
+from lpact.cli._terminal import console, heading, print_json, say, show_table
+from lpact.wording import cell, counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import polars as pl
 
-    from lpact.analyses.lpact.robustness import Finding
+    from lpact.analyses.lpact.robustness import Sensitivity
     from lpact.study import Run
 
 MOST_SHOWN = 8
@@ -31,14 +31,14 @@ def command(
 ) -> None:
     """Show what the verdicts of a finished run depend on."""
     import lpact
-    from lpact.analyses.lpact.robustness import findings, integrated_counts
+    from lpact.analyses.lpact.robustness import integrated_counts, sensitivities
 
     if out is not None:
         refuse_existing(out, run)
     tables = compute(lpact.open_run(run))
     if out is not None:
         write_tables(tables, out)
-    counts, found = integrated_counts(tables), findings(tables)
+    counts, found = integrated_counts(tables), sensitivities(tables)
     if as_json:
         print_json(
             {
@@ -76,20 +76,20 @@ def compute(run: Run) -> dict[str, pl.DataFrame]:
         )
 
 
-def _show_verdict(counts: Mapping[str, tuple[int, int]], found: Sequence[Finding]) -> None:
+def _show_verdict(counts: Mapping[str, tuple[int, int]], found: Sequence[Sensitivity]) -> None:
     """Print which changes alter the number of integrated claims or the outcome."""
     for profile, (n, total) in counts.items():
-        mine = [finding for finding in found if finding.gate_profile == profile]
+        mine = [one for one in found if one.gate_profile == profile]
         say(f"Gate profile {profile}: {n} of {counted(total, 'claim')} integrated.")
-        if all(finding.stable for finding in mine):
+        if all(one.stable for one in mine):
             say("No single change alters that.", indent=2)
         rows = [(one.kind, one.tried, cell(len(one.changes) or "none")) for one in mine]
         show_table(("changed", "tried", "alter the result"), rows)
-        for finding in mine:
-            for change in finding.changes[:MOST_SHOWN]:
+        for kind in mine:
+            for change in kind.changes[:MOST_SHOWN]:
                 say(change, indent=4)
-            if len(finding.changes) > MOST_SHOWN:
-                say(f"and {len(finding.changes) - MOST_SHOWN} more {finding.kind}", indent=4)
+            if len(kind.changes) > MOST_SHOWN:
+                say(f"and {len(kind.changes) - MOST_SHOWN} more {kind.kind}", indent=4)
         say()
 
 

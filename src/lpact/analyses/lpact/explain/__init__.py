@@ -15,14 +15,8 @@ from lpact.analyses.lpact.analysis import GATES, LPact
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.explain import patterns, scores
 from lpact.analyses.lpact.explain.changes import what_would_change
-from lpact.analyses.lpact.explain.material import Made, Material
-from lpact.analyses.lpact.gates.calibrated.tests import (
-    NUISANCE,
-    SURROGATE,
-    SWAP,
-    UNIT_ORDER,
-    PredictiveTests,
-)
+from lpact.analyses.lpact.explain.claim_rows import ClaimRows, Made
+from lpact.analyses.lpact.gates.calibrated.tests import NUISANCE, SURROGATE, SWAP, UNIT_ORDER, PredictiveTests
 from lpact.analyses.lpact.gates.criteria import ILLUSTRATIVE, Comparison
 from lpact.analyses.lpact.gates.criteria import CriterionName as Name
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
@@ -57,18 +51,17 @@ def explain_claim(config: LPactConfig, rows: Rows, claim: Mapping[str, Any], pro
     """
     key: dict[str, Value] = {name: claim[name] for name in CLAIM_KEY}
     decided = rows(DECISIONS.name, **key, gate_profile=profile)
-    if decided.height != 1:
+    if decided.is_empty():
         raise RunError(
-            f"the run has no claim '{'/'.join(map(str, key.values()))}' under the gate profile '{profile}'",
+            f"there is no claim '{'/'.join(map(str, key.values()))}' under the gate profile '{profile}'",
             where=DECISIONS.name,
-            got=f"{decided.height} rows",
-            expected="one row of that dataset, model, layer, mechanism and gate profile",
             remedy="choose a claim of the decision table",
         )
     decision = decided.row(0, named=True)
     evidence = rows(GATE_EVIDENCE.name, **key, gate_profile=profile)
-    material = Material(config, rows, key)
-    gates = _gates(material, decision, evidence.sort("gate_order", "criterion_order"))
+    claim_rows = ClaimRows(config, rows, key)
+    gates = _gates(claim_rows, decision, evidence.sort("gate_order", "criterion_order"))
+    by = {**key, "stripped": key["mechanism"], "gate_profile": profile}
     return Explanation(
         analysis=LPact.name,
         claim=key,
@@ -76,20 +69,14 @@ def explain_claim(config: LPactConfig, rows: Rows, claim: Mapping[str, Any], pro
         label=decision["label"],
         meaning=LPact.claims.labels.get(decision["label"], ""),
         reason=decision["reason"],
-        facts=_facts(material, decision),
+        facts=_facts(claim_rows, decision),
         gates=gates,
-        what_would_change=what_would_change(material, rows, decision, gates),
-        rows=tuple((table.name, _selection(table.column_names, key, profile)) for table in TABLES_BEHIND),
+        what_would_change=what_would_change(claim_rows, rows, decision, gates),
+        rows=tuple((table.name, {n: v for n, v in by.items() if n in table.column_names}) for table in TABLES_BEHIND),
     )
 
 
-def _selection(columns: Sequence[str], key: Mapping[str, Value], profile: str) -> dict[str, Value]:
-    """What selects a claim's rows in a table that may call the mechanism ``stripped``."""
-    own = {**key, "stripped": key["mechanism"], "gate_profile": profile}
-    return {name: value for name, value in own.items() if name in columns}
-
-
-def _gates(material: Material, decision: Mapping[str, Any], evidence: pl.DataFrame) -> tuple[GateRecord, ...]:
+def _gates(claim_rows: ClaimRows, decision: Mapping[str, Any], evidence: pl.DataFrame) -> tuple[GateRecord, ...]:
     def criterion(row: dict[str, Any]) -> Criterion:
         name, value = Name(row["criterion"]), row["value"]
         make = _MAKERS.get(name) if value is not None else None
@@ -98,7 +85,7 @@ def _gates(material: Material, decision: Mapping[str, Any], evidence: pl.DataFra
             name=name.value,
             **{column: row[column] for column in same},
             decisive=name not in ILLUSTRATIVE,
-            distributions=make(material, row["compared_with"], value) if make else (),
+            distributions=make(claim_rows, row["compared_with"], value) if make else (),
         )
 
     return tuple(
@@ -113,9 +100,9 @@ def _gates(material: Material, decision: Mapping[str, Any], evidence: pl.DataFra
     )
 
 
-def _facts(material: Material, decision: Mapping[str, Any]) -> tuple[tuple[str, Value], ...]:
+def _facts(claim_rows: ClaimRows, decision: Mapping[str, Any]) -> tuple[tuple[str, Value], ...]:
     facts: dict[str, Value] = {
-        f"score ({material.metric})": decision["raw_score"],
+        f"score ({claim_rows.metric})": decision["raw_score"],
         "subject-runs": decision["n_subject_runs"],
         "first failed gate": decision["first_failed_gate"].replace("_", " "),
         "beaten by": decision["beaten_by"],
@@ -123,14 +110,12 @@ def _facts(material: Material, decision: Mapping[str, Any]) -> tuple[tuple[str, 
         "q, over claims": decision["q_value"],
         "role of the dataset": decision["role"],
     }
-    always = ("subject-runs", f"score ({material.metric})")
+    always = ("subject-runs", f"score ({claim_rows.metric})")
     return tuple((name, own) for name, own in facts.items() if own not in (None, "") or name in always)
 
 
-# --- which numbers are behind which criterion --------------------------------------------------------
-
-_Maker = Callable[[Material, str, float | None], Made]
-"""From the material, what the criterion was compared with, and its value."""
+_Maker = Callable[[ClaimRows, str, float | None], Made]
+"""From the claim_rows, what the criterion was compared with, and its value."""
 
 
 def _relational(*kinds: str, nuisance: bool) -> _Maker:
@@ -141,11 +126,11 @@ def _level1(tests: Callable[[PredictiveTests], Sequence[Comparison]]) -> _Maker:
     return lambda m, rival, _: scores.tests(m, tests(m.level1), rival)
 
 
-def _with_rival(make: Callable[[Material, str], Made]) -> _Maker:
+def _with_rival(make: Callable[[ClaimRows, str], Made]) -> _Maker:
     return lambda m, rival, _: make(m, rival)
 
 
-def _alone(make: Callable[[Material], Made]) -> _Maker:
+def _alone(make: Callable[[ClaimRows], Made]) -> _Maker:
     return lambda m, _, __: make(m)
 
 

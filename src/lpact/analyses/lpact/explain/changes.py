@@ -14,7 +14,7 @@ from lpact.analyses.base import Rows
 from lpact.analyses.explanation import Criterion, Distribution
 from lpact.analyses.explanation import Gate as GateRecord
 from lpact.analyses.lpact.explain import patterns, scores
-from lpact.analyses.lpact.explain.material import BEHIND, RANK, Material
+from lpact.analyses.lpact.explain.claim_rows import BEHIND, RANK, ClaimRows
 from lpact.analyses.lpact.gates.criteria import CriterionName as Name
 from lpact.analyses.lpact.gates.criteria import joined
 from lpact.analyses.lpact.gates.verdict import FALSE_DISCOVERY_RATE
@@ -49,9 +49,9 @@ FEWEST_FOR_TAIL = 3
 
 
 def what_would_change(
-    material: Material, rows: Rows, decision: Mapping[str, Any], gates: Sequence[GateRecord]
+    claim: ClaimRows, rows: Rows, decision: Mapping[str, Any], gates: Sequence[GateRecord]
 ) -> tuple[str, ...]:
-    """One sentence per failing criterion, in the order of the gates; what several share is said once."""
+    """One sentence per failing criterion, in the order of the gates; a shared cause is explained once."""
     first: dict[str, str] = {}
     sentences: list[str] = []
     for gate in gates:
@@ -62,17 +62,17 @@ def what_would_change(
             if criterion.name == Name.CONFIRMATORY:
                 sentences.append(f"The dataset would have to be confirmatory. {criterion.sentence}")
                 continue
-            body = _body(material, criterion)
+            body = _body(claim, criterion)
             before = first.setdefault(body, heading)
             if before == heading:
                 sentences.append(joined(heading, body))
             else:
                 sentences.append(f"{heading}: the same as in the {before[:1].lower()}{before[1:]}.")
-    sentences.append(_correction(material, rows, decision))
-    return tuple(dict.fromkeys(filter(None, sentences))) or (_nearest(material, gates),)
+    sentences.append(_multiple_testing(claim, rows, decision))
+    return tuple(dict.fromkeys(filter(None, sentences))) or (_nearest(claim, gates),)
 
 
-def _body(material: Material, criterion: Criterion) -> str:
+def _body(claim: ClaimRows, criterion: Criterion) -> str:
     """How far the number is from its threshold; for a p-value, also which score would be enough."""
     if criterion.value is None:
         return f"There would have to be a number first. {criterion.sentence}"
@@ -88,10 +88,10 @@ def _body(material: Material, criterion: Criterion) -> str:
         return said
     said = f"{what} would have to fall from {value} to {threshold} or less"
     tests = [d for d in criterion.distributions if d.p_value is not None]
-    if name is Name.P_FRACTION and len(patterns.unit_fractions(material)) < 2:
+    if name is Name.P_FRACTION and len(patterns.unit_fractions(claim)) < 2:
         said += "; that takes at least 2 subject-runs, so no score could pass"
     elif tests and tests[0].gives in (RANK, BEHIND):
-        said += _by_draws(material, criterion, tests[0])
+        said += _by_draws(claim, criterion, tests[0])
     elif tests:
         n = len(tests[0].values)
         if n <= MAX_EXACT and 0.5**n > (criterion.threshold or 0.0):
@@ -106,7 +106,7 @@ def _no_score(sample: str, least: float) -> str:
     return f"; with {sample} the smallest possible p-value is {number(least)}, so no score could pass"
 
 
-def _by_draws(material: Material, criterion: Criterion, test: Distribution) -> str:
+def _by_draws(claim: ClaimRows, criterion: Criterion, test: Distribution) -> str:
     alpha, m = criterion.threshold or 0.0, len(test.values)
     needed = above_draws(np.array(test.values), alpha)
     if needed is None:
@@ -117,7 +117,7 @@ def _by_draws(material: Material, criterion: Criterion, test: Distribution) -> s
         )
     first = ""
     if test.gives == BEHIND:
-        behind = -patterns.draw_tests(material, rival=criterion.compared_with)[0].pooled.advantage
+        behind = -patterns.draw_tests(claim, rival=criterion.compared_with)[0].pooled.advantage
         lead = f"it is {number(behind)} below" if behind > 0 else "they are equal"
         first = f": the mean similarity would first have to be above the rival's ({lead}, and p is 1 until then)"
     now = test.observed if test.observed is not None else math.nan
@@ -127,7 +127,7 @@ def _by_draws(material: Material, criterion: Criterion, test: Distribution) -> s
     what = "the relational statistic" if level2 else "the mean real score"
     then = f"{first}, and then" if first else ":"
     same = ", with the same draws" if level2 else ""
-    return f"{then} {what} would have to rise from {number(now)} to above {rounded_up(needed)}{same}"
+    return f"{then} {what} would have to rise from {number(now)} to above {rounded(needed, up=True)}{same}"
 
 
 def above_draws(draws: FloatArray, alpha: float) -> float | None:
@@ -147,30 +147,19 @@ def above_draws(draws: FloatArray, alpha: float) -> float | None:
     return min(candidates, default=None)
 
 
-def rounded_down(value: float) -> str:
-    """A bound that a number must not exceed, with three digits and never above it: 0.000555 for 1/1800."""
-    return _rounded(value, ROUND_FLOOR)
-
-
-def rounded_up(value: float) -> str:
-    """A bound that a number must exceed, with three digits and never below it."""
-    return _rounded(value, ROUND_CEILING)
-
-
-def _rounded(value: float, how: str) -> str:
+def rounded(value: float, *, up: bool) -> str:
+    """A bound with three digits: rounded up if a number must exceed it, else down (0.000555 for 1/1800)."""
     if not math.isfinite(value) or value == 0.0:
         return f"{value:.3g}"
     # Fifteen digits are what a double holds for certain; beyond them is noise of the arithmetic.
     exact = Decimal(f"{value:.15g}")
+    how = ROUND_CEILING if up else ROUND_FLOOR
     return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), rounding=how)):.3g}"
 
 
-# --- the multiple-testing correction -------------------------------------------------------------------
-
-
-def _correction(material: Material, rows: Rows, decision: Mapping[str, Any]) -> str:
+def _multiple_testing(claim: ClaimRows, rows: Rows, decision: Mapping[str, Any]) -> str:
     """What the multiple-testing correction requires of a claim that passes every gate but not the correction."""
-    q, fdr = decision["q_value"], material.gates.fdr
+    q, fdr = decision["q_value"], claim.gates.fdr
     if decision["beaten_by"] != FALSE_DISCOVERY_RATE:
         return ""
     p_values = rows(DECISIONS.name, gate_profile=decision["gate_profile"])["p_value"]
@@ -179,7 +168,7 @@ def _correction(material: Material, rows: Rows, decision: Mapping[str, Any]) -> 
     return (
         f"Multiple-testing correction over {counted(len(others) + 1, 'claim')}: q would have to fall from {number(q)} "
         f"to {number(fdr)} or less; with the other claims as they are, p would have to fall from "
-        f"{number(decision['p_value'])} to {rounded_down(p_that_is_enough(others, fdr))} or less."
+        f"{number(decision['p_value'])} to {rounded(p_that_is_enough(others, fdr), up=False)} or less."
     )
 
 
@@ -196,10 +185,7 @@ def p_that_is_enough(others: Sequence[float], level: float) -> float:
     return level / n
 
 
-# --- a claim that passes every gate ------------------------------------------------------------------
-
-
-def _nearest(material: Material, gates: Sequence[GateRecord]) -> str:
+def _nearest(claim: ClaimRows, gates: Sequence[GateRecord]) -> str:
     """Which number could lose least before its gate fails, as a share of what could be lost.
 
     p-value: 1 − p / α. Positive threshold: 1 − threshold / value. Contrast with a rival at level 1: contrast / real
@@ -211,7 +197,7 @@ def _nearest(material: Material, gates: Sequence[GateRecord]) -> str:
         for gate in gates
         for criterion in gate.criteria
         if criterion.decisive and criterion.passed and criterion.name not in counts
-        for margin in _margin(material, gate, criterion)
+        for margin in _margin(claim, gate, criterion)
     ]
     if not found:
         return "Every gate passes."
@@ -229,7 +215,7 @@ def _nearest(material: Material, gates: Sequence[GateRecord]) -> str:
     )
 
 
-def _margin(material: Material, gate: GateRecord, criterion: Criterion) -> list[tuple[float, str]]:
+def _margin(claim: ClaimRows, gate: GateRecord, criterion: Criterion) -> list[tuple[float, str]]:
     value, threshold = criterion.value, criterion.threshold
     if value is None or threshold is None:
         return []
@@ -241,6 +227,6 @@ def _margin(material: Material, gate: GateRecord, criterion: Criterion) -> list[
         wholes = [c.value or 0.0 for c in gate.criteria if c.name == Name.MEAN_FRACTION_OF_CEILING]
         of = "the fraction of the ceiling"
     else:
-        means = scores.mean_scores(material)
+        means = scores.mean_scores(claim)
         wholes, of = [] if means is None else [means[0]], "the real score"
     return [(value / whole, of) for whole in wholes if whole > 0]

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.explanation import Distribution
-from lpact.analyses.lpact.explain.material import (
+from lpact.analyses.lpact.explain.claim_rows import (
     BEHIND,
     BOOTSTRAP,
     MEAN,
@@ -19,8 +19,8 @@ from lpact.analyses.lpact.explain.material import (
     SHARE_ABOVE,
     SHARE_AT_LEAST,
     SMALLEST,
+    ClaimRows,
     Made,
-    Material,
     among_draws,
     by_run,
     distribution,
@@ -28,14 +28,7 @@ from lpact.analyses.lpact.explain.material import (
     places,
     pooled_over,
 )
-from lpact.analyses.lpact.gates.calibrated.tests import (
-    NUISANCE,
-    SURROGATE,
-    SWAP,
-    UNIT_ORDER,
-    Pooled,
-    pool,
-)
+from lpact.analyses.lpact.gates.calibrated.tests import NUISANCE, SURROGATE, SWAP, UNIT_ORDER, Pooled, pool
 from lpact.analyses.lpact.gates.rows import (
     OK,
     SUBJECT_RUN_KEY,
@@ -43,11 +36,7 @@ from lpact.analyses.lpact.gates.rows import (
     by_summary,
     mean_over_subject_runs,
 )
-from lpact.analyses.lpact.tables.levels import (
-    CONTROL_NULLS,
-    PROFILE_SCORES,
-    RELATIONAL_NULLS,
-)
+from lpact.analyses.lpact.tables.levels import CONTROL_NULLS, PROFILE_SCORES, RELATIONAL_NULLS
 from lpact.wording import counted, number
 
 STATISTIC = "mean similarity × spread of the pattern"
@@ -69,50 +58,50 @@ def _by_summary(
     return distribution(title, unit, numbers, _names(frame), "summary", gives, **more)
 
 
-def summaries(material: Material) -> pl.DataFrame:
+def summaries(claim: ClaimRows) -> pl.DataFrame:
     """One row per summary: ``name``, ``pass_share``, ``delta_rel``, ``real_similarity``."""
-    found = by_summary(material.unit_rows.filter("has_contrast"))
+    found = by_summary(claim.unit_rows.filter("has_contrast"))
     return found.with_columns(name=pl.Series(_names(found), dtype=pl.String))
 
 
-def pass_shares(material: Material) -> Made:
+def pass_shares(claim: ClaimRows) -> Made:
     """Share of unit rows that pass in every summary."""
-    more = {"bound": material.gates.direction_fraction, "where": "unit rows of all subject-runs"}
+    more = {"bound": claim.gates.direction_fraction, "where": "unit rows of all subject-runs"}
     title = "Share of unit rows that pass, by summary"
-    found = summaries(material)
+    found = summaries(claim)
     return (_by_summary(title, "share of unit rows", found, "pass_share", MEDIAN, **more),)
 
 
-def contrasts(material: Material, control: str) -> Made:
+def contrasts(claim: ClaimRows, control: str) -> Made:
     """Mean contrast with the best control in every summary."""
     more = {"bound": 0.0, "compared_with": control, "where": OVER_RUNS}
     title = "Real similarity minus that of the best control of each unit row, by summary"
-    return (_by_summary(title, DIFFERENCE, summaries(material), "delta_rel", MEDIAN, **more),)
+    return (_by_summary(title, DIFFERENCE, summaries(claim), "delta_rel", MEDIAN, **more),)
 
 
-def summaries_passing(material: Material, control: str) -> Made:
+def summaries_passing(claim: ClaimRows, control: str) -> Made:
     """What a summary needs to pass, for all summaries."""
-    both = (pl.col("pass_share") >= material.gates.direction_fraction) & (pl.col("delta_rel") > 0)
+    both = (pl.col("pass_share") >= claim.gates.direction_fraction) & (pl.col("delta_rel") > 0)
     votes = _by_summary(
         "Summaries that pass (1) or do not (0)",
         "vote",
-        summaries(material),
+        summaries(claim),
         both.fill_null(value=False).cast(pl.Float64),
         MEAN,
-        bound=material.gates.summary_majority,
+        bound=claim.gates.summary_majority,
         where="all summaries",
         note="A summary passes if enough of its unit rows do and its mean contrast is above 0.",
     )
-    return (votes, *pass_shares(material), *contrasts(material, control))
+    return (votes, *pass_shares(claim), *contrasts(claim, control))
 
 
-def votes_by_control(material: Material) -> pl.DataFrame:
+def votes_by_control(claim: ClaimRows) -> pl.DataFrame:
     """In how many summaries the model is ahead of every control, the worst first.
 
     Columns ``condition``, ``n``, ``n_ahead``, ``share`` (as the decision computes it) and ``advantage``.
     """
     return (
-        advantages_by_summary(material.rows(PROFILE_SCORES), material.unit_rows)
+        advantages_by_summary(claim.rows(PROFILE_SCORES), claim.unit_rows)
         .group_by("condition", maintain_order=True)
         .agg(
             n=pl.len().cast(pl.Int64),
@@ -124,11 +113,11 @@ def votes_by_control(material: Material) -> pl.DataFrame:
     )
 
 
-def not_reached(material: Material, control: str) -> Made:
+def not_reached(claim: ClaimRows, control: str) -> Made:
     """Advantage over the strongest control in every summary, and the share of summaries that each control leaves."""
-    found = advantages_by_summary(material.rows(PROFILE_SCORES), material.unit_rows)
+    found = advantages_by_summary(claim.rows(PROFILE_SCORES), claim.unit_rows)
     own = found.filter(condition=control)
-    unreached = votes_by_control(material)
+    unreached = votes_by_control(claim)
     if not own.height:
         return ()
     title = f"Real similarity minus that of {control}, by summary"
@@ -142,16 +131,16 @@ def not_reached(material: Material, control: str) -> Made:
             unreached["condition"],
             "control",
             SMALLEST,
-            bound=1 - material.gates.summary_majority,
+            bound=1 - claim.gates.summary_majority,
             compared_with=control,
             where="every counted control",
         ),
     )
 
 
-def reliable_units(material: Material) -> Made:
+def reliable_units(claim: ClaimRows) -> Made:
     """Split-half reliability of every unit row with a contrast."""
-    rows = material.unit_rows.filter("has_contrast")
+    rows = claim.unit_rows.filter("has_contrast")
     own = rows.filter("same_order")
     wrong = rows.height - own.height
     names = zip(places(own), own["unit"], _names(own), strict=True)
@@ -163,7 +152,7 @@ def reliable_units(material: Material) -> Made:
             [f"{where}, unit {unit}, {summary}" for where, unit, summary in names],
             "unit row",
             SHARE_AT_LEAST,
-            bound=material.gates.min_reliability,
+            bound=claim.gates.min_reliability,
             where="unit rows of all subject-runs",
             n_missing=wrong,
             note=f"{counted(wrong, 'row')} in another unit order." if wrong else "",
@@ -182,16 +171,16 @@ class DrawTest:
 
 
 def draw_tests(
-    material: Material,
+    claim: ClaimRows,
     kinds: Iterable[str] = (SURROGATE, SWAP, UNIT_ORDER),
     *,
     nuisance: bool = True,
     rival: str = "",
 ) -> list[DrawTest]:
     """Tests of level 2 of the given kinds; with a ``rival``, its own first and then the hardest."""
-    allowed = {*material.rows(CONTROL_NULLS)["control"], UNIT_ORDER}
+    allowed = {*claim.rows(CONTROL_NULLS)["control"], UNIT_ORDER}
     allowed = allowed | {NUISANCE} if nuisance else allowed - {NUISANCE}
-    rows = material.rows(RELATIONAL_NULLS).filter(
+    rows = claim.rows(RELATIONAL_NULLS).filter(
         OK & pl.col("against").is_in(sorted(allowed)) & pl.col("test").is_in(sorted(kinds))
     )
     found = [
@@ -211,16 +200,12 @@ def tests(chosen: list[DrawTest]) -> Made:
     """Tests of level 2 in their order: pooled, then by subject-run for the first one alone."""
     found = []
     for position, test in enumerate(chosen):
-        found.append(_pooled(test, decides=True))
+        n = test.rows.select(SUBJECT_RUN_KEY).n_unique()
+        found.append(_of_test(test, test.pooled, pooled_over(n), decides=True))
         if position == 0:
             parts = test.rows.group_by(SUBJECT_RUN_KEY, maintain_order=True)
             found += [_of_test(test, pool(part), place(key), decides=False) for key, part in parts]
     return tuple(found)
-
-
-def _pooled(test: DrawTest, *, decides: bool) -> Distribution:
-    n = test.rows.select(SUBJECT_RUN_KEY).n_unique()
-    return _of_test(test, test.pooled, pooled_over(n), decides=decides)
 
 
 def _of_test(test: DrawTest, pooled: Pooled, where: str, *, decides: bool) -> Distribution:
@@ -255,41 +240,38 @@ _CEILING = {
 """Numbers of level 4: title and unit."""
 
 
-def by_subject_run(material: Material, rival: str, column: str) -> Made:
+def by_subject_run(claim: ClaimRows, rival: str, column: str) -> Made:
     """Mean of a number of level 4 in every subject-run; subject-runs without one are missing."""
-    rows, gates = material.bounded, material.gates
+    rows, gates = claim.bounded, claim.gates
     if column == "reliability":
-        rows = material.ceiling_rows.drop_nulls(column)
+        rows = claim.ceiling_rows.drop_nulls(column)
     found = rows.group_by(SUBJECT_RUN_KEY, maintain_order=True).agg(pl.col(column).mean())
-    bounds = {
-        "reliability": gates.min_reliability,
-        "fraction_of_ceiling": gates.min_ceiling_fraction,
-    }
+    bounds = {"reliability": gates.min_reliability, "fraction_of_ceiling": gates.min_ceiling_fraction}
     more: dict[str, Any] = {"bound": bounds.get(column, 0.0), "compared_with": rival}
-    more |= {"where": OVER_SUMMARIES, "n_missing": _n_runs(material) - found.height}
+    more |= {"where": OVER_SUMMARIES, "n_missing": _n_runs(claim) - found.height}
     own = by_run(*_CEILING[column], found, column, MEAN, **more)
     return (own,) if found.height else ()
 
 
-def _n_runs(material: Material) -> int:
-    return material.ceiling_rows.select(SUBJECT_RUN_KEY).n_unique()
+def _n_runs(claim: ClaimRows) -> int:
+    return claim.ceiling_rows.select(SUBJECT_RUN_KEY).n_unique()
 
 
-def median_fraction(material: Material, mode: str) -> Made:
+def median_fraction(claim: ClaimRows, mode: str) -> Made:
     """Mean fraction of the ceiling, by summary."""
     column = "fraction_of_ceiling"
-    found = mean_over_subject_runs(material.bounded, ["alignment", "profile"], [column])
-    bound = material.gates.min_ceiling_fraction
+    found = mean_over_subject_runs(claim.bounded, ["alignment", "profile"], [column])
+    bound = claim.gates.min_ceiling_fraction
     more = {"bound": bound, "compared_with": mode, "where": OVER_RUNS}
     title = "Real similarity / reliability, by summary"
     own = _by_summary(title, FRACTION, found, column, MEDIAN, **more)
     return (own,) if found.height else ()
 
 
-def unit_fractions(material: Material) -> dict[str, list[float]]:
+def unit_fractions(claim: ClaimRows) -> dict[str, list[float]]:
     """Fractions of the units of each subject-run: the median over summaries of each unit."""
     units = (
-        material.bounded.drop_nulls("fraction_of_ceiling")
+        claim.bounded.drop_nulls("fraction_of_ceiling")
         .group_by([*SUBJECT_RUN_KEY, "unit"], maintain_order=True)
         .agg(pl.col("fraction_of_ceiling").median())
     )
@@ -299,9 +281,9 @@ def unit_fractions(material: Material) -> dict[str, list[float]]:
     }
 
 
-def bootstrapped(material: Material, mode: str, p_value: float | None) -> Made:
+def bootstrapped(claim: ClaimRows, mode: str, p_value: float | None) -> Made:
     """Mean fraction of the ceiling by subject-run, as the bootstrap draws it."""
-    groups = unit_fractions(material)
+    groups = unit_fractions(claim)
     if not groups:
         return ()
     means = [float(np.mean(values)) for values in groups.values()]
@@ -314,12 +296,12 @@ def bootstrapped(material: Material, mode: str, p_value: float | None) -> Made:
             "subject-run",
             BOOTSTRAP,
             observed=float(np.mean(means)),
-            bound=material.gates.min_ceiling_fraction,
+            bound=claim.gates.min_ceiling_fraction,
             compared_with=mode,
             where="mean over units, by subject-run",
             note="Subject-runs and their units are drawn with replacement; that the mean is above the threshold: "
             f"p = {number(p_value)}.",
             p_value=p_value,
-            n_missing=_n_runs(material) - len(groups),
+            n_missing=_n_runs(claim) - len(groups),
         ),
     )

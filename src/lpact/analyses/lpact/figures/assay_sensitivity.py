@@ -6,9 +6,9 @@ import altair as alt
 import polars as pl
 
 from lpact.analyses.base import Material
-from lpact.analyses.lpact.assays.findings import SIMULATED, Finding, findings
+from lpact.analyses.lpact.assays.control_results import SIMULATED, ControlResult, control_results
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.figures.common import PROFILES
+from lpact.analyses.lpact.figures.common import GATE_PROFILES
 from lpact.report import panels
 from lpact.report.figure import MARK, Drawing, Spec, figure, with_marks
 from lpact.report.panels import CROSS, DASH, Look
@@ -40,8 +40,8 @@ _COLUMNS = [
 
 
 def rows_of(material: Material) -> pl.DataFrame:
-    """One row per finding, in the order of the controls; ``fits``: whether it is as expected (null: not available)."""
-    found = findings(material.tables, LPactConfig.of(material.config).gates)
+    """One row per result, in the order of the controls; ``fits``: whether it is as expected (null: not available)."""
+    found = control_results(material.tables, LPactConfig.of(material.config).gates)
     made = [[*(getattr(own, name) for name in _COLUMNS), _line(own)] for own in found]
     schema: Spec = dict.fromkeys((*_COLUMNS, "line"), pl.String)
     schema |= {"passes": pl.Boolean, "expected": pl.Boolean}
@@ -49,10 +49,10 @@ def rows_of(material: Material) -> pl.DataFrame:
     return frame.with_columns(fits=pl.col("passes") == pl.col("expected"))
 
 
-def _line(finding: Finding) -> str:
-    """Name of a finding's line, gate profiles in words."""
-    what = finding.what
-    for profile, name in PROFILES.items():
+def _line(result: ControlResult) -> str:
+    """Name of a result's line, gate profiles in words."""
+    what = result.what
+    for profile, name in GATE_PROFILES.items():
         what = what.replace(f"gate profile {profile}", name)
     return what
 
@@ -75,9 +75,9 @@ def make(material: Material) -> Drawing | str:
     )
     known = rows.drop_nulls("fits")
     caption = [
-        f"Positive controls: {counted(rows.height, 'finding')} in {counted(len(datasets), 'dataset')}. A negative "
+        f"Positive controls: {counted(rows.height, 'result')} in {counted(len(datasets), 'dataset')}. A negative "
         "verdict is worth something only where controls that should pass do: "
-        f"{known.filter('fits').height} of {known.height} findings that could be computed are as expected, "
+        f"{known.filter('fits').height} of {known.height} results that could be computed are as expected, "
         f"{rows.height - known.height} are not available. A frame marks what is not: a control that should pass and "
         "does not, or a sham that passes; blank: does not apply there.",
         "Numbers: recordings, rows, summaries or measures that pass, or the median reliability."
@@ -89,7 +89,7 @@ def make(material: Material) -> Drawing | str:
 
 
 def _matrix(rows: pl.DataFrame, heads: dict[str, str], step: float) -> alt.LayerChart:
-    """One lane per finding below the heading of its control; one column per dataset."""
+    """One lane per result below the heading of its control; one column per dataset."""
     left = {name: _LEFT + i * step for i, name in enumerate(heads)} | {SIMULATED: _LEFT}
     width = max(_LEFT + len(heads) * step, 560)
     lines = rows.select("control", "line").unique(maintain_order=True)

@@ -9,7 +9,7 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.explain.material import MODES
+from lpact.analyses.lpact.explain.claim_rows import MODES
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import LANE, LAYER, SUBJECT_RUN, marked
 from lpact.analyses.lpact.gates.rows import mean_over_subject_runs

@@ -10,8 +10,9 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.analysis import LPact
-from lpact.analyses.lpact.explain.material import METRICS, MODES
+from lpact.analyses.lpact.explain.claim_rows import METRICS, MODES
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
+from lpact.analyses.lpact.gates.rows import LAYER_KEY, SUBJECT_RUN_KEY
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS
 from lpact.codes import FinalLabel
@@ -34,9 +35,9 @@ GATE_NAMES: dict[str, str] = {
     "Rep": "replication",
 }
 
-PROFILES: dict[str, str] = {PAPER: "point rules", CALIBRATED: "statistical tests"}
+GATE_PROFILES: dict[str, str] = {PAPER: "point rules", CALIBRATED: "statistical tests"}
 """Gate profiles in words."""
-PROFILE_ORDER = pl.Enum(list(PROFILES))
+GATE_PROFILE_ORDER = pl.Enum(list(GATE_PROFILES))
 
 PROFILE_LOOKS: dict[str, Look] = {
     PAPER: Look("circle", "paper", "ink", 48),
@@ -48,14 +49,10 @@ MISSING_BOX = ("not computed", Look(BOX, "missing", "missing", 160))
 LABEL_RANK: dict[str, int] = {label.value: rank for rank, label in enumerate(FinalLabel)}
 """Verdicts from the strongest."""
 
-LAYER = ["dataset", "model", "layer"]
-SUBJECT_RUN = ["subject", "session", "run"]
+LAYER, SUBJECT_RUN = list(LAYER_KEY), list(SUBJECT_RUN_KEY)
 LANE = pl.format("{} · layer {}", "model", "layer").alias("lane")
 """Model and layer as the name of a lane."""
 REAL, NUISANCE = "real", "nuisance"
-
-
-# -- tables and words --------------------------------------------------------------------------------------------------
 
 
 def table_of(material: Material, declared: Table) -> pl.DataFrame:
@@ -97,7 +94,7 @@ def marked(rows: pl.DataFrame, text: str | Callable[[dict[str, Any]], str], valu
     """`with_marks`; templates may use ``{at}`` (`place`) and ``{rules}`` (the gate profile in words)."""
 
     def words(row: dict[str, Any]) -> str:
-        known = {**row, "at": place(row), "rules": PROFILES.get(row.get("gate_profile", ""), "")}
+        known = {**row, "at": place(row), "rules": GATE_PROFILES.get(row.get("gate_profile", ""), "")}
         return filled(text, known) if isinstance(text, str) else text(known)
 
     return with_marks(rows, words, value)
@@ -105,16 +102,13 @@ def marked(rows: pl.DataFrame, text: str | Callable[[dict[str, Any]], str], valu
 
 def profiles_in(rows: pl.DataFrame) -> list[str]:
     """Gate profiles of some rows, point rules first."""
-    return [name for name in PROFILES if name in rows["gate_profile"]]
+    return [name for name in GATE_PROFILES if name in rows["gate_profile"]]
 
 
-def profile_entries(profiles: Iterable[str] = PROFILES, gate: str = "") -> list[tuple[str, Look]]:
+def profile_entries(profiles: Iterable[str] = GATE_PROFILES, gate: str = "") -> list[tuple[str, Look]]:
     """Gate profiles as entries of a key; with a gate, its passes."""
     passed = f"{gate} passed, " if gate else ""
-    return [(f"{passed}{PROFILES[name]}", PROFILE_LOOKS[name]) for name in profiles]
-
-
-# -- rows --------------------------------------------------------------------------------------------------------------
+    return [(f"{passed}{GATE_PROFILES[name]}", PROFILE_LOOKS[name]) for name in profiles]
 
 
 def of_layer(layer: dict[str, Any]) -> list[pl.Expr]:
@@ -123,7 +117,7 @@ def of_layer(layer: dict[str, Any]) -> list[pl.Expr]:
 
 
 def shown(material: Material, rows: pl.DataFrame, most: int, table: Table) -> tuple[pl.DataFrame, str]:
-    """At most so many of the layers of some rows, and a sentence about the others, whose numbers are in ``table``.
+    """At most ``most`` layers, and a sentence about the others, whose numbers are in ``table``.
 
     The best layer of every dataset comes before the second best: best verdict first, then highest score.
     """
@@ -178,9 +172,6 @@ def strictest(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     order = {mode: place for place, mode in enumerate(MODES)}
     rank = pl.col("mode").replace_strict(order, default=len(order), return_dtype=pl.Int64)
     return rows.drop_nulls("reliability").filter(rank == rank.min().over(list(by)))
-
-
-# -- gate profiles in lanes --------------------------------------------------------------------------------------------
 
 
 def side(place: int, profiles: Sequence[str]) -> float:

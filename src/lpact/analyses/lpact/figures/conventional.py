@@ -10,28 +10,22 @@ import polars as pl
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures import common
-from lpact.analyses.lpact.figures.common import LAYER, PROFILES, marked
+from lpact.analyses.lpact.figures.common import GATE_PROFILES, LAYER, marked
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.analyses.lpact.gates.criteria import words
 from lpact.analyses.lpact.tables.decisions import DECISIONS
-from lpact.analyses.lpact.tables.levels import (
-    CONTROL_DELTAS,
-    NORMALIZED_SCORES,
-    PROFILE_DELTAS,
-    STRIPPING_DELTAS,
-)
+from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, NORMALIZED_SCORES, PROFILE_DELTAS, STRIPPING_DELTAS
 from lpact.codes import FinalLabel
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure
 from lpact.report.panels import BOX, Look
-from lpact.wording import counted
+from lpact.wording import counted, spoken
 
 WEAKER, ROWS = "weaker rule", "rows that pass"
 _KEYS = {
     WEAKER: ("positive by the weaker rule alone", Look(BOX, "nuisance", "nuisance", 180)),
     ROWS: ("rows that pass their rule", Look(BOX, "missing", "control", 180)),
-    PAPER: (f"claims that pass the gate, {PROFILES[PAPER]}", Look(BOX, "paper", "pass", 180)),
-    CALIBRATED: (f"the same, {PROFILES[CALIBRATED]}", Look(BOX, "pass", "pass", 180)),
+    PAPER: (f"claims that pass the gate, {GATE_PROFILES[PAPER]}", Look(BOX, "paper", "pass", 180)),
+    CALIBRATED: (f"the same, {GATE_PROFILES[CALIBRATED]}", Look(BOX, "pass", "pass", 180)),
 }
 
 
@@ -150,7 +144,7 @@ def _bar_tooltip(row: dict[str, Any]) -> str:
         return f"{row['evidence']}, weaker rule ({row['rule']}): {share} positive"
     if row["kind"] == ROWS:
         return f"{row['evidence']}: {share} pass their row rule"
-    return f"{row['evidence']}, gate {words(row['gate'])}, {PROFILES[row['kind']]}: {share} pass"
+    return f"{row['evidence']}, gate {spoken(row['gate'])}, {GATE_PROFILES[row['kind']]}: {share} pass"
 
 
 def _summary(bars: pl.DataFrame) -> str:
@@ -158,7 +152,9 @@ def _summary(bars: pl.DataFrame) -> str:
     for own in bars.partition_by("evidence", maintain_order=True):
         weaker, *rest = own.iter_rows(named=True)
         passed = " and ".join(
-            f"{row['n']:,} of {row['total']:,} ({PROFILES[row['kind']]})" for row in rest if row["kind"] in PROFILES
+            f"{row['n']:,} of {row['total']:,} ({GATE_PROFILES[row['kind']]})"
+            for row in rest
+            if row["kind"] in GATE_PROFILES
         )
         name = weaker["evidence"].capitalize()
         parts.append(f"{name}: {_count(weaker)} positive, claims that pass {passed}.")

@@ -9,21 +9,13 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import common
-from lpact.analyses.lpact.figures.common import (
-    GATE_NAMES,
-    GATES,
-    LABEL_RANK,
-    LAYER,
-    PROFILES,
-    marked,
-)
-from lpact.analyses.lpact.gates.criteria import words
+from lpact.analyses.lpact.figures.common import GATE_NAMES, GATE_PROFILES, GATES, LABEL_RANK, LAYER, marked
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.codes import FinalLabel
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
 from lpact.report.panels import PART, SHARES
-from lpact.wording import counted, fixed, short
+from lpact.wording import counted, fixed, short, spoken
 
 MOST_ROWS = 150
 """Layers that are drawn; of larger studies those with the best verdicts."""
@@ -39,7 +31,7 @@ def rows_of(material: Material) -> pl.DataFrame:
     """
     rank = pl.col("label").replace_strict(LABEL_RANK, return_dtype=pl.Int64)
     n_passed = pl.sum_horizontal(pl.col(list(GATES.values())).cast(pl.Int64))
-    order = pl.col("gate_profile").cast(common.PROFILE_ORDER)
+    order = pl.col("gate_profile").cast(common.GATE_PROFILE_ORDER)
     ranked = material.table(DECISIONS.name).with_columns(rank=rank)
     ranked = ranked.sort(order, *LAYER, "rank", -n_passed, "mechanism")
     failure, first = pl.struct("first_failed_gate", "beaten_by"), pl.col("label").first()
@@ -61,13 +53,13 @@ def verdict_text(row: dict[str, Any]) -> tuple[str, str]:
     def of_claims(text: str, n: int) -> str:
         return text if n == row["n_claims"] else f"{text}, {n} of {row['n_claims']}"
 
-    label = of_claims(words(row["label"]), row["n_label"])
+    label = of_claims(spoken(row["label"]), row["n_label"])
     if row["beaten_by"] == "none" or row["label"] == FinalLabel.INTEGRATED_CANDIDATE.value:
         return label, ""
     letters = {"mechanism": "M"} | {column: letter for letter, column in GATES.items()}
     gate = letters.get(row["first_failed_gate"])
     by_control = gate in ("P", "S", "R")  # names of controls stay as they are
-    beaten = row["beaten_by"] if by_control else words(row["beaten_by"])
+    beaten = row["beaten_by"] if by_control else spoken(row["beaten_by"])
     return label, of_claims(f"{gate}: {beaten}" if gate else beaten, row["n_failed"])
 
 
@@ -150,7 +142,7 @@ def _gates(rows: pl.DataFrame, y: Spec, *, first: bool) -> alt.LayerChart:
     part = cells.filter(pl.col("share").is_between(0, 1, closed="none")).drop("mark")
     x = panels.lanes("gate", GATES, labels=first, orient="top", labelFontWeight="bold", labelPadding=3)
     profile = rows["gate_profile"][0]
-    head = f"{PROFILES[profile]} ({profile})" if first else ""
+    head = f"{GATE_PROFILES[profile]} ({profile})" if first else ""
     return panels.overlay(
         *panels.shares(cells, x, y),
         panels.text(part, "count", x, y, size=8, align="center", dy=11),
@@ -167,7 +159,7 @@ def _verdicts(rows: pl.DataFrame, y: Spec, *, first: bool) -> alt.LayerChart:
     rows = rows.with_columns(
         pl.Series("upper", upper),
         pl.Series("lower", lower),
-        label=pl.Series([words(label) for label in rows["label"]]),
+        label=pl.Series([spoken(label) for label in rows["label"]]),
         strong=pl.col("label").str.ends_with("_candidate") | (pl.col("label") == "predictive_only"),
     )
     passed = ", ".join(f"{letter} {{{letter}}}" for letter in GATES)
@@ -188,7 +180,7 @@ def _summary(rows: pl.DataFrame) -> str:
     parts = []
     for own in rows.partition_by("gate_profile", maintain_order=True):
         counts = own.sort("rank").group_by("label", maintain_order=True).len()
-        verdicts = ", ".join(f"{words(label)} {n}" for label, n in counts.iter_rows())
-        rules = PROFILES[own["gate_profile"][0]].capitalize()
+        verdicts = ", ".join(f"{spoken(label)} {n}" for label, n in counts.iter_rows())
+        rules = GATE_PROFILES[own["gate_profile"][0]].capitalize()
         parts.append(f"{rules}, best verdict of each row: {verdicts}.")
     return " ".join(parts)

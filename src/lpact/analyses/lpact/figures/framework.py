@@ -9,7 +9,7 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import common
-from lpact.analyses.lpact.figures.common import GATE_NAMES, GATES, PROFILES, marked, names
+from lpact.analyses.lpact.figures.common import GATE_NAMES, GATE_PROFILES, GATES, marked, names
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.codes import FinalLabel
 from lpact.report import panels
@@ -59,7 +59,7 @@ def rows_of(material: Material) -> pl.DataFrame:
         INTEGRATED: pl.col("integrated"),
     }
     made: list[dict[str, Any]] = []
-    for profile in PROFILES:
+    for profile in GATE_PROFILES:
         claims = material.table(DECISIONS.name).filter(gate_profile=profile)
         passed = claims.select(**steps)
         left, before = pl.repeat(True, claims.height, eager=True), claims.height
@@ -155,7 +155,7 @@ def _bars(rows: pl.DataFrame, y: Spec) -> alt.LayerChart:
             panels.text(shown, "n", {"value": _SCALE + right}, y, align="right", ink=ink, **look),
             panels.heading(head, _SCALE + right, align="right"),
         ]
-    title = panels.title(PROFILES[profile], f"gate profile {profile}", offset=20)
+    title = panels.title(GATE_PROFILES[profile], f"gate profile {profile}", offset=20)
     return panels.overlay(*layers, width=_PANEL, step=_STEP, title=title)
 
 
@@ -166,7 +166,7 @@ def _summary(rows: pl.DataFrame) -> str:
         worst = max((at[letter] for letter in GATES), key=lambda row: row["dropped"])
         most = f"; most drop out at gate {worst['step']} ({worst['dropped']})"
         parts.append(
-            f"{PROFILES[own['gate_profile'][0]]}: of {counted(at[CLAIMS]['still_in'], 'claim')} "
+            f"{GATE_PROFILES[own['gate_profile'][0]]}: of {counted(at[CLAIMS]['still_in'], 'claim')} "
             f"{at[CONFIRMATORY]['still_in']} are confirmatory, {at[RAW]['still_in']} of these raw positive, "
             f"{at[INTEGRATED]['still_in']} integrated (in {counted(at[INTEGRATED]['layers_in'], 'layer')})"
             f"{most if worst['dropped'] else ''}."

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.base import Material
-from lpact.analyses.lpact.explain.material import MODES
+from lpact.analyses.lpact.explain.claim_rows import MODES
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import LAYER, SUBJECT_RUN, marked, primary_deltas
 from lpact.analyses.lpact.robustness.uncertainty import DRAWS, bootstrap_mean
@@ -26,7 +26,7 @@ BEST, COUNTED = "strongest counted control", "other counted control"
 NOT_COUNTED = "not counted by point rules"
 _COLUMNS = {"real_score": REAL, "nuisance_score": NUISANCE, "nuisance_plus_model_score": BOTH}
 FEW_LAYERS = 2
-"""Models with up to so many layers are drawn as points, others as lines over layers."""
+"""Models with at most this many layers are drawn as points, others as lines over layers."""
 MOST_PANELS = 6
 """Panels in a row; more continue below."""
 CEILING = "brain–brain response reliability"
@@ -298,5 +298,5 @@ def _lines(rows: pl.DataFrame, runs: pl.DataFrame, y: Spec) -> list[alt.Chart]:
 
 
 def ticks_of(layers: list[int], most: int = 7) -> list[int]:
-    """At most so many of the layers, evenly spaced in their order, from the first."""
+    """At most ``most`` layers, evenly spaced, from the first."""
     return layers[:: -(-len(layers) // most)]

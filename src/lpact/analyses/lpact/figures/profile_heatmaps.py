@@ -1,6 +1,6 @@
 """Profile heat maps: the brain's own relational pattern next to those of the model, nuisance and the best control.
 
-One panel per dataset: units × units alignments b_i(j) of the brain, and under it strips q(j) with the alignment of the
+One panel per dataset: units × units alignments b_i(j) of the brain, and below it rows q(j) with the alignment of the
 mean brain unit, the real features, nuisance and the nearest control with every unit j. Patterns are averaged over the
 subject-runs of one unit order. Every block has its own scale, since profile similarity compares shapes.
 """
@@ -19,12 +19,7 @@ from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import LAYER, NUISANCE, REAL, SUBJECT_RUN, layer_name
 from lpact.analyses.lpact.figures.relational_profiles import summary_order, unit_similarities
 from lpact.analyses.lpact.gates.rows import mean_over_subject_runs
-from lpact.analyses.lpact.tables.levels import (
-    BRAIN_PATTERNS,
-    BRAIN_UNIT_INDEX,
-    MODEL_PATTERNS,
-    PROFILE_SCORES,
-)
+from lpact.analyses.lpact.tables.levels import BRAIN_PATTERNS, BRAIN_UNIT_INDEX, MODEL_PATTERNS, PROFILE_SCORES
 from lpact.math.types import FloatArray
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure
@@ -35,12 +30,12 @@ from lpact.wording import counted, fixed, short
 MAX_PANELS = 6
 MAX_UNITS = 40
 """Of more units, evenly spaced ones are drawn."""
-_SIDE, _STRIP = 300, 16
+_SIDE, _ROW = 300, 16
 
 
 @dataclass(frozen=True)
 class Block:
-    """A matrix [rows, units] of alignments; a strip has its similarity, mean over ``n`` subject-runs."""
+    """A matrix [rows, units] of alignments; a single row has its similarity, mean over ``n`` subject-runs."""
 
     name: str
     numbers: FloatArray
@@ -56,7 +51,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Panel:
-    """One layer: the brain's square first, then strips over the same units, which are grouped by region."""
+    """One layer: the brain's square first, then single rows of the same units, which are grouped by region."""
 
     layer: dict[str, Any]
     alignment: str
@@ -66,9 +61,6 @@ class Panel:
     blocks: list[Block]
     n_subject_runs: int
     note: str
-
-
-# -- numbers -----------------------------------------------------------------------------------------------------------
 
 
 def panels_of(material: Material) -> list[Panel | str]:
@@ -114,7 +106,7 @@ def _panel_of(material: Material, layer: dict[str, Any], rows: pl.DataFrame) -> 
 
 
 def _blocks(brain: pl.DataFrame, model: pl.DataFrame, rows: pl.DataFrame, places: list[int]) -> list[Block]:
-    """The square, and the strips that have patterns."""
+    """The square, and the single rows that have patterns."""
     square = _means(brain, "unit_index", places).drop("unit_index")
     patterns = _means(model, "condition", places)
     means = mean_over_subject_runs(rows, ["condition"], ["similarity"])
@@ -122,13 +114,13 @@ def _blocks(brain: pl.DataFrame, model: pl.DataFrame, rows: pl.DataFrame, places
     controls = sorted(similar.keys() - {REAL, NUISANCE}, key=lambda name: (-similar[name][0], name))
     names = {REAL: "real features", NUISANCE: "nuisance"}
     names |= {best: f"best control, {best}" for best in controls[:1]}
-    strips = [
+    single = [
         Block(name, own.to_numpy(), *similar.get(condition, ()))
         for condition, name in names.items()
         if (own := patterns.filter(condition=condition).drop("condition")).height
     ]
     mean_unit = Block("mean brain unit", square.mean().to_numpy())
-    return [Block("brain", square[places].to_numpy()), mean_unit, *strips]
+    return [Block("brain", square[places].to_numpy()), mean_unit, *single]
 
 
 def _means(rows: pl.DataFrame, by: str, places: list[int]) -> pl.DataFrame:
@@ -142,9 +134,6 @@ def _means(rows: pl.DataFrame, by: str, places: list[int]) -> pl.DataFrame:
     long = long.explode("pattern", "place").with_columns(pl.col("pattern").fill_nan(None))
     means = mean_over_subject_runs(long, [by, "place"], ["pattern"])
     return means.pivot("place", index=by, values="pattern")
-
-
-# -- drawing -----------------------------------------------------------------------------------------------------------
 
 
 @figure(
@@ -174,8 +163,9 @@ def make(material: Material) -> Drawing | str:
     caption = [
         f"Square: {first.alignment} alignment of every brain unit (row) with every other (column), grouped by region, "
         "in the layer of each dataset that has the best verdict.",
-        "Strips: alignment of the mean brain unit, the real features, nuisance and the most similar control with the "
-        f"same units, and their {first.profile} profile similarity with the brain's, mean over units and subject-runs. "
+        "Rows below: alignment of the mean brain unit, the real features, nuisance and the most similar control with "
+        f"the same units, and their {first.profile} profile similarity with the brain's, mean over units and "
+        "subject-runs. "
         "Every block is shaded from its own lowest to its own highest value, since similarity compares shapes.",
         *(panel.note for panel in drawn),
         *failed,
@@ -183,8 +173,8 @@ def make(material: Material) -> Drawing | str:
     ]
     summary = []
     for panel in drawn:
-        known = [strip for strip in panel.blocks if strip.similarity is not None]
-        found = ", ".join(f"{strip.name} {fixed(strip.similarity, 2)}" for strip in known)
+        known = [block for block in panel.blocks if block.similarity is not None]
+        found = ", ".join(f"{block.name} {fixed(block.similarity, 2)}" for block in known)
         summary.append(f"{layer_name(panel.layer)}: similarity to the brain's patterns {found}.")
     return panels.stacked(key, grid), caption, " ".join(summary)
 
@@ -199,7 +189,7 @@ def _panel(panel: Panel) -> alt.VConcatChart:
 
 def _block(panel: Panel, block: Block) -> alt.LayerChart:
     """Cells of a block, with lines between regions and their names on the left and below the last block."""
-    (n_rows, n), strip = block.numbers.shape, block is not panel.blocks[0]
+    (n_rows, n), single = block.numbers.shape, block is not panel.blocks[0]
     down, across = (own.ravel() for own in np.indices((n_rows, n)))
     units = pl.Series(
         unit if region in ("", unit) else f"{unit} ({region})"
@@ -209,13 +199,13 @@ def _block(panel: Panel, block: Block) -> alt.LayerChart:
     classes = Classes(RAMP, tuple(np.linspace(*block.ends, len(RAMP) + 1)[1:-1].tolist()))
     cells = classes.paint(cells.fill_nan(None), "value").with_columns(
         *(pl.lit(panel.layer[key]).alias(key) for key in LAYER),
-        who=pl.lit(block.name) if strip else pl.lit("brain, ") + units[down],
+        who=pl.lit(block.name) if single else pl.lit("brain, ") + units[down],
         unit=units[across],
     )
     text = f"{{at}}: {{who}} with {{unit}}: {panel.alignment} alignment {{value}}"
     x = panels.lanes("across", range(n), labels=False)
     y = panels.lanes("down", range(n_rows), labels=False)
-    heading = short(block.name, 38) if strip else "brain, unit with unit"
+    heading = short(block.name, 38) if single else "brain, unit with unit"
     if block.similarity is not None:
         heading += f": {fixed(block.similarity, 2)}"
         if block.n != panel.n_subject_runs:
@@ -232,12 +222,12 @@ def _block(panel: Panel, block: Block) -> alt.LayerChart:
         start, middle = panels.pixels("start"), panels.pixels("middle")
         paper, lines = {"color": "paper", "strokeWidth": 2}, regions.slice(1)
         layers.append(panels.layer(lines, "rule", paper, x=start))
-        if not strip:
+        if not single:
             side, left = regions.filter(pl.col("room") >= 11), {"value": -5}
             layers.append(panels.layer(lines, "rule", paper, y=start))
             layers.append(panels.text(side, "name", left, middle, size=10, align="right", limit=80))
         if block is panel.blocks[-1]:
             below = regions.filter(pl.col("room") >= 5.4 * pl.col("name").str.len_chars())
-            bottom = {"value": _STRIP + 10}
+            bottom = {"value": _ROW + 10}
             layers.append(panels.text(below, "name", middle, bottom, size=10, align="center"))
-    return panels.overlay(*layers, width=_SIDE, height=_STRIP if strip else _SIDE)
+    return panels.overlay(*layers, width=_SIDE, height=_ROW if single else _SIDE)

@@ -7,7 +7,7 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import common
-from lpact.analyses.lpact.figures.common import GATE_NAMES, GATES, PROFILES
+from lpact.analyses.lpact.figures.common import GATE_NAMES, GATE_PROFILES, GATES
 from lpact.analyses.lpact.gates import PAPER
 from lpact.analyses.lpact.tables.calibration import RATES, TRUTH_RATES
 from lpact.report import panels
@@ -100,7 +100,7 @@ def _false_passes(truth_rates: pl.DataFrame) -> Drawing | str:
     worst = rows.sort("rate", "truth", "place", descending=[True, False, False])
     tops = worst.unique("gate_profile", keep="first").sort("gate_profile", descending=True)
     summary = "; ".join(
-        f"{PROFILES[top['gate_profile']]}: largest false-pass rate {top['rate']:.3f} ({top['gate_name']} under "
+        f"{GATE_PROFILES[top['gate_profile']]}: largest false-pass rate {top['rate']:.3f} ({top['gate_name']} under "
         f"{top['truth']}, {top['n_passes']:,} of {top['n_studies']:,} studies)"
         for top in tops.iter_rows(named=True)
     )
@@ -155,7 +155,7 @@ def _power(rates: pl.DataFrame) -> Drawing | str:
         first = own.row(0, named=True)
         counts = own.select("n_passes", "n_studies", "snr").iter_rows()
         at = ", ".join(f"{k:,} of {n:,} at signal {snr:g}" for k, n, snr in counts)
-        rules = PROFILES[first["gate_profile"]]
+        rules = GATE_PROFILES[first["gate_profile"]]
         parts.append(f"{first['gate_name']} under {first['truth']}, {rules}: {at}")
     return chart, caption, f"Studies that pass. {'; '.join(parts)}."
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import common
-from lpact.analyses.lpact.figures.common import PROFILES
+from lpact.analyses.lpact.figures.common import GATE_PROFILES
 from lpact.analyses.lpact.tables.robustness import (
     CONTROL_ABLATION,
     LEAVE_DATASET_OUT,
@@ -59,7 +59,7 @@ def make(material: Material) -> Drawing | str:
     profiles, changes = common.profiles_in(rows), rows.partition_by("change", maintain_order=True)
     most, last = max(rows["n_high"]), len(changes) - 1
     made = [_claims(own, profiles, most, first=i == 0, last=i == last) for i, own in enumerate(changes)]
-    run = "; ".join(f"{PROFILES[name]}: {n:,} of {total:,}" for name, (n, total) in counts.items())
+    run = "; ".join(f"{GATE_PROFILES[name]}: {n:,} of {total:,}" for name, (n, total) in counts.items())
     caption = {
         "Claims that pass every gate if one thing alone is changed and the stored tables are decided again; "
         f"numbers are bold and coloured where they differ from the run ({run}), or where as many claims are gained as "
@@ -72,16 +72,13 @@ def make(material: Material) -> Drawing | str:
     return panels.stacked(key, *made), caption, _summary(rows, counts)
 
 
-# -- rows --------------------------------------------------------------------------------------------------------------
-
-
 def run_counts(material: Material) -> RunCounts:
     """Counts of the run: those of the values that it used."""
     used = material.table(THRESHOLD_SENSITIVITY.name).filter(
         pl.col("configured") & pl.col("family").str.starts_with("integrated_")
     )
     found = {r["gate_profile"]: (r["n_pass"], r["n_eligible"]) for r in used.iter_rows(named=True)}
-    return {profile: found[profile] for profile in PROFILES if profile in found}
+    return {profile: found[profile] for profile in GATE_PROFILES if profile in found}
 
 
 def rows_of(material: Material) -> pl.DataFrame:
@@ -166,9 +163,6 @@ _CHANGES: dict[str, Callable[[Material], Iterator[tuple[Any, ...]]]] = {
 """Kinds of changes, and the rows of their claims."""
 
 
-# -- drawing -----------------------------------------------------------------------------------------------------------
-
-
 def _claims(block: pl.DataFrame, profiles: list[str], most: int, *, first: bool, last: bool) -> alt.LayerChart:
     """Claims that pass every gate: marks on a scale, and as numbers to the right."""
     y, top = panels.lanes("lane", common.names(block, "lane"), grid=True), max(most, 1)
@@ -196,7 +190,7 @@ def _summary(rows: pl.DataFrame, counts: RunCounts) -> str:
         changed = own.group_by("change", maintain_order=True).agg(pl.col("changed").sum(), pl.len())
         found = ", ".join(f"{change.lower()}: {k} of {of}" for change, k, of in changed.iter_rows())
         parts.append(
-            f"{PROFILES[profile]}: {n:,} of {total:,} claims pass every gate; changes that alter which claims do: "
+            f"{GATE_PROFILES[profile]}: {n:,} of {total:,} claims pass every gate; changes that alter which claims do: "
             f"{found}."
         )
     return " ".join(parts)

@@ -16,14 +16,7 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import common
-from lpact.analyses.lpact.figures.common import (
-    LAYER,
-    PROFILE_LOOKS,
-    PROFILES,
-    SUBJECT_RUN,
-    layer_name,
-    marked,
-)
+from lpact.analyses.lpact.figures.common import GATE_PROFILES, LAYER, PROFILE_LOOKS, SUBJECT_RUN, layer_name, marked
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.gates.rows import usable_rows
 from lpact.analyses.lpact.tables.decisions import DECISIONS
@@ -182,7 +175,9 @@ def _subtitle(cells: pl.DataFrame) -> str:
 
 def _summary(cells: pl.DataFrame, gates: pl.DataFrame) -> str:
     matching = cells.filter("matching")
-    passed = " and ".join(f"{gates.filter(gate_profile=name).height} under {words}" for name, words in PROFILES.items())
+    passed = " and ".join(
+        f"{gates.filter(gate_profile=name).height} under {words}" for name, words in GATE_PROFILES.items()
+    )
     text = f"Of {counted(matching.height, 'matching cell')} drawn, gate M passes {passed}."
     if matching["drop"].is_null().all():
         return text

@@ -10,11 +10,7 @@ import polars as pl
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import marked, names
-from lpact.analyses.lpact.tables.robustness import (
-    CAUSAL_UNCERTAINTY,
-    LEAVE_SUBJECT_RUN_OUT,
-    UNCERTAINTY,
-)
+from lpact.analyses.lpact.tables.robustness import CAUSAL_UNCERTAINTY, LEAVE_SUBJECT_RUN_OUT, UNCERTAINTY
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
 from lpact.report.panels import LINE, Look
@@ -96,9 +92,6 @@ def make(material: Material) -> Drawing | str:
     return panels.stacked(*parts, spacing=20), caption, _summary(known, metric)
 
 
-# -- rows --------------------------------------------------------------------------------------------------------------
-
-
 def level_words(level: str, metric: str) -> tuple[str, str]:
     """Title and axis of a level's panel."""
     if level.startswith(_BRAIN):
@@ -156,9 +149,6 @@ def _with_tooltips(rows: pl.DataFrame, what: pl.Expr, units: pl.Expr) -> pl.Data
         why=pl.when(absent).then(pl.col("reason").fill_null("no row").str.replace_all("_", " ")),
     )
     return marked(rows, _TOOLTIP, "mean")
-
-
-# -- drawing -----------------------------------------------------------------------------------------------------------
 
 
 def _forest(

@@ -80,9 +80,6 @@ def make(material: Material) -> Drawing | str:
     return chart, caption, summary
 
 
-# -- rows --------------------------------------------------------------------------------------------------------------
-
-
 def best_layers(material: Material) -> pl.DataFrame:
     """For each dataset and model, the layer with the largest mean of real − best control; ties go to the first."""
     known = primary_deltas(material).drop_nulls("delta_control")
@@ -153,9 +150,6 @@ def _with_panels(units: pl.DataFrame) -> pl.DataFrame:
     alone = subjects.over(["dataset", *_SITE]).min().over(by) < subjects.over(by)
     apart = pl.col("coordinate_frame").is_in(native) & alone
     return units.with_columns(panel=pl.when(apart).then("subject").otherwise(pl.lit("")))
-
-
-# -- drawing -----------------------------------------------------------------------------------------------------------
 
 
 def _with_tooltips(sites: pl.DataFrame, metric: str) -> pl.DataFrame:

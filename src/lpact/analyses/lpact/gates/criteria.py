@@ -240,7 +240,7 @@ class ClaimEvidence:
 
 
 @dataclass(frozen=True)
-class Profile:
+class GateProfile:
     """All gates under one gate profile: of layers, and the mechanism gate of claims.
 
     ``corrected`` says that labels are corrected over all claims.
@@ -258,21 +258,16 @@ class Profile:
 
 
 def mean_over(n_subject_runs: int, n_left_out: int = 0) -> str:
-    """Return what a mean was taken over, and how many subject-runs could not enter it."""
+    """The scope of a mean, and how many subject-runs are missing from it."""
     over = f"mean over {counted(n_subject_runs, 'subject-run')}"
     return f"({over}; {n_left_out} more not computed)" if n_left_out else f"({over})"
 
 
 def rivalry(model: float | None, rival_name: str, rival: float | None, difference: float) -> str:
-    """Return the model's score and its rival's; the difference shows what rounding would hide."""
+    """The scores of the model and its rival, and their difference, which rounding of the scores would hide."""
     return f"The model scores {number(model)}, {rival_name} {number(rival)}: a difference of {number(difference)}"
 
 
 def joined(prefix: str, sentence: str) -> str:
     """Return ``prefix: sentence`` as one sentence."""
     return f"{prefix}: {sentence[:1].lower()}{sentence[1:]}"
-
-
-def words(code: str) -> str:
-    """A code such as ``run_to_run`` in a sentence."""
-    return code.replace("_", " ")

@@ -10,7 +10,7 @@ import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates.calibrated.tests import calibrated_profile
-from lpact.analyses.lpact.gates.criteria import ClaimEvidence, Criterion, CriterionName, Profile
+from lpact.analyses.lpact.gates.criteria import ClaimEvidence, Criterion, CriterionName, GateProfile
 from lpact.analyses.lpact.gates.point_rules import Summaries, paper_profile
 from lpact.analyses.lpact.gates.rows import (
     Claim,
@@ -47,7 +47,7 @@ from lpact.analyses.lpact.tables.decisions import (
     STUDY_OUTCOME,
 )
 from lpact.codes import FinalLabel, Gate, Outcome
-from lpact.errors import TableError, did_you_mean
+from lpact.errors import TableError, require_known
 from lpact.store import polars_schema, validate
 from lpact.tables import Table
 from lpact.wording import counted
@@ -79,7 +79,7 @@ def decide(tables: Mapping[str, pl.DataFrame], *, gates: GatesConfig, primary_me
     ----------
     tables
         Measured tables by full name; at least those of `NEEDED`, others are ignored. Columns of an earlier decision are
-        dropped and made again, so that deciding a stored run gives identical frames.
+        dropped and recomputed, so that deciding a stored run gives identical frames.
     gates
         Thresholds.
     primary_metric
@@ -89,7 +89,7 @@ def decide(tables: Mapping[str, pl.DataFrame], *, gates: GatesConfig, primary_me
     -------
     dict
         By full name: every table with decided columns, complete, then the failure modes of level 1 and the tables
-        of ``decisions/``. All are sorted by key, whatever the order of the given rows.
+        of ``decisions/``. All are sorted by key.
     """
     return decide_gathered(gather(read_all(tables), gates=gates, primary_metric=primary_metric))
 
@@ -104,7 +104,7 @@ class Gathered:
     """Labelled rows, the gates of all claims under both profiles, and what claims show without controls."""
 
     rows: Mapping[str, pl.DataFrame]
-    profiles: tuple[Profile, Profile]
+    profiles: tuple[GateProfile, GateProfile]
     gates: GatesConfig
     claims: Sequence[Claim]
     raw: Mapping[Claim, RawEvidence]
@@ -151,8 +151,10 @@ def gather(
     made about every mechanism that is stripped anywhere. A layer or claim with a p-value above ``stop_above`` is not
     tested further, and what is not tested does not pass: enough to know which claims are integrated.
     """
-    if stripped is None:
-        _check_metric(measured[levels.CONTROL_DELTAS.name], primary_metric)
+    scored = measured[levels.CONTROL_DELTAS.name]["metric"].unique().sort()
+    if stripped is None and len(scored):
+        where = f"table '{levels.CONTROL_DELTAS.name}', column 'metric'"
+        require_known(primary_metric, scored, "level-1 metric", where=where, error=TableError)
     deltas, profile_deltas = levels.CONTROL_DELTAS.name, levels.PROFILE_DELTAS.name
     normalized = levels.NORMALIZED_SCORES.name
     rows = {
@@ -186,7 +188,7 @@ def decide_gathered(found: Gathered) -> dict[str, pl.DataFrame]:
     }
 
 
-def _row_tables(rows: Mapping[str, pl.DataFrame], paper: Profile) -> dict[str, pl.DataFrame]:
+def _row_tables(rows: Mapping[str, pl.DataFrame], paper: GateProfile) -> dict[str, pl.DataFrame]:
     """Tables of levels 1 to 4 with their decided columns."""
     columns = {"predictive": pl.Boolean, "relational": pl.Boolean}
     schema = {"dataset": pl.String, "model": pl.String, "layer": pl.Int64, **columns}
@@ -194,46 +196,24 @@ def _row_tables(rows: Mapping[str, pl.DataFrame], paper: Profile) -> dict[str, p
         (*layer, gates[Gate.PREDICTIVE].passed, gates[Gate.RELATIONAL].passed) for layer, gates in paper.layers.items()
     ]
     upstream = pl.DataFrame(passed, schema=schema, orient="row")
-    predictive, relational, summary, drops, specific, pairs, runs = (
-        rows[table.name]
-        for table in (
-            levels.CONTROL_DELTAS,
-            levels.PROFILE_DELTAS,
-            levels.RELATIONAL_SUMMARY,
-            levels.STRIPPING_DELTAS,
-            levels.SPECIFICITY,
-            levels.DISSOCIATIONS,
-            levels.SUBJECT_RUN_SUMMARY,
-        )
-    )
-    specificity = label_specificity(specific, upstream)
+    predictive, relational = rows[levels.CONTROL_DELTAS.name], rows[levels.PROFILE_DELTAS.name]
+    specificity = label_specificity(rows[levels.SPECIFICITY.name], upstream)
+    drops = label_stripping_deltas(rows[levels.STRIPPING_DELTAS.name], specificity, upstream)
     labelled = {
         levels.CONTROL_DELTAS: predictive,
-        levels.SUBJECT_RUN_SUMMARY: with_direction(runs),
+        levels.SUBJECT_RUN_SUMMARY: with_direction(rows[levels.SUBJECT_RUN_SUMMARY.name]),
         levels.FAILURE_MODES: failure_modes(predictive),
         levels.PROFILE_DELTAS: relational,
-        levels.RELATIONAL_SUMMARY: with_pass_fraction(summary, relational),
-        levels.STRIPPING_DELTAS: label_stripping_deltas(drops, specificity, upstream),
+        levels.RELATIONAL_SUMMARY: with_pass_fraction(rows[levels.RELATIONAL_SUMMARY.name], relational),
+        levels.STRIPPING_DELTAS: drops,
         levels.SPECIFICITY: specificity,
-        levels.DISSOCIATIONS: label_dissociations(pairs),
+        levels.DISSOCIATIONS: label_dissociations(rows[levels.DISSOCIATIONS.name]),
         levels.NORMALIZED_SCORES: rows[levels.NORMALIZED_SCORES.name],
     }
     return {table.name: frame.select(table.column_names) for table, frame in labelled.items()}
 
 
-def _check_metric(control_deltas: pl.DataFrame, primary_metric: str) -> None:
-    known = control_deltas["metric"].unique().sort().to_list()
-    if known and primary_metric not in known:
-        raise TableError(
-            f"no level-1 row holds the primary metric '{primary_metric}'",
-            where=f"table '{levels.CONTROL_DELTAS.name}', column 'metric'",
-            got=", ".join(known),
-            expected=primary_metric,
-            remedy=did_you_mean(primary_metric, known),
-        )
-
-
-def decision_table(profile: Profile, found: Gathered) -> pl.DataFrame:
+def decision_table(profile: GateProfile, found: Gathered) -> pl.DataFrame:
     """One row per claim, in the order of the claims."""
     evidence = {claim: profile.of(claim) for claim in found.claims}
     corrected: Mapping[Claim, Discoveries] = {}
@@ -272,7 +252,7 @@ def _decision_row(case: Case, discoveries: Discoveries) -> tuple[Any, ...]:
     )
 
 
-def evidence_table(profile: Profile, found: Gathered) -> pl.DataFrame:
+def evidence_table(profile: GateProfile, found: Gathered) -> pl.DataFrame:
     """One row per claim, gate and criterion.
 
     The first criterion of every gate is the dataset's standing, so that a gate passes exactly if all decisive rows do.
@@ -293,7 +273,7 @@ def evidence_table(profile: Profile, found: Gathered) -> pl.DataFrame:
     return validate(table, GATE_EVIDENCE)
 
 
-def integrated_table(profile: Profile, found: Gathered) -> pl.DataFrame:
+def integrated_table(profile: GateProfile, found: Gathered) -> pl.DataFrame:
     """Which claims pass every gate before multiple-testing correction, without the words of the decision table.
 
     ``uncovered``: the label is `insufficient_coverage`. ``p_value`` as in the decision table, where the profile has

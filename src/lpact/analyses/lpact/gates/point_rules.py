@@ -23,14 +23,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.gates.criteria import (
-    PAPER,
-    Bound,
-    GateEvidence,
-    Profile,
-    mean_over,
-    rivalry,
-)
+from lpact.analyses.lpact.gates.criteria import PAPER, Bound, GateEvidence, GateProfile, mean_over, rivalry
 from lpact.analyses.lpact.gates.criteria import CriterionName as Name
 from lpact.analyses.lpact.gates.rows import (
     MIN_TARGETS,
@@ -83,7 +76,9 @@ class Summaries:
         )
 
 
-def paper_profile(found: Summaries, layers: Sequence[Layer], claims: Sequence[Claim], gates: GatesConfig) -> Profile:
+def paper_profile(
+    found: Summaries, layers: Sequence[Layer], claims: Sequence[Claim], gates: GatesConfig
+) -> GateProfile:
     """Every gate by its point rule; all but the mechanism gate are evaluated once per layer."""
     by_layer = {}
     for layer in layers:
@@ -98,7 +93,7 @@ def paper_profile(found: Summaries, layers: Sequence[Layer], claims: Sequence[Cl
         )
         by_layer[layer] = {evidence.gate: evidence for evidence in made}
     mechanisms = {c: mechanism_gate(found.mechanisms.get(c), c[-1], gates) for c in claims}
-    return Profile(PAPER, False, by_layer, mechanisms)
+    return GateProfile(PAPER, False, by_layer, mechanisms)
 
 
 def predictive_gate(row: Row | None) -> GateEvidence:

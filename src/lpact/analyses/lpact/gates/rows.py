@@ -16,7 +16,7 @@ import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.codes import Reason, RowLabel
-from lpact.errors import TableError, did_you_mean
+from lpact.errors import TableError, require_known
 from lpact.store import validate
 from lpact.tables import CONTEXT_KEY, Table
 
@@ -31,14 +31,8 @@ Row: TypeAlias = dict[str, Any]
 
 def read_measured(tables: Mapping[str, pl.DataFrame], table: Table) -> pl.DataFrame:
     """Return the measured columns of a table, validated and sorted by key; decided columns are dropped."""
-    if table.name not in tables:
-        raise TableError(
-            f"the decision needs the table '{table.name}'",
-            where="tables given to lpact.analyses.lpact.gates.decide",
-            got=", ".join(sorted(tables)) or "no table",
-            expected=table.name,
-            remedy=f"run the level that makes it; {did_you_mean(table.name, tables)}",
-        )
+    where = "tables given to lpact.analyses.lpact.gates.decide"
+    require_known(table.name, tables, "table", where=where, error=TableError)
     decided = [c.name for c in table.columns if c.decided]
     return validate(tables[table.name].drop(decided, strict=False), table.measured())
 

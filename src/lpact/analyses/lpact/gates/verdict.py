@@ -15,14 +15,13 @@ from dataclasses import dataclass
 import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.gates.criteria import NOBODY, ClaimEvidence, CriterionName, joined, words
+from lpact.analyses.lpact.gates.criteria import NOBODY, ClaimEvidence, CriterionName, joined
 from lpact.analyses.lpact.gates.rows import LAYER_KEY, Claim, Layer
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
-from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS
 from lpact.codes import FinalLabel, Gate, Reason
-from lpact.errors import TableError
+from lpact.errors import TableError, require_known
 from lpact.stats import benjamini_hochberg
-from lpact.wording import counted, number
+from lpact.wording import counted, number, spoken
 
 NO_MECHANISM = "none"
 """Mechanism of the claims of a study in which nothing was stripped."""
@@ -57,14 +56,8 @@ def read_standings(feasibility: pl.DataFrame, layers: list[Layer]) -> dict[str, 
     """Return the standing of every dataset; a claim about a dataset that was not audited is an error."""
     standings = {row["dataset"]: _standing(row) for row in feasibility.iter_rows(named=True)}
     for dataset, _, _ in layers:
-        if dataset not in standings:
-            raise TableError(
-                f"the dataset '{dataset}' was not audited",
-                where=f"table '{EVIDENCE_FEASIBILITY.name}'",
-                got=", ".join(sorted(standings)) or "no dataset",
-                expected=f"a row for every dataset of '{CONTROL_DELTAS.name}'",
-                remedy="run the source audit for the whole study, then decide",
-            )
+        where = f"table '{EVIDENCE_FEASIBILITY.name}'"
+        require_known(dataset, standings, "audited dataset", where=where, error=TableError)
     return standings
 
 
@@ -236,7 +229,7 @@ class Case:
                 f"Every gate passes, but not after multiple-testing correction over {counted(discoveries.n, 'claim')} "
                 f"(q = {number(discoveries.q_value)}; at most {number(discoveries.level)} is needed)."
             )
-        heading = HYPHENATED.get(label, words(label.value).capitalize())
+        heading = HYPHENATED.get(label, spoken(label.value).capitalize())
         return label.value, gate, beaten_by, joined(heading, sentence)
 
     def _sentence(self, label: FinalLabel) -> str:

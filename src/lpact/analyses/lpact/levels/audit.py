@@ -263,7 +263,7 @@ Possible = tuple[dict[str, int], dict[str, tuple[Reason, str]], tuple[str, ...]]
 
 
 def _available(layer: LayerInputs) -> Possible:
-    """What can be made of existing features."""
+    """What existing features allow."""
     inputs, config = layer.for_controls, layer.config
     draws, unavailable = {}, {}
     for name, control in build_controls(config).items():
@@ -277,7 +277,7 @@ def _available(layer: LayerInputs) -> Possible:
 
 
 def _expected(layer: LayerInputs) -> Possible:
-    """What can be made of features still to be extracted, until the audit is made again: controls may read them."""
+    """What features that are still to be extracted should allow; the audit is repeated when they exist."""
     config, offered = layer.config, layer.model.offered
     draws, unavailable = {}, {}
     for name, control in build_controls(config).items():

@@ -16,13 +16,7 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.levels.pairing import (
-    MISSING_PARTNER,
-    MODES,
-    SPLIT_HALF,
-    comparable,
-    paired,
-)
+from lpact.analyses.lpact.levels.pairing import MISSING_PARTNER, MODES, SPLIT_HALF, comparable, paired
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
 from lpact.analyses.lpact.tables import levels
 from lpact.ceilings import Ceiling, agreement, correlation_with_mean, spearman_brown, standardised
@@ -70,21 +64,21 @@ class BrainOnGrid:
         return {key: i for i, key in enumerate(keys)}
 
     def shared_units(self, other: BrainOnGrid) -> tuple[list[int], list[int]]:
-        """Columns of the units that both recordings have, here and in the other."""
+        """Columns of the shared units, in this recording and in the other."""
         return _shared(self.units, other.units)
 
     def shared_events(self, other: BrainOnGrid) -> tuple[list[int], list[int]]:
-        """Rows of the events that both recordings have, here and in the other."""
+        """Rows of the shared events, in this recording and in the other."""
         return _shared(self.events, other.events)
 
     def patterns_of(self, other: BrainOnGrid, alignment: str) -> tuple[FloatArray, BoolArray]:
-        """A partner's patterns in one's own unit order, and which entries are present."""
+        """A partner's patterns in the unit order of this recording, and which entries are present."""
         own, theirs = self.shared_units(other)
         values = other.patterns[alignment][np.ix_(theirs, theirs)]
         return _placed(self.patterns[alignment].shape, own, own, values)
 
     def responses_of(self, other: BrainOnGrid, *, standard: bool = False) -> tuple[FloatArray, BoolArray]:
-        """A partner's responses at one's own events and units, and which are present."""
+        """A partner's responses at the events and units of this recording, and which are present."""
         units, their_units = self.shared_units(other)
         rows, their_rows = self.shared_events(other)
         values = other.responses[:, their_units]

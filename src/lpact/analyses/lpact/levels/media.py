@@ -9,14 +9,7 @@ from itertools import product
 from lpact.codes import Reason
 from lpact.datasets.base import AbsentMedium, RecordingId, SourceFile, Stimulus
 from lpact.datasets.catalogue import Expected
-from lpact.inputs.media import (
-    ACOUSTIC_COLUMNS,
-    ENVELOPE,
-    KINDS,
-    NOT_OFFERED,
-    StimulusMedia,
-    media_of,
-)
+from lpact.inputs.media import ACOUSTIC_COLUMNS, ENVELOPE, KINDS, NOT_OFFERED, StimulusMedia, media_of
 
 Row = dict[str, object]
 
@@ -72,7 +65,7 @@ _OPTIONS = (
 )
 
 PROXY_LABELS = {option.name: option.label for option in _OPTIONS if option.diagnostic}
-"""What a proxy must be called wherever it is shown."""
+"""Name under which a proxy is always shown."""
 
 
 class MediaAudit:

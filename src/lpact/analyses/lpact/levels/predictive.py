@@ -158,7 +158,7 @@ def _null_row(real: float | None, draws: Sequence[float | None], *, random: bool
     }
 
 
-def correct(nulls: pl.DataFrame) -> pl.DataFrame:
+def with_q_values(nulls: pl.DataFrame) -> pl.DataFrame:
     """Fill ``q_value``: Benjamini–Hochberg over all rows of the study with the same metric."""
     p = nulls["p_value"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
     q = np.full(len(p), np.nan)

@@ -53,7 +53,7 @@ class LayerInputs:
 
     @property
     def place(self) -> tuple[str, str, str, int]:
-        """What random draws depend on besides the seed: recordings of one stimulus have the same."""
+        """What random draws depend on, with the seed; the same for all recordings of a stimulus."""
         return self.prepared.dataset, self.prepared.id.stimulus, self.model.model, self.layer
 
     @property

@@ -7,11 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lpact.analyses.lpact.levels.stripping_methods import (
-    DegenerateStrip,
-    StripInputs,
-    StrippingMethod,
-)
+from lpact.analyses.lpact.levels.stripping_methods import DegenerateStrip, StripInputs, StrippingMethod
 from lpact.math.ridge import LinearFeatures, MappedColumns
 from lpact.math.types import FloatArray, IntArray
 

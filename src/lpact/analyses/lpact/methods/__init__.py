@@ -8,12 +8,7 @@ from lpact.analyses.explanation import MethodsPart
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.methods import levels
 from lpact.analyses.lpact.methods.levels import Tables
-from lpact.analyses.lpact.tables.audit import (
-    EVIDENCE_FEASIBILITY,
-    FINDINGS,
-    MODEL_INVENTORY,
-    UNIT_INVENTORY,
-)
+from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY, FINDINGS, MODEL_INVENTORY, UNIT_INVENTORY
 from lpact.analyses.lpact.terminal_blocks import explained, missing
 from lpact.codes import Reason
 from lpact.report.methods import cite, option_sentences

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.explain.material import MODES
+from lpact.analyses.lpact.explain.claim_rows import MODES
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.levels.stripping_methods import STRIPPINGS
 from lpact.analyses.lpact.tables.audit import AUDIO_SOURCES, CONTROL_AVAILABILITY, RELIABILITY_MODES
@@ -20,16 +20,7 @@ from lpact.measures import MEASURES
 from lpact.report.methods import cite, grouped, meaning
 from lpact.report.references import CONTROLS as CONTROL_KEYS
 from lpact.report.references import WORD_LISTS, mechanism_keys, parser_keys
-from lpact.wording import (
-    counted,
-    enumerated,
-    names,
-    one_line,
-    percent,
-    setting,
-    settings,
-    span,
-)
+from lpact.wording import counted, enumerated, names, one_line, percent, setting, settings, span
 
 Tables = Mapping[str, pl.DataFrame]
 
@@ -213,9 +204,6 @@ def ceilings(config: LPactConfig, tables: Tables) -> list[str]:
         if said:
             sentences.append(f"{one_line(dataset.name)}: {'; '.join(said)}.")
     return sentences
-
-
-# --- From numbers to labels --------------------------------------------------------------------------
 
 
 def point_rules(config: LPactConfig, tables: Tables) -> list[str]:

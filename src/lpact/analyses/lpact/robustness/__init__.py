@@ -11,7 +11,7 @@ from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.gates import NEEDED
 from lpact.analyses.lpact.gates.verdict import list_claims, list_layers
 from lpact.analyses.lpact.robustness import changes, uncertainty
-from lpact.analyses.lpact.robustness.changes import Finding, findings, integrated_counts
+from lpact.analyses.lpact.robustness.changes import Sensitivity, integrated_counts, sensitivities
 from lpact.analyses.lpact.robustness.controls import Ablation, control_names
 from lpact.analyses.lpact.robustness.decide_again import DECIDED, DecidedRun, Decider
 from lpact.analyses.lpact.tables import levels
@@ -19,7 +19,7 @@ from lpact.analyses.lpact.tables import robustness as results
 from lpact.analyses.lpact.tables.assay import BRAIN_AS_MODEL
 from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY, MODEL_INVENTORY
 from lpact.codes import Reason
-from lpact.errors import TableError, did_you_mean
+from lpact.errors import TableError, require_known
 from lpact.store import frame, validate
 from lpact.tables import CLAIM_KEY, RECORDING_KEY, Table
 
@@ -27,11 +27,11 @@ __all__ = [
     "READS",
     "READS_DECIDED",
     "READS_IF_THERE",
-    "Finding",
-    "findings",
+    "Sensitivity",
     "integrated_counts",
     "n_claim_decisions",
     "robustness",
+    "sensitivities",
     "tables_for_report",
 ]
 
@@ -44,7 +44,7 @@ READS_IF_THERE: tuple[Table, ...] = (BRAIN_AS_MODEL,)
 MAX_CLAIM_DECISIONS = 20_000
 """Claims that a report decides again at most; a thousand take about a second."""
 _OTHER_CHOICES = 3
-"""Choices of controls besides leaving one out: the other rule, temporal ones only, nuisance only."""
+"""Choices of controls other than omitting one: the other rule, temporal ones only, nuisance only."""
 
 
 def robustness(
@@ -64,14 +64,7 @@ def robustness(
     are those of `READS_DECIDED`, and only tables that need no other decision are returned.
     """
     for table in READS if decide_again else READS_DECIDED:
-        if table.name not in tables:
-            raise TableError(
-                f"the robustness analyses need the table '{table.name}'",
-                where="tables of the run",
-                got=f"{len(tables)} other tables",
-                expected=table.name,
-                remedy=f"pass all tables of a run; {did_you_mean(table.name, tables)}",
-            )
+        require_known(table.name, tables, "table", where="tables of the run", error=TableError)
     if decide_again:
         run: DecidedRun = Decider(tables, gates, primary_metric, tell)
     else:

@@ -1,4 +1,4 @@
-"""The study decided again with one threshold changed, without one dataset, or without one subject-run."""
+"""Decisions with one threshold changed, without one dataset, or without one subject-run."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def counts_without(decider: Decider, recording: Mapping[str, str]) -> Counts:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Sensitivity:
     """One kind of change under one gate profile.
 
     ``changes`` describes every change that alters the result; ``tried`` counts all changes of the kind.
@@ -185,7 +185,7 @@ def integrated_counts(tables: Tables) -> dict[str, tuple[int, int]]:
     return {profile: (n, total) for profile, n, total in counts.iter_rows()}
 
 
-def findings(tables: Tables) -> list[Finding]:
+def sensitivities(tables: Tables) -> list[Sensitivity]:
     """Which single change alters a count of integrated claims or the outcome, by gate profile and kind of change."""
     thresholds = tables[results.THRESHOLD_SENSITIVITY.name].filter(
         pl.col("family").str.starts_with(INTEGRATED) & ~pl.col("configured")
@@ -210,7 +210,7 @@ def findings(tables: Tables) -> list[Finding]:
         for kind, (rows, describe) in kinds.items():
             own = rows.filter(gate_profile=profile)
             changes = (describe(row, counts) for row in own.iter_rows(named=True))
-            found.append(Finding(profile, kind, own.height, tuple(filter(None, changes))))
+            found.append(Sensitivity(profile, kind, own.height, tuple(filter(None, changes))))
     return found
 
 

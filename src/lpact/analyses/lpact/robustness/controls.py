@@ -1,4 +1,4 @@
-"""What each control contributes: the study decided again without it, or with another rule for the best control.
+"""What each control contributes: decisions without it, or with another rule for the best control.
 
 Levels 1 and 2 store the score of each control, so nothing is fitted again: `altered` makes the tables that such a study
 would have stored, and the decision reads them like any others.
@@ -287,7 +287,7 @@ class Ablation:
         return altered(tables, self._some[1], keep, rule)
 
     def _labelled(self, predictive: pl.DataFrame, relational: pl.DataFrame) -> dict[str, pl.DataFrame]:
-        """Rows labelled anew, without the columns of an earlier decision."""
+        """Rows labelled again, without the columns of an earlier decision."""
         level1, level2 = (t.drop("label", "gate_pass", strict=False) for t in (predictive, relational))
         relational = label_relational(level2, self._decider.gates)
         return {PREDICTIVE: label_predictive(level1), RELATIONAL: relational}

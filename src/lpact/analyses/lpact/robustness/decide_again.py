@@ -1,4 +1,4 @@
-"""The decision of a run, made again with altered tables or thresholds, and compared with the run's own.
+"""The decision of a run with altered tables or thresholds, compared with the run's own decision.
 
 Gates are those of `lpact.analyses.lpact.gates`. Only what can have changed is decided again: a claim that fails a gate
 which the change does not touch is not integrated before or after it, so its layer is skipped, as is a layer without any
@@ -19,6 +19,7 @@ from lpact.analyses.lpact.analysis import LPact
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates import NEEDED
 from lpact.analyses.lpact.gates.decision import decide_gathered, gather, read_all
+from lpact.analyses.lpact.gates.rows import LAYER_KEY, Layer
 from lpact.analyses.lpact.tables import levels
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.codes import FinalLabel, Reason
@@ -28,11 +29,9 @@ from lpact.tables import Table
 Tables = Mapping[str, pl.DataFrame]
 Counts = dict[str, dict[str, int]]
 """By gate profile: claims, integrated ones, and those that a change gains and loses."""
-Layer = tuple[str, str, int]
 
 GATES = tuple(LPact.claims.gates.values())
 """Columns of the gates in the decision table."""
-LAYER_KEY = ("dataset", "model", "layer")
 DECIDED: tuple[Table, ...] = (
     levels.CONTROL_DELTAS,
     levels.PROFILE_DELTAS,

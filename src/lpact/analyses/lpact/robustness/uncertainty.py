@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from lpact.analyses.lpact.gates.rows import most_frequent
+from lpact.analyses.lpact.gates.rows import SUBJECT_RUN_KEY, most_frequent
 from lpact.analyses.lpact.robustness.decide_again import DecidedRun, Tables
 from lpact.analyses.lpact.tables import levels
 from lpact.analyses.lpact.tables import robustness as results
@@ -25,7 +25,6 @@ from lpact.store import empty, frame, validate
 
 LEVEL = 0.95
 DRAWS = 2000
-SUBJECT_RUN = ("subject", "session", "run")
 _PAIR = ("source", "target")
 _SUMMARY = ("dataset", "comparison", "alignment", "profile")
 _OK = pl.col("reason") == Reason.OK.value
@@ -57,7 +56,7 @@ class Quantity(NamedTuple):
 
     name: str
     rows: pl.DataFrame
-    unit: tuple[str, ...] = SUBJECT_RUN
+    unit: tuple[str, ...] = SUBJECT_RUN_KEY
 
 
 def level_quantities(run: DecidedRun) -> list[Quantity]:
@@ -83,7 +82,7 @@ def mechanism_quantities(base: Tables) -> list[Quantity]:
 
 
 def _quantity(name: str, table: pl.DataFrame, column: str, usable: pl.Expr | None = None) -> Quantity:
-    kept = [c for c in ("dataset", *SUBJECT_RUN, "stripped") if c in table.columns]
+    kept = [c for c in ("dataset", *SUBJECT_RUN_KEY, "stripped") if c in table.columns]
     known = "best_control" in table.columns
     rows = table.select(
         *kept,
@@ -139,7 +138,7 @@ def uncertainty_by_level(quantities: Sequence[Quantity], datasets: Sequence[str]
     """Every contrast in every dataset. A contrast over pairs of recordings has rows only if there are pairs."""
     rows = []
     for quantity in quantities:
-        own = quantity.unit == SUBJECT_RUN
+        own = quantity.unit == SUBJECT_RUN_KEY
         for dataset in datasets if own else quantity.rows["dataset"].unique().sort().to_list():
             mine = quantity.rows.filter(dataset=dataset)
             rows.append(
@@ -203,7 +202,7 @@ def leave_one_subject_run_out(quantities: Sequence[Quantity], datasets: Sequence
             **_leave_one(*_unit_means(quantity.rows.filter(dataset=dataset), quantity.unit)),
         }
         for quantity in quantities
-        if quantity.unit == SUBJECT_RUN
+        if quantity.unit == SUBJECT_RUN_KEY
         for dataset in datasets
     ]
     return validate(frame(results.LEAVE_SUBJECT_RUN_OUT, rows), results.LEAVE_SUBJECT_RUN_OUT)

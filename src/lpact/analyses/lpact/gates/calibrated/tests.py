@@ -74,31 +74,18 @@ from lpact.analyses.lpact.gates.criteria import (
     Comparison,
     Criterion,
     GateEvidence,
-    Profile,
+    GateProfile,
     Tests,
 )
 from lpact.analyses.lpact.gates.criteria import CriterionName as Name
 from lpact.analyses.lpact.gates.point_rules import Summaries
-from lpact.analyses.lpact.gates.rows import (
-    BOUNDED,
-    LAYER_KEY,
-    SUBJECT_RUN_KEY,
-    Claim,
-    Layer,
-    is_label,
-    why_nothing,
-)
+from lpact.analyses.lpact.gates.rows import BOUNDED, LAYER_KEY, SUBJECT_RUN_KEY, Claim, Layer, is_label, why_nothing
 from lpact.analyses.lpact.gates.verdict import NO_MECHANISM
 from lpact.analyses.lpact.tables import levels
 from lpact.codes import Gate, RowLabel
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
-from lpact.stats import (
-    bootstrap_p_value,
-    intersection_union,
-    one_sample_p_value,
-    partial_conjunction,
-)
+from lpact.stats import bootstrap_p_value, intersection_union, one_sample_p_value, partial_conjunction
 from lpact.wording import counted, number, percent
 
 REAL, NUISANCE, NOTHING = "real", "nuisance", "nothing"
@@ -420,12 +407,12 @@ def compare_with(claim: Claim, rival: str, by_run: ByRun, stop_above: float = 1.
 
 def calibrated_profile(
     rows: Mapping[str, pl.DataFrame],
-    paper: Profile,
+    paper: GateProfile,
     found: Summaries,
     gates: GatesConfig,
     primary_metric: str,
     stop_above: float,
-) -> Profile:
+) -> GateProfile:
     """Every gate as a test; rules without a test are those of ``paper``.
 
     A layer with a p-value above ``stop_above`` at level 1 is not tested at level 2, nor one with such a p-value
@@ -477,7 +464,7 @@ def calibrated_profile(
         )
         for claim, rule in paper.mechanisms.items()
     }
-    return Profile(CALIBRATED, True, by_layer, mechanisms)
+    return GateProfile(CALIBRATED, True, by_layer, mechanisms)
 
 
 def _reliable_units(labelled: pl.DataFrame) -> dict[Layer, tuple[float, int]]:

@@ -61,7 +61,7 @@ class StrippingMethod(Plugin, ABC):
     """Whether `map_from_products` says the same as `strip`, and `strip_instead` is `strip`."""
 
     def contexts(self) -> tuple[str, ...]:
-        """Return the contexts of features that it loads besides the real ones."""
+        """Return the contexts of features that it loads in addition to the real ones."""
         return ()
 
     def unavailable(self, inputs: StripInputs) -> Missing | None:  # noqa: ARG002

@@ -7,11 +7,7 @@ from typing import Annotated, ClassVar, cast
 import numpy as np
 from pydantic import Field
 
-from lpact.analyses.lpact.levels.stripping_methods import (
-    DegenerateStrip,
-    StripInputs,
-    StrippingMethod,
-)
+from lpact.analyses.lpact.levels.stripping_methods import DegenerateStrip, StripInputs, StrippingMethod
 from lpact.codes import Reason
 from lpact.features.mechanisms import Missing
 from lpact.features.models import FULL, REVERSED, SENTENCE_RESET

@@ -49,7 +49,7 @@ BEHIND = "p-value of 1, because the model is not ahead"
 BLOCK_TEST = "p-value of a test over blocks"
 CONJUNCTION = "p-value of a partial conjunction"
 BOOTSTRAP = "p-value of a bootstrap"
-"""How a criterion's number follows from the values of a distribution (`Distribution.gives`)."""
+"""How a criterion's number is made from the values of a distribution (`Distribution.gives`)."""
 
 _CENTRES: dict[str, Callable[[Sequence[float]], Any]] = {
     MEAN: np.mean,
@@ -67,7 +67,7 @@ MODES = {
 """Reliability modes, from strict to lenient."""
 
 
-class Material:
+class ClaimRows:
     """The rows of one claim's dataset, model and layer, sorted by key, the order in which the decision reads them."""
 
     def __init__(self, config: LPactConfig, rows: Rows, claim: Mapping[str, Any]) -> None:
@@ -75,7 +75,7 @@ class Material:
         self._read: dict[str, pl.DataFrame] = {}
         self._draws: dict[str, dict[SubjectRun, FloatArray]] = {}
         dataset, model, layer, mechanism = (claim[name] for name in CLAIM_KEY)
-        self.claim: Claim = (dataset, model, layer, mechanism)
+        self.key: Claim = (dataset, model, layer, mechanism)
         self.layer: Layer = (dataset, model, layer)
         self.mechanism: str = mechanism
         self.gates = config.gates
@@ -160,7 +160,7 @@ def places(frame: pl.DataFrame) -> list[str]:
 
 
 def pooled_over(n: int) -> str:
-    """What a mean over subject-runs pools."""
+    """The scope of a mean over subject-runs."""
     return f"mean over {counted(n, 'subject-run')}"
 
 
@@ -233,7 +233,7 @@ def over_blocks(
 ) -> list[Distribution]:
     """Contrasts in the held-out blocks of all subject-runs, whose mean is the model's number; then ``each_run``."""
 
-    def strip(runs: Mapping[SubjectRun, FloatArray], where: str, p_value: float | None = None) -> Distribution:
+    def part(runs: Mapping[SubjectRun, FloatArray], where: str, p_value: float | None = None) -> Distribution:
         values = [v for own in runs.values() for v in own.tolist()]
         finite = [v for v in values if math.isfinite(v)]
         p = "" if p_value is None else f", p = {number(p_value)}"
@@ -253,6 +253,6 @@ def over_blocks(
             compared_with=rival,
         )
 
-    pooled = strip(contrasts, f"held-out blocks of {counted(len(contrasts), 'subject-run')}", p_value)
-    single = [strip({run: own}, place(run)) for run, own in contrasts.items()] if each_run else []
+    pooled = part(contrasts, f"held-out blocks of {counted(len(contrasts), 'subject-run')}", p_value)
+    single = [part({run: own}, place(run)) for run, own in contrasts.items()] if each_run else []
     return [pooled, *single]
