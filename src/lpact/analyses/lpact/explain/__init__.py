@@ -115,7 +115,7 @@ def _facts(claim_rows: ClaimRows, decision: Mapping[str, Any]) -> tuple[tuple[st
 
 
 _Maker = Callable[[ClaimRows, str, float | None], Made]
-"""From the claim_rows, what the criterion was compared with, and its value."""
+"""From the claim's rows, what the criterion was compared with, and its value."""
 
 
 def _relational(*kinds: str, nuisance: bool) -> _Maker:
