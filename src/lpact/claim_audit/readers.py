@@ -341,7 +341,7 @@ def _titled(canvas: Canvas) -> list[Block]:
 
 def _body(canvas: Canvas) -> list[Block]:
     """Paragraphs, items and cells of tables."""
-    blocks = []
+    blocks: list[Block] = []
     cells = re.compile(r"(?:(?!\\\\|(?<!\\)&).)+", re.DOTALL)
     for whole, rows in _environments(text := canvas.text(), _TABLE_ENVIRONMENTS):
         blocks += (canvas.take(*cell.span(), BlockKind.CELL) for cell in cells.finditer(text, *rows))
