@@ -194,3 +194,31 @@ def test_a_label_makes_the_next_sentence_a_hypothesis() -> None:
 def test_two_names_before_a_verb_of_saying_are_authors_but_models_are_not() -> None:
     assert lines("Toneva and Wehbe reported that GPT-2 is brain-like.", "text") == []
     assert lines("Bert and Llama show that machines are brain-like.", "text") == [1]
+
+
+@pytest.mark.parametrize(
+    ("format", "mark"),
+    [
+        ("latex", "\\begin{equation}"),
+        ("latex", "\\begin{tabular}"),
+        ("latex", "\\begin{quote}"),
+        ("latex", "\\item["),
+        ("latex", "\\("),
+        ("latex", "\\["),
+        ("markdown", "<!--"),
+        ("markdown", "[^"),
+        ("markdown", "<https://"),
+    ],
+)
+def test_marks_without_an_end_are_read_in_linear_time(format: Format, mark: str) -> None:
+    """In quadratic time each of these takes minutes."""
+    text = mark * 20_000 + "\n\n" + CLAIM
+    blocks = READERS[format](text)
+    assert CLAIM in "".join(block.text for block in blocks)
+
+
+def test_environments_end_where_their_own_end_is() -> None:
+    text = r"\begin{align} a \begin{align*} b \end{align} Read. \begin{quote}Said.\end{quote} \end{align*} End."
+    words = [(block.kind, word) for block in READERS["latex"](text) for word in block.text.split()]
+    assert (BlockKind.QUOTE, "Said.") in words
+    assert [word for kind, word in words if kind == BlockKind.PROSE] == ["\ue002", "Read.", "End."]

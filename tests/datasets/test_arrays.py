@@ -279,13 +279,13 @@ class TestWords:
         assert words["score"].to_list()[:2] == [None, 0.1]
 
     def test_mechanisms_media_and_transcripts(self, folder: Path, edit: Edit) -> None:
-        (folder / "texts").mkdir()
-        (folder / "texts" / "north.txt").write_text("Wörd0 word1.", encoding="utf-8")
+        (folder / "texts[1]").mkdir()
+        (folder / "texts[1]" / "north.txt").write_text("Wörd0 word1.", encoding="utf-8")
         (folder / "talk.wav").write_bytes(b"RIFF")
         edit(
             'times_in = "ms"',
             'times_in = "ms"\nmechanisms = ["n_letters"]\naudio = "talk.wav"\naudio_start_s = 0.5\n'
-            'transcripts = "texts"',
+            'transcripts = "texts[1]"',
         )
         dataset = opened(folder)
         stimulus = dataset.stimulus("talk")
@@ -294,8 +294,8 @@ class TestWords:
         assert stimulus.audio_start_s == 0.5
         assert stimulus.transcripts == {"north": "Wörd0 word1."}
         named = {source.path for source in dataset.source_files()}
-        assert {"texts/north.txt", "talk.wav"} <= named
-        (folder / "texts" / "nort.txt").write_text("?", encoding="utf-8")
+        assert {"texts[1]/north.txt", "talk.wav"} <= named
+        (folder / "texts[1]" / "nort.txt").write_text("?", encoding="utf-8")
         with pytest.raises(StimulusError, match=r"there is no story 'nort'(.|\n)*did you mean 'north'"):
             opened(folder).stimulus("talk")
         edit('["n_letters"]', '["upos"]')

@@ -138,6 +138,18 @@ def test_a_pipe_is_refused(tmp_path: Path) -> None:
         read_connectivity(tmp_path / "pipe.csv")
 
 
+def test_short_memory_is_not_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What readers call damage is `damaged`, in every format."""
+
+    def short(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    np.savez(tmp_path / "m.npz", names=np.array(NAMES), weights=matrix())
+    monkeypatch.setattr(np, "load", short)
+    with pytest.raises(MemoryError):
+        read_connectivity(tmp_path / "m.npz")
+
+
 class Unpickled:
     """Leaves a file when it is unpickled."""
 

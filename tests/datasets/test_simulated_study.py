@@ -211,3 +211,40 @@ def test_cached_mechanisms_cannot_be_changed_by_accident() -> None:
     surprisal = study(**SMALL).stimulus("stimulus01").mechanisms["surprisal"]
     with pytest.raises(ValueError, match="read-only"):
         surprisal[0] = 0.0
+
+
+@pytest.mark.parametrize(
+    ("reader", "options"),
+    [
+        ("simulated", {"n_units": 1_000_000}),
+        ("simulated", {"n_subjects": 1_000_000, "n_sessions": 1_000_000, "n_stories": 1}),
+        ("simulated", {"n_context_dims": 1_000_000}),
+        ("simulated", {"n_layers": 1_000_000}),
+        ("simulated", {"vocabulary_size": 1_000_000}),
+        ("simulated_brains", {"n_repetitions": 1_000_000}),
+        ("simulated_brains", {"n_stimuli": 1_000_000, "n_units": 1000}),
+        ("simulated_brains", {"n_latents": 1_000_000}),
+        ("simulated_passages", {"n_subjects": 20_000, "n_units": 2}),
+        ("simulated_passages", {"n_categories": 1_000_000}),
+        ("simulated_passages", {"n_columns": 1_000_000}),
+        ("simulated_regions", {"n_subjects": 10**9}),
+        ("simulated_regions", {"n_regions": 10_000, "n_units": 1}),
+        ("simulated_regions", {"n_latents": 1_000_000}),
+        ("simulated_regions", {"n_models": 1_000_000}),
+    ],
+)
+def test_sizes_that_would_fill_the_memory_are_refused(reader: str, options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"can be simulated, so lower|less than or equal to"):
+        DATASETS.build(reader, options)
+
+
+def test_sizes_of_published_comparisons_can_be_simulated() -> None:
+    published = {
+        "n_subjects": 10,
+        "n_regions": 22,
+        "n_units": 1000,
+        "n_train": 1000,
+        "n_test": 102,
+        "n_repetitions": 10,
+    }
+    DATASETS.build("simulated_regions", published)

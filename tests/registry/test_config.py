@@ -517,6 +517,16 @@ def test_values_that_are_too_large_are_refused(text: str, got: str) -> None:
     assert got in str(error.value.got)
 
 
+def test_values_that_are_too_large_are_refused_in_a_mapping() -> None:
+    nested: list[object] = []
+    for _ in range(5000):
+        nested = [nested]
+    for value, got in ((nested, "more than 50 tables"), (10**5000, "more than 64 bits")):
+        with pytest.raises(ConfigError, match="the study is not valid") as error:
+            lpact.load_study({"name": "x", "seed": value})
+        assert got in str(error.value.got)
+
+
 def test_a_pipe_is_no_study_file(tmp_path: Path) -> None:
     pipe = tmp_path / "study.toml"
     os.mkfifo(pipe)

@@ -257,6 +257,8 @@ def test_a_device_that_is_not_there(tiny_study, tmp_path):
         ({"device": "gpu"}, "readout.device"),
         ({"device": "mps"}, "no float64"),
         ({"memory_gib": 0}, "readout.memory_gib"),
+        ({"memory_gib": 1e-300}, "readout.memory_gib"),
+        ({"memory_gib": 1e300}, "readout.memory_gib"),
     ],
 )
 def test_device_settings_that_make_no_sense(tiny_study, readout, message):

@@ -56,10 +56,11 @@ def test_a_single_mechanism_is_decided(tinier_study, tmp_path) -> None:
     assert set(evidence["sentence"]) == {"1 mechanism with target units; 2 are needed."}
 
 
-def test_a_decision_that_fails_keeps_every_result(tinier_study, tmp_path, monkeypatch) -> None:
+@pytest.mark.parametrize("step", ["decide", "derive"])
+def test_a_decision_that_fails_keeps_every_result(tinier_study, tmp_path, monkeypatch, step) -> None:
     study, out = lpact.load_study(tinier_study()), tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr(LPact, "decide", lambda *_: max([]))
+        patch.setattr(LPact, step, lambda *_: max([]))
         with pytest.raises(RunError, match="'lpact' could not decide") as caught:
             study.run(out, progress=False)
         assert "ValueError" in str(caught.value.got)
@@ -69,6 +70,15 @@ def test_a_decision_that_fails_keeps_every_result(tinier_study, tmp_path, monkey
     last = [e["event"] for e in events].index("resuming")
     assert not [e for e in events[last:] if e["event"] == "task_finished"]
     assert run.claims().height
+
+
+def test_short_memory_is_no_fault_of_the_decision(tinier_study, tmp_path, monkeypatch) -> None:
+    def short(*_: object) -> None:
+        raise MemoryError("malloc of 8 bytes failed")
+
+    monkeypatch.setattr(LPact, "decide", short)
+    with pytest.raises(MemoryError):
+        lpact.load_study(tinier_study()).run(tmp_path / "run", progress=False)
 
 
 def _copy(source: Path, target: Path, changes: dict[str, Any]) -> None:

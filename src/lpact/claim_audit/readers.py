@@ -125,9 +125,8 @@ _MODEL_NAME = re.compile(
 _INLINE = (
     (re.compile(r"\$\$.+?\$\$|(?<![\\$\w])\$(?=\S)[^$\n]+?(?<=\S)\$(?!\d)", re.DOTALL), OPAQUE),
     (re.compile(r"\[[^\[\]]*@[\w:.#$%&+?<>~/-]+[^\[\]]*\]"), CITATION),
-    (re.compile(r"\[\^[^\]]+\]:?"), ""),
-    (re.compile(r"<!--.*?-->", re.DOTALL), ""),
-    (re.compile(r"</?[a-zA-Z][^<>\n]*>|<https?://[^>\s]*>"), ""),
+    (re.compile(r"\[\^[^\[\]]+\]:?"), ""),
+    (re.compile(r"</?[a-zA-Z][^<>\n]*>|<https?://[^<>\s]*>"), ""),
 )
 _LINK = re.compile(r"(!?\[)([^\[\]]*)(\](?:\([^()\s]*(?:\([^()]*\)[^()\s]*)?(?:\s+\"[^\"]*\")?\)|\[[^\]]*\]))")
 _AUTHOR = re.compile(r"(?<![\w@])@[A-Za-z][\w:.-]*\w")
@@ -180,6 +179,8 @@ def _markdown_inline(text: str, start: int) -> str:
     for match in _CODE.finditer(text):
         if not _MODEL_NAME.fullmatch(match[2]):
             canvas.blank(*match.span(), leaving=OPAQUE)
+    for comment, _ in _enclosed(canvas.text(), re.compile("<!--()"), "-->"):
+        canvas.blank(*comment)
     for pattern, sign in _INLINE:
         canvas.blank_all(pattern, leaving=sign)
     canvas.blank_all(_LINK, groups=(1, 3))
@@ -238,12 +239,13 @@ _UNREAD_COMMAND = re.compile(rf"\\{_any_of(_UNREAD)}\*?{_OPTIONS}\s*{_ARGUMENT}{
 _INCLUDED = re.compile(r"\\(?:input|include|subfile|import|subfileinclude)\s*\{([^{}]*)\}")
 # Mathematics ends with its paragraph, as in TeX: an unpaired sign hides no more than that. The spacing after a line
 # break, \\\\[2pt], opens none.
-_SAME_PARAGRAPH = r"(?:(?!\n[ \t]*\n).)+?"
+# Nor does it hold its own opening sign, so that many unpaired signs are read in linear time.
+_EMPTY_LINE = r"\n[ \t]*\n"
 _MATHS = re.compile(
-    rf"(?<!\\)\$\${_SAME_PARAGRAPH}\$\$"
+    rf"(?<!\\)\$\$(?:(?!{_EMPTY_LINE}).)+?\$\$"
     r"|(?<!\\)\$(?:[^$\\\n]|\\.|\n(?![ \t]*\n))+\$"
-    rf"|(?<!\\)(?:\\\\)*\\\({_SAME_PARAGRAPH}\\\)"
-    rf"|(?<!\\)(?:\\\\)*\\\[{_SAME_PARAGRAPH}\\\]",
+    rf"|(?<!\\)(?:\\\\)*\\\((?:(?!{_EMPTY_LINE}|(?<!\\)\\\().)+?\\\)"
+    rf"|(?<!\\)(?:\\\\)*\\\[(?:(?!{_EMPTY_LINE}|(?<!\\)\\\[).)+?\\\]",
     re.DOTALL,
 )
 _VERBATIM = re.compile(
@@ -251,14 +253,15 @@ _VERBATIM = re.compile(
     r"|\\(?:url|nolinkurl|path)\s*\{[^{}\n]*\}"
 )
 _QUOTED = re.compile(rf"\\(?:enquote|textquote|blockquote|blockcquote)\*?\s*({_ARGUMENT})", re.DOTALL)
-_ITEMS = re.compile(r"\\(item|begin|end)\b[^\n]*?(?:\{[^{}]*\}|(?=\s))")
+_ITEMS = re.compile(r"\\(item|begin|end)\b")
 
 
 def read_latex(source: str) -> list[Block]:
     """Blocks of a LaTeX text: body, titles, captions, footnotes, items and cells."""
     canvas = _without_comments(source)
-    canvas.blank_all(_environment(_SILENT_ENVIRONMENTS))
-    canvas.blank_all(_environment(_MATHS_ENVIRONMENTS), leaving=OPAQUE)
+    for names, sign in ((_SILENT_ENVIRONMENTS, ""), (_MATHS_ENVIRONMENTS, OPAQUE)):
+        for whole, _ in _environments(canvas.text(), names):
+            canvas.blank(*whole, leaving=sign)
     canvas.blank_all(_MATHS, leaving=OPAQUE)
     for match in _CITE.finditer(canvas.text()):
         in_text = match[1].lower().startswith(_CITE_IN_TEXT)
@@ -268,8 +271,8 @@ def read_latex(source: str) -> list[Block]:
     if body := _BODY.search(canvas.text()):
         canvas.blank(0, body.start(1))
         canvas.blank(body.end(1), len(source))
-    for quote in _environment(_QUOTE_ENVIRONMENTS).finditer(canvas.text()):
-        blocks.append(canvas.take(*quote.span(3), BlockKind.QUOTE))
+    for _, quote in _environments(canvas.text(), _QUOTE_ENVIRONMENTS):
+        blocks.append(canvas.take(*quote, BlockKind.QUOTE))
     blocks += _body(canvas)
     blocks = [Block(b.kind, b.start, _without_commands(b.text)) for b in blocks]
     return sorted(blocks, key=lambda block: block.start)
@@ -292,8 +295,26 @@ def _without_comments(source: str) -> Canvas:
     return canvas
 
 
-def _environment(names: str) -> re.Pattern[str]:
-    return re.compile(rf"\\begin\{{({_any_of(names)})(\*?)\}}(.*?)\\end\{{\1\2\}}", re.DOTALL)
+def _environments(text: str, names: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Where environments are, with and without their begin and end."""
+    return _enclosed(text, re.compile(rf"\\begin(\{{{_any_of(names)}\*?\}})"), "\\end")
+
+
+def _enclosed(text: str, opening: re.Pattern[str], closing: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Where text begins with ``opening``, and ends with ``closing`` and the opening's first group: outside and inside.
+
+    A regular expression for both would search to the end of the text for every beginning without an end.
+    """
+    at, endless = 0, set[str]()
+    while begin := opening.search(text, at):
+        at = begin.end()
+        last = closing + begin[1]
+        end = -1 if last in endless else text.find(last, at)
+        if end < 0:
+            endless.add(last)
+            continue
+        yield (begin.start(), end + len(last)), (at, end)
+        at = end + len(last)
 
 
 def _write_quotes(canvas: Canvas) -> None:
@@ -320,12 +341,11 @@ def _titled(canvas: Canvas) -> list[Block]:
 
 def _body(canvas: Canvas) -> list[Block]:
     """Paragraphs, items and cells of tables."""
-    blocks = []
-    for table in _environment(_TABLE_ENVIRONMENTS).finditer(canvas.text()):
-        for cell in re.finditer(r"(?:(?!\\\\|(?<!\\)&).)+", table[3], re.DOTALL):
-            start, end = (table.start(3) + offset for offset in cell.span())
-            blocks.append(canvas.take(start, end, BlockKind.CELL))
-        canvas.blank(*table.span())
+    blocks: list[Block] = []
+    cells = re.compile(r"(?:(?!\\\\|(?<!\\)&).)+", re.DOTALL)
+    for whole, rows in _environments(text := canvas.text(), _TABLE_ENVIRONMENTS):
+        blocks += (canvas.take(*cell.span(), BlockKind.CELL) for cell in cells.finditer(text, *rows))
+        canvas.blank(*whole)
     text = canvas.text()
     for paragraph in _PARAGRAPH.finditer(text):
         marks = list(_ITEMS.finditer(text, *paragraph.span()))

@@ -224,7 +224,7 @@ class ReadoutConfig(Section):
     """
     precision: Literal["float64", "float32"] = "float64"
     """Precision of large products. `float32` is faster, and exact to at least three digits; `mps` requires it."""
-    memory_gib: Annotated[float, Field(gt=0)] = 2.0
+    memory_gib: Annotated[float, Field(ge=1e-6, le=1e6)] = 2.0
     """Working memory of one readout, in addition to its inputs; units are processed in chunks that fit."""
     primary_metric: Metric = "pearson"
     """Held-out metric that the gates look at; all three are stored."""
@@ -258,7 +258,7 @@ class NuisanceConfig(Section):
         min_length=1,
     )
     """Nuisance features to build. The audit lists those that a dataset does not provide."""
-    drift_cosines: Annotated[int, Field(ge=0)] = 4
+    drift_cosines: Annotated[int, Field(ge=0, le=1000)] = 4
     """Slow cosines over each story that go with `position_in_story`."""
     rate_window_s: float = Field(2.0, gt=0)
     """Window over which `word_rate` counts word onsets."""

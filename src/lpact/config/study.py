@@ -323,7 +323,7 @@ def _excess(value: object, depth: int = 0) -> str:
         return f"more than {MOST_NESTED} tables or lists inside each other"
     if isinstance(value, int):
         return "" if -(2**63) <= value < 2**63 else "an integer of more than 64 bits"
-    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
     return next(filter(None, (_excess(own, depth + 1) for own in inside)), "")
 
 
@@ -334,6 +334,8 @@ def parse_study(text: str, *, where: str) -> tuple[StudyConfig, RunConfig]:
 
 def study_from_values(values: dict[str, Any], *, where: str) -> tuple[StudyConfig, RunConfig]:
     """Validate a study file as a mapping."""
+    if problem := _excess(values):
+        raise ConfigError("the study is not valid", where=where, got=problem, remedy="correct the value")
     own = _mapping(values.pop("run", {}))
     table = validate_model(RunTable, own, where=f"{where}, table [run]")
     run = RunConfig(**table.model_dump(exclude_unset=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +76,7 @@ def find_sidecar(folder: SourceFolder, path: Path, name: str) -> Path | None:
     for home in path.relative_to(folder.root).parents:
         found = [
             one
-            for one in folder.glob((home / f"*{name}").as_posix(), RecordingError)
+            for one in folder.glob(f"{escape(home.as_posix())}/*{name}", RecordingError)
             if f"_{one.name}".endswith(f"_{name}") and entities(one).items() <= own
         ]
         most = max((len(entities(one)) for one in found), default=0)

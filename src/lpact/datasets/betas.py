@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from glob import escape
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
 
@@ -543,7 +544,7 @@ class Betas(FolderDataset["BetasOptions", Rows]):
         )
 
     def _features(self, stimulus_id: str) -> list[Path]:
-        return self.folder.glob(f"stimuli/{stimulus_id}/features/*/*/*.npy", StimulusError)
+        return self.folder.glob(f"stimuli/{escape(stimulus_id)}/features/*/*/*.npy", StimulusError)
 
     def _unit_paths(self) -> set[Path]:
         options = ("atlas", "atlas_labels", "mask", "surface")

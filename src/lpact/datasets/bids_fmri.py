@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from glob import escape
 from pathlib import Path
 
 import numpy as np
@@ -146,7 +147,7 @@ class BidsFmri(FmriDataset[BidsFmriOptions]):
 
     def _find_volumes(self) -> list[Path]:
         options = self.options
-        root = f"{options.derivatives.strip('/')}/" if options.derivatives else ""
+        root = f"{escape(options.derivatives.strip('/'))}/" if options.derivatives else ""
         every = [
             path
             for depth in ("func", "ses-*/func")

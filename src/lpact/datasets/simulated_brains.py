@@ -24,12 +24,11 @@ from lpact.datasets.base import (
     items_table,
 )
 from lpact.datasets.simulated.base import SimulatedDataset
-from lpact.datasets.simulated.options import MOST
+from lpact.datasets.simulated.options import MOST, MOST_LAYERS, Count, check_size
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
 from lpact.registry import PluginOptions
 
-Count = Annotated[int, Field(ge=1, le=MOST)]
 Share = Annotated[float, Field(ge=0.0, le=0.5)]
 
 FULL = "full"
@@ -62,7 +61,7 @@ class BrainsOptions(PluginOptions):
     """Lags at which responses are taken."""
     gains: tuple[float, ...] = Field((0.3, 1.0, 0.6), min_length=1)
     """Gain of the signal at every lag."""
-    n_layers: Count = 2
+    n_layers: Annotated[int, Field(ge=1, le=MOST_LAYERS)] = 2
     """Layers of every model."""
 
     @model_validator(mode="after")
@@ -73,6 +72,12 @@ class BrainsOptions(PluginOptions):
             raise ValueError(
                 f"gains has {len(self.gains)} values and lags_ms {len(self.lags_ms)}; give one gain per lag"
             )
+        n_recordings = self.n_subjects * self.n_repetitions
+        check_size(
+            n_recordings,
+            (n_recordings, len(self.lags_ms), self.n_stimuli, self.n_units),
+            (n_recordings, self.n_stimuli + self.n_units, self.n_latents),
+        )
         return self
 
 

@@ -24,12 +24,11 @@ from lpact.datasets.base import (
     Units,
 )
 from lpact.datasets.simulated.base import SimulatedDataset
-from lpact.datasets.simulated.options import MOST
+from lpact.datasets.simulated.options import MOST, MOST_LAYERS, MOST_TYPES, Count, check_size
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray, IntArray
 from lpact.registry import PluginOptions
 
-Count = Annotated[int, Field(ge=1, le=MOST)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 FULL, UNTRAINED = "full", "untrained"
@@ -64,21 +63,30 @@ class PassagesOptions(PluginOptions):
     """Share of variance that only the model knows."""
     autocorrelation: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.6
     """Correlation of the noise of neighbouring sentences of a passage."""
-    n_types: Annotated[int, Field(ge=10, le=MOST)] = 400
+    n_types: Annotated[int, Field(ge=10, le=MOST_TYPES)] = 400
     """Words of the vocabulary."""
     n_dims: Count = 8
     """Dimensions of static and of contextual vectors."""
     n_columns: Count = 64
     """Columns of the model's layers."""
-    n_layers: Count = 4
+    n_layers: Annotated[int, Field(ge=1, le=MOST_LAYERS)] = 4
     """Layers of the model above its input."""
-    untrained_draws: Annotated[int, Field(ge=0, le=MOST)] = 2
+    untrained_draws: Annotated[int, Field(ge=0, le=MOST_LAYERS)] = 2
     """Random initialisations of the untrained model."""
 
     @model_validator(mode="after")
     def _check(self) -> PassagesOptions:
         if (total := self.position + self.length + self.vectors + self.contextual) > 1.0:
             raise ValueError(f"shares add up to {total:g}, which is above 1; lower one of them")
+        n_sentences = self.n_categories * self.passages_per_category * self.sentences_per_passage
+        n_words = n_sentences * LONGEST
+        check_size(
+            self.n_subjects,
+            (self.n_subjects, n_sentences, self.n_units),
+            (n_sentences, self.sentences_per_passage),
+            (max(n_words, self.n_types, 2 * self.n_dims), self.n_columns + 2 * self.n_dims),
+            (self.sentences_per_passage + 2 * self.n_dims, self.n_units),
+        )
         return self
 
 

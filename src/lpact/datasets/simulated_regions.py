@@ -10,7 +10,7 @@ from typing import Annotated
 
 import numpy as np
 import polars as pl
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from lpact.datasets.base import (
     ITEM,
@@ -25,11 +25,11 @@ from lpact.datasets.base import (
 )
 from lpact.datasets.connectivity import Connectivity
 from lpact.datasets.simulated.base import SimulatedDataset
+from lpact.datasets.simulated.options import MOST, MOST_LAYERS, Count, check_size
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
 from lpact.registry import PluginOptions
 
-Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0.0)]
 
 FULL = "full"
@@ -51,21 +51,21 @@ OTHERS = 3
 class RegionsOptions(PluginOptions):
     """How many brains, regions, units and stimuli, and what the regions share."""
 
-    n_subjects: Annotated[int, Field(ge=2)] = 5
+    n_subjects: Annotated[int, Field(ge=2, le=MOST)] = 5
     """Number of brains."""
-    n_regions: Annotated[int, Field(ge=2)] = 8
+    n_regions: Annotated[int, Field(ge=2, le=MOST)] = 8
     """Regions of every brain."""
     n_units: Count = 80
     """Units per region."""
-    n_train: Annotated[int, Field(ge=10)] = 400
+    n_train: Annotated[int, Field(ge=10, le=MOST)] = 400
     """Training stimuli, the story `train`."""
-    n_test: Annotated[int, Field(ge=10)] = 98
+    n_test: Annotated[int, Field(ge=10, le=MOST)] = 98
     """Test stimuli, the story `test`."""
     n_repetitions: Count = 1
     """Trials of every test stimulus."""
     n_train_repetitions: Count = 1
     """Trials of every training stimulus."""
-    n_latents: Annotated[int, Field(ge=2)] = 12
+    n_latents: Annotated[int, Field(ge=2, le=MOST)] = 12
     """Latent variables of the stimuli."""
     floor: Annotated[float, Field(ge=0.0)] = 0.35
     """Gain with which every region carries every latent variable, besides those near it."""
@@ -77,12 +77,27 @@ class RegionsOptions(PluginOptions):
     """Whether units of the same name correspond between brains: their weights then correlate by 0.5.
     `one_more_brain` corresponds, too.
     """
-    n_models: Annotated[int, Field(ge=0)] = 0
+    n_models: Annotated[int, Field(ge=0, le=MOST_LAYERS)] = 0
     """Further models, `model01` …; the first is nearly one more brain, the last has nearly no regions."""
-    n_layers: Annotated[int, Field(ge=0)] = 0
+    n_layers: Annotated[int, Field(ge=0, le=MOST_LAYERS)] = 0
     """Layers of every model. 0: one per region."""
-    n_columns: Annotated[int, Field(ge=0)] = 0
+    n_columns: Annotated[int, Field(ge=0, le=MOST)] = 0
     """Columns of every layer. 0: as many as units of a region."""
+
+    @model_validator(mode="after")
+    def _check(self) -> RegionsOptions:
+        n_recordings = self.n_subjects * (self.n_train_repetitions + self.n_repetitions)
+        n_stimuli = self.n_train * self.n_train_repetitions + self.n_test * self.n_repetitions
+        n_units = self.n_regions * self.n_units
+        n_columns = self.n_columns or self.n_units
+        check_size(
+            n_recordings,
+            (self.n_subjects, n_stimuli, n_units),
+            (n_recordings, self.n_regions, max(self.n_train, self.n_test) + self.n_units, self.n_latents),
+            (max(self.n_train, self.n_test, self.n_latents), n_columns),
+            ((OTHERS + 1) * self.n_regions, (OTHERS + 1) * self.n_regions),
+        )
+        return self
 
 
 class SimulatedRegions(SimulatedDataset[RegionsOptions]):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from lpact.analyses.base import Analysis, Frames, Task, analyses_of, decided
+from lpact.analyses.base import Frames, Task, analyses_of, decided
 from lpact.config import RunConfig, StudyConfig
 from lpact.errors import LPactError, RunError
 from lpact.inputs.workspace import Workspace
@@ -19,7 +19,7 @@ from lpact.run.executors.local import open_executor
 from lpact.run.journal import Journal, announced
 from lpact.run.progress import AUDIT, DECISION, TABLES, Reporter
 from lpact.run.status import LOG_NAME
-from lpact.store import LazyTables, RunWriter, StoredRun, TaskStore
+from lpact.store import LazyTables, Results, RunWriter, StoredRun, TaskStore
 from lpact.tables import PREREGISTRATION_ITEMS
 
 if TYPE_CHECKING:
@@ -111,8 +111,7 @@ def _make(
     journal.stage(DECISION, len(measurings))
     layers: list[Mapping[str, pl.DataFrame]] = []
     for measuring in measurings:
-        tables = measuring.tables(writer.tasks)
-        layers += (_decided(measuring.analysis, config, tables), tables)
+        layers += _decided(measuring, writer.tasks)
         journal.advance()
     published = LazyTables.layered(*layers, audit.tables)
     journal.stage(TABLES, len(published))
@@ -125,16 +124,18 @@ def _make(
     )
 
 
-def _decided(analysis: Analysis, config: StudyConfig, tables: Mapping[str, pl.DataFrame]) -> Frames:
-    """Tables of a decision. Whatever it raises is a `RunError`: what was computed stays in the working folder."""
+def _decided(measuring: Measuring, results: Results) -> tuple[Frames, LazyTables]:
+    """Tables of a decision, and those it was made from. What it raises is a `RunError`; what was computed is kept."""
+    name = measuring.analysis.name
     try:
-        return decided(analysis, config, tables)
-    except LPactError:
+        tables = measuring.tables(results)
+        return decided(measuring.analysis, measuring.study, tables), tables
+    except (LPactError, MemoryError):
         raise
     except Exception as error:
         raise RunError(
-            f"the analysis '{analysis.name}' could not decide, and the run is not published",
-            where=f"decision of '{analysis.name}'",
+            f"the analysis '{name}' could not decide, and the run is not published",
+            where=f"decision of '{name}'",
             got=f"{type(error).__name__}: {error}",
             expected="a label for every claim; what cannot be decided is a row with a reason",
             remedy="report this (`lpact --debug run …` shows where); all results are kept, and the same command with a "

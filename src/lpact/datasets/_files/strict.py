@@ -44,7 +44,9 @@ class About(Strict):
 
 
 def damaged(path: Path, problem: object, error: ErrorType = RecordingError, expected: str = "") -> InputError:
-    """Return the error of a file that cannot be opened or read to its end."""
+    """Return the error of a file that cannot be opened or read to its end; short memory is raised as it is."""
+    if isinstance(problem, MemoryError):
+        raise problem
     kind = f"{type(problem).__name__}: " if isinstance(problem, Exception) else ""
     size = f"{path.stat().st_size} bytes; " if path.is_file() else ""
     return error(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from glob import escape
 from pathlib import Path
 
 import numpy as np
@@ -122,7 +123,7 @@ def transcript_files(entry: StimulusEntry, folder: SourceFolder, stories: set[st
     if entry.transcripts is None:
         return []
     parent = folder.file(entry.transcripts, StimulusError)
-    files = folder.glob(f"{folder.relative(parent)}/*.txt", StimulusError)
+    files = folder.glob(f"{escape(folder.relative(parent))}/*.txt", StimulusError)
     for file in files:
         require_known(file.stem, stories, "story", where=str(file), error=StimulusError)
     return files

@@ -440,8 +440,6 @@ class _ZarrFolder(ArrayFile):
         def read(index: Index) -> npt.NDArray[Any]:
             try:
                 return np.asarray(array[index])
-            except MemoryError:
-                raise
             except Exception as problem:
                 # Every codec has its own errors: EOFError, zlib.error, LZMAError …
                 raise damaged(self.path, problem) from None

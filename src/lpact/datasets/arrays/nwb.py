@@ -68,6 +68,8 @@ def _open(path: Path) -> Iterator[Any]:
         except Exception as problem:
             if io is not None:
                 io.close()
+            if isinstance(problem, MemoryError):
+                raise
             raise RecordingError(
                 "a file is not a valid NWB file",
                 where=str(path),

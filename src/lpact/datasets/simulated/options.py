@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
@@ -24,6 +25,17 @@ MECHANISMS: tuple[str, ...] = get_args(Mechanism)
 
 MOST = 1_000_000
 """Units, words, subjects: more would only fill the memory."""
+MOST_TYPES = 100_000
+"""Words of a vocabulary."""
+MOST_LAYERS = 1000
+"""Layers, models and draws of them."""
+MOST_RECORDINGS = 10_000
+WORDS_PER_SENTENCE = (5, 12)
+"""Of syllables."""
+SAMPLES_PER_WORD = 40
+"""At 100 Hz, with pauses."""
+MOST_VALUES = 2**29
+"""Random numbers of all recordings."""
 Count = Annotated[int, Field(ge=1, le=MOST)]
 Strength = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Coefficient = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -34,6 +46,16 @@ _NOISE_AUTOCORRELATION: dict[Modality, float] = {
     "fmri": 0.4,
     "epoched": 0.2,
 }
+
+
+def check_size(n_recordings: int, *shapes: tuple[int, ...]) -> None:
+    """Raise `ValueError` for sizes that would take hours or fill the memory; ``shapes`` are those of what is drawn."""
+    n_values = max(map(math.prod, shapes))
+    if n_recordings > MOST_RECORDINGS or n_values > MOST_VALUES:
+        raise ValueError(
+            f"these sizes make {n_recordings:,} recordings and draw {n_values:,} numbers; at most "
+            f"{MOST_RECORDINGS:,} and {MOST_VALUES:,} can be simulated, so lower them"
+        )
 
 
 class SimulatedOptions(PluginOptions):
@@ -85,9 +107,9 @@ class SimulatedOptions(PluginOptions):
     """
     shared_noise: Strength = 0.3
     """Size of the noise that all units share, relative to the private noise."""
-    n_layers: Annotated[int, Field(ge=3, le=MOST)] = 4
+    n_layers: Annotated[int, Field(ge=3, le=MOST_LAYERS)] = 4
     """Layers 0 … n_layers − 1 of every model; the best one is n_layers − 2."""
-    vocabulary_size: Annotated[int, Field(ge=20, le=MOST)] = 400
+    vocabulary_size: Annotated[int, Field(ge=20, le=MOST_TYPES)] = 400
     """Word types; prose has its own vocabulary."""
     n_lexical_dims: Count = 6
     """Dimensions of a word type's lexical vector."""
@@ -131,6 +153,22 @@ class SimulatedOptions(PluginOptions):
             )
         if self.n_regions > self.n_units:
             raise ValueError("n_regions is larger than n_units; lower it")
+        n_recordings = self.n_subjects * self.n_sessions * self.n_runs
+        n_words = n_stories * self.sentences_per_story * WORDS_PER_SENTENCE[1]
+        n_columns = (
+            self.n_lexical_columns
+            + self.n_context_columns
+            + len(MECHANISMS) * self.columns_per_mechanism
+            + self.n_noise_columns
+        )
+        n_dims = self.n_lexical_dims + self.n_context_dims
+        n_samples = n_words * (SAMPLES_PER_WORD if self.modality in ("intracranial", "meg") else 1)
+        check_size(
+            n_recordings,
+            (n_recordings, n_samples, self.n_units),
+            (max(n_words, self.vocabulary_size, n_dims), n_columns + n_dims),
+            (self.n_units, n_dims),
+        )
         return self
 
     @property

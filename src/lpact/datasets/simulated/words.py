@@ -9,13 +9,12 @@ import numpy as np
 import polars as pl
 
 from lpact.datasets.base import Envelope
-from lpact.datasets.simulated.options import SimulatedOptions
+from lpact.datasets.simulated.options import WORDS_PER_SENTENCE, SimulatedOptions
 from lpact.datasets.simulated.prose import N_STORIES, read_stories, unigrams, word_type
 from lpact.datasets.simulated.streams import Streams
 from lpact.math.types import FloatArray, IntArray
 
 FIRST_ONSET_S = 1.0
-WORDS_PER_SENTENCE = (5, 12)
 ENVELOPE_RATE_HZ = 50.0
 N_HASH_BITS = 16
 _CONSONANTS = "bdfgklmnprstvz"

@@ -306,7 +306,7 @@ def _named(folder: ModelFolder) -> Iterator[None]:
     """Name the model in errors of the library."""
     try:
         yield
-    except (FeatureError, ConfigError):
+    except (FeatureError, ConfigError, MemoryError):
         raise
     except Exception as error:  # transformers raises many types
         text = str(error)

@@ -31,7 +31,7 @@ from lpact.codes import Reason
 from lpact.config import RunConfig
 from lpact.datasets.simulated.brain import SAMPLING_RATE_HZ, WINDOW_S
 from lpact.datasets.simulated.latents import CONTEXT_AUTOCORRELATION
-from lpact.datasets.simulated.words import WORDS_PER_SENTENCE
+from lpact.datasets.simulated.options import WORDS_PER_SENTENCE
 from lpact.inputs.workspace import Workspace
 from lpact.math.types import BoolArray, FloatArray
 from lpact.run.executors.local import scratch_results

@@ -22,8 +22,7 @@ from lpact.analyses.lpact.tables.calibration import TRIALS
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS
 from lpact.config import ReadoutConfig
-from lpact.datasets.simulated.options import SimulatedOptions
-from lpact.datasets.simulated.words import WORDS_PER_SENTENCE
+from lpact.datasets.simulated.options import WORDS_PER_SENTENCE, SimulatedOptions
 from lpact.errors import ConfigError, require_known
 from lpact.math.seeding import keyed_rng
 from lpact.store import frame
