@@ -29,14 +29,7 @@ from lpact.config import (
     study_from_values,
     with_paths,
 )
-from lpact.errors import (
-    ConfigError,
-    LPactError,
-    RegistryError,
-    RunError,
-    did_you_mean,
-    require_known,
-)
+from lpact.errors import ConfigError, LPactError, RegistryError, RunError, did_you_mean, require_known
 from lpact.registry import ANALYSES
 from lpact.store import RunTables, StoredRun, clear_leftovers, differences, existing_run
 from lpact.store.manifest import REPORT_FOLDER
@@ -354,11 +347,7 @@ class Study:
         for folder in earlier:
             refuse_no_run(folder)
         made = register(
-            self.config,
-            self.audit(),
-            runs=earlier,
-            kept=self.run_config.tasks,
-            after_the_fact=after_the_fact,
+            self.config, self.audit(), runs=earlier, kept=self.run_config.tasks, after_the_fact=after_the_fact
         )
         write_registration(made, Path(out))
         return made

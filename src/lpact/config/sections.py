@@ -175,10 +175,7 @@ class DatasetConfig(Section):
 
     @model_validator(mode="after")
     def _check(self) -> DatasetConfig:
-        scaled = {
-            "zscore": self.preprocess.zscore,
-            'envelope = "high_gamma"': self.preprocess.envelope == "high_gamma",
-        }
+        scaled = {"zscore": self.preprocess.zscore, 'envelope = "high_gamma"': self.preprocess.envelope == "high_gamma"}
         for option, scales in scaled.items():
             if scales and self.grid.units == "regions":
                 raise ValueError(

@@ -281,9 +281,7 @@ def read_toml(path: str | Path, what: str) -> dict[str, Any]:
         return parse_toml(path.read_text(encoding="utf-8-sig"), what, where=str(path))
     except FileNotFoundError:
         raise ConfigError(
-            f"{what} does not exist",
-            where=str(path),
-            remedy=f"check the path; `lpact init {path}` writes a study file",
+            f"{what} does not exist", where=str(path), remedy=f"check the path; `lpact init {path}` writes a study file"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
@@ -307,13 +305,7 @@ def parse_toml(text: str, what: str, *, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         values, problem = {}, "a number of thousands of digits, or thousands of nested brackets"
     if problem:
-        raise ConfigError(
-            f"{what} is not valid TOML",
-            where=where,
-            got=problem,
-            expected="TOML 1.0",
-            remedy=remedy,
-        )
+        raise ConfigError(f"{what} is not valid TOML", where=where, got=problem, expected="TOML 1.0", remedy=remedy)
     return values
 
 

@@ -107,11 +107,7 @@ class AssemblyDataset(FolderDataset[OptionsT, list[int]]):
         self._stimuli_path = None
         if options.stimuli or folder.glob("**/stimulus*.csv"):
             self._stimuli_path = chosen_file(
-                folder,
-                "**/stimulus*.csv",
-                named=options.stimuli,
-                option="stimuli",
-                error=StimulusError,
+                folder, "**/stimulus*.csv", named=options.stimuli, option="stimuli", error=StimulusError
             )
             self._add_stimuli(TextTable(self._stimuli_path, StimulusError))
         self._coordinates_mm = None

@@ -82,12 +82,7 @@ def find_sidecar(folder: SourceFolder, path: Path, name: str) -> Path | None:
         best = [one for one in found if len(entities(one)) == most]
         if len(best) > 1:
             expected = f"one {name} that fits {path.name} best"
-            raise invalid(
-                folder.root / home,
-                listed([one.name for one in best]),
-                expected,
-                remedy="keep one of them",
-            )
+            raise invalid(folder.root / home, listed([one.name for one in best]), expected, remedy="keep one of them")
         if best:
             return best[0]
     return None

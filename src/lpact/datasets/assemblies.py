@@ -11,23 +11,10 @@ import numpy as np
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._assemblies import (
-    STIMULUS_ID,
-    TEXT,
-    AssemblyDataset,
-    AssemblyOptions,
-    group,
-    sentence_words,
-)
+from lpact.datasets._assemblies import STIMULUS_ID, TEXT, AssemblyDataset, AssemblyOptions, group, sentence_words
 from lpact.datasets._files.strict import invalid, typed_column
 from lpact.datasets._finding import Findings
-from lpact.datasets._folder_dataset import (
-    UNKNOWN,
-    check_known,
-    no_audio,
-    sentences_by_punctuation,
-    words_table,
-)
+from lpact.datasets._folder_dataset import UNKNOWN, check_known, no_audio, sentences_by_punctuation, words_table
 from lpact.datasets.base import WORD_COLUMNS, Epochs, RecordingId, Stimulus, TimeSeries
 from lpact.datasets.catalogue import published
 from lpact.errors import StimulusError
@@ -325,11 +312,7 @@ class Fedorenko2016(AssemblyDataset[Fedorenko2016Options]):
     def _arrange(self) -> None:
         self._words = self.presentations.first(*WORD, what="the words")
         places = list(
-            zip(
-                self.presentations.integers("sentence_id"),
-                self.presentations.integers("word_num"),
-                strict=True,
-            )
+            zip(self.presentations.integers("sentence_id"), self.presentations.integers("word_num"), strict=True)
         )
         rows = sorted(range(len(places)), key=places.__getitem__)
         self._places = [places[row] for row in rows]

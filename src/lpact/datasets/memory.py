@@ -116,8 +116,7 @@ def memory_dataset(
         "words in memory",
         features={
             key: OfferedFeatures(
-                f"features of '{key.model}', layer {key.layer}, context '{key.context}'",
-                partial(np.asarray, values),
+                f"features of '{key.model}', layer {key.layer}, context '{key.context}'", partial(np.asarray, values)
             )
             for key, values in (features or {}).items()
         },

@@ -59,13 +59,7 @@ class Broken:
 BROKEN = {
     "EN": (
         Broken(3919, "i.", 3919, "i", "a repeated line"),
-        Broken(
-            6775,
-            "and",
-            6765,
-            "phew",
-            "a word too many, with annotations one row behind from row 6765 on",
-        ),
+        Broken(6775, "and", 6765, "phew", "a word too many, with annotations one row behind from row 6765 on"),
         Broken(6781, "and", 6781, "and", "a word that is not in the audio's alignment"),
     )
 }

@@ -15,15 +15,7 @@ import polars as pl
 
 from lpact.codes import Reason
 from lpact.datasets._finding import Finding, Findings
-from lpact.datasets.base import (
-    WORD_COLUMNS,
-    Envelope,
-    Epochs,
-    Recording,
-    RecordingId,
-    Stimulus,
-    TimeSeries,
-)
+from lpact.datasets.base import WORD_COLUMNS, Envelope, Epochs, Recording, RecordingId, Stimulus, TimeSeries
 from lpact.errors import InputError, RecordingError, StimulusError, did_you_mean
 from lpact.math.types import FloatArray
 
@@ -298,12 +290,7 @@ def _check_rows(stimulus: Stimulus) -> None:
         ("onset_s", time, ~((onset >= 0) & (onset < np.inf)), "{onset} s"),
         ("offset_s", time, ~((offset >= 0) & (offset < np.inf)), "{offset} s"),
         ("offset_s", "is before its onset", offset < onset, "offset {offset} s, onset {onset} s"),
-        (
-            "onset_s",
-            "breaks the order of their onsets",
-            np.diff(onset, prepend=0.0) < 0,
-            "{onset} s after {before} s",
-        ),
+        ("onset_s", "breaks the order of their onsets", np.diff(onset, prepend=0.0) < 0, "{onset} s after {before} s"),
         ("story_id", "returns after another story", _returns(story), "{story!r}"),
         ("sentence_id", "returns after another sentence", _returns(sentence), "{sentence}"),
         (

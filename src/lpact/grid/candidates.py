@@ -117,10 +117,7 @@ def _filtered_trs(signal: TimeSeries, words: pl.DataFrame, config: GridConfig) -
         middle_s = (onset_s + offset_s) / 2.0
         in_time = np.argsort(middle_s, kind="stable")
         weights = lanczos_weights(
-            seen_s,
-            middle_s[in_time],
-            cutoff_hz=config.lanczos_cutoff * rate_hz,
-            lobes=config.lanczos_lobes,
+            seen_s, middle_s[in_time], cutoff_hz=config.lanczos_cutoff * rate_hz, lobes=config.lanczos_lobes
         )[:, np.argsort(in_time)]
     ends_s = start_s + tr / rate_hz + 1.0 / rate_hz
     word = np.maximum(np.searchsorted(onset_s, ends_s, side="left") - 1, 0)

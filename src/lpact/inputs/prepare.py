@@ -253,10 +253,7 @@ def _unusable(placed: OnGrid, n_words: int, most_bad: float) -> Finding | None:
     if placed.usable and n_bad <= most_bad * placed.n_units:
         return None
     found = f"{n_bad} of {placed.n_units} units are unusable"
-    expected, remedy = (
-        f"at most {most_bad:.0%} (max_bad_units of the dataset)",
-        "fix or remove the recording",
-    )
+    expected, remedy = (f"at most {most_bad:.0%} (max_bad_units of the dataset)", "fix or remove the recording")
     return Finding("units", Reason.TOO_MANY_BAD_UNITS, "excluded", where, found, expected, remedy)
 
 
@@ -306,9 +303,7 @@ def _with_predictors(
     stimulus, grid = prepared.stimulus, prepared.grid
     nuisance, _, missing_nuisance = build_nuisance(stimulus, config.nuisance)
     values, available, missing_mechanisms = mechanism_matrix(
-        config.mechanisms.include,
-        _mechanism_inputs(stimulus, config, language),
-        config.mechanisms.options,
+        config.mechanisms.include, _mechanism_inputs(stimulus, config, language), config.mechanisms.options
     )
     by_delay = (grid.n_events, grid.n_delays, len(available))
     on_grid = grid.pool(values).reshape(by_delay) if available else np.empty(by_delay)

@@ -104,8 +104,7 @@ def features_of(
 ) -> FloatArray:
     """Features of a model for the shared stimuli, [n, columns]; each from the first recording that has the stimulus."""
     places = workspace.recall(
-        ("stimuli", dataset, tuple(subjects), tuple(stimuli)),
-        lambda: _places(workspace, dataset, subjects, stimuli),
+        ("stimuli", dataset, tuple(subjects), tuple(stimuli)), lambda: _places(workspace, dataset, subjects, stimuli)
     )
     values: FloatArray | None = None
     for own, rows, at in places:

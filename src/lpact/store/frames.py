@@ -314,10 +314,7 @@ def concat(table: Table, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
 def _check_names(table: Table, names: Iterable[str], *, where: str) -> None:
     """Raise `TableError` unless ``names`` are exactly the declared columns, in any order."""
     found, expected = set(names), set(table.column_names)
-    for name in (
-        *sorted(found - expected, key=str),
-        *(n for n in table.column_names if n not in found),
-    ):
+    for name in (*sorted(found - expected, key=str), *(n for n in table.column_names if n not in found)):
         unknown = name not in expected
         nearest = did_you_mean(str(name), expected - found or expected)
         raise TableError(

@@ -28,16 +28,7 @@ REPORT_FOLDER = "report"
 LOCK_FILE = "lock.json"
 """What a locked run has and another has not (`lpact.archive`)."""
 _LIBRARIES = ("numpy", "scipy", "polars", "pyarrow")
-SIGNAL_LIBRARIES = (
-    "h5netcdf",
-    "h5py",
-    "mne",
-    "nibabel",
-    "nilearn",
-    "pynwb",
-    "xarray",
-    "zarr",
-)
+SIGNAL_LIBRARIES = ("h5netcdf", "h5py", "mne", "nibabel", "nilearn", "pynwb", "xarray", "zarr")
 """What recordings are read and preprocessed with, where they are more than plain arrays."""
 _PLAIN_READERS = {"folder", "simulated"}
 _MISSING = "not installed"

@@ -71,9 +71,7 @@ def load(entry: RecordingEntry, folder: SourceFolder) -> tuple[Signal, Units, tu
 def _plain(entry: RecordingEntry, path: Path) -> Source:
     if not entry.axes:
         raise _missing_key(
-            entry,
-            "axes",
-            'axes = "time,unit" or "unit,time"; for epochs lag, word and unit in any order; "item,unit"',
+            entry, "axes", 'axes = "time,unit" or "unit,time"; for epochs lag, word and unit in any order; "item,unit"'
         )
     file = open_array_file(path)
     rate = file.number(entry.sampling_rate_key) if entry.sampling_rate_key else None

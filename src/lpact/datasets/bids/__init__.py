@@ -267,10 +267,7 @@ class Bids(FolderDataset[BidsOptions, BidsFiles]):
         elif options.sync_event:
             onsets_s = self._synced_onsets(recording_id, files, findings)
         return replace(
-            recording,
-            word_onsets_s=onsets_s,
-            bad_spans=tuple(sorted(spans)),
-            findings=(*recording.findings, *findings),
+            recording, word_onsets_s=onsets_s, bad_spans=tuple(sorted(spans)), findings=(*recording.findings, *findings)
         )
 
     def _check_samples(self, events: Events, rate_hz: float, first_sample: int, findings: Findings) -> None:

@@ -48,23 +48,13 @@ from lpact.datasets.base import (
 )
 from lpact.datasets.catalogue import optional, required
 from lpact.datasets.validate import check_recording_ids
-from lpact.errors import (
-    FeatureError,
-    InputError,
-    RecordingError,
-    StimulusError,
-    did_you_mean,
-    require_known,
-)
+from lpact.errors import FeatureError, InputError, RecordingError, StimulusError, did_you_mean, require_known
 from lpact.math.types import FloatArray
 from lpact.registry import PluginOptions
 from lpact.validation import Strict
 
 CONTEXTS = ("full", "sentence_reset", "reversed", "shuffled", "untrained", "static")
-STIMULUS_FILES = (
-    *("words.tsv", "items.tsv", "mechanisms.tsv"),
-    *("envelope.npy", "envelope.toml", "audio.toml"),
-)
+STIMULUS_FILES = (*("words.tsv", "items.tsv", "mechanisms.tsv"), *("envelope.npy", "envelope.toml", "audio.toml"))
 RECORDING_FILES = ("recording.toml", "neural.npy", "units.tsv")
 MEDIA = ("audio", "video")
 COORDINATE_COLUMNS = ("x_mm", "y_mm", "z_mm")

@@ -14,14 +14,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationError,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from lpact.codes import Reason
 from lpact.datasets._files.strict import TextTable, invalid

@@ -28,12 +28,7 @@ Count = Annotated[int, Field(ge=1, le=MOST)]
 Strength = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Coefficient = Annotated[float, Field(ge=0.0, lt=1.0)]
 
-_NOISE_AUTOCORRELATION: dict[Modality, float] = {
-    "intracranial": 0.95,
-    "meg": 0.95,
-    "fmri": 0.4,
-    "epoched": 0.2,
-}
+_NOISE_AUTOCORRELATION: dict[Modality, float] = {"intracranial": 0.95, "meg": 0.95, "fmri": 0.4, "epoched": 0.2}
 
 
 class SimulatedOptions(PluginOptions):

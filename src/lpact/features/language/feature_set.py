@@ -65,11 +65,7 @@ class FeatureSet:
     def hidden(self, layer: int) -> FloatArray:
         """Hidden states of a layer, [n_words, n_columns]; layer 0 is the input embedding."""
         if not 0 <= layer < self.n_layers:
-            raise FeatureError(
-                f"there is no layer {layer}",
-                where=str(self.path),
-                expected=f"0 to {self.n_layers - 1}",
-            )
+            raise FeatureError(f"there is no layer {layer}", where=str(self.path), expected=f"0 to {self.n_layers - 1}")
         return self._read("hidden", layer)
 
     def files(self, checksums: Checksums) -> dict[str, tuple[Path, str]]:

@@ -218,10 +218,7 @@ def _checked(folder: ModelFolder) -> ModelFolder:
 
 def _refuse_other_files(folder: ModelFolder) -> None:
     """Raise if transformers would read files that are not checked and recorded here: an adapter, or files elsewhere."""
-    settings = (
-        ("config.json", "transformers_weights"),
-        ("tokenizer_config.json", "fast_tokenizer_files"),
-    )
+    settings = (("config.json", "transformers_weights"), ("tokenizer_config.json", "fast_tokenizer_files"))
     found = []
     if (folder.path / "adapter_config.json").is_file():
         found.append(("adapter_config.json", "an adapter"))
@@ -245,10 +242,7 @@ def _from_hub(name: str, revision: str) -> ModelFolder:
     hub = require("huggingface_hub")
     try:
         path = hub.snapshot_download(
-            name,
-            revision=revision or None,
-            allow_patterns=list(WANTED),
-            ignore_patterns=["*/*", "consolidated*"],
+            name, revision=revision or None, allow_patterns=list(WANTED), ignore_patterns=["*/*", "consolidated*"]
         )
     except Exception as error:  # the library's own, the network's and the disk's
         offline = os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}

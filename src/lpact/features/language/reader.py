@@ -245,11 +245,7 @@ class StoryReader:
         if self.model.kind == "causal":
             return read_causal(self.model, part, pooling)
         return read_masked(
-            self.model,
-            part,
-            pooling,
-            future_seen=self.options.future == "seen",
-            batch_tokens=self.batch_tokens,
+            self.model, part, pooling, future_seen=self.options.future == "seen", batch_tokens=self.batch_tokens
         )
 
     def _n_stretch_tokens(self, context: str, own: WordTokens, first: int, stop: int) -> int:

@@ -368,10 +368,7 @@ def _agree(a: str, i: int, b: str, j: int, most: int | None = None) -> int:
 
 def _marked(text: str, stream: _Stream) -> dict[int, list[int]]:
     """Return stretches that look like no speech, in letters: ends (exclusive) by first letter."""
-    kinds = [
-        _in_letters(_BRACKETS.finditer(text), stream),
-        _in_letters(_LABEL.finditer(text), stream, group=1),
-    ]
+    kinds = [_in_letters(_BRACKETS.finditer(text), stream), _in_letters(_LABEL.finditer(text), stream, group=1)]
     if any(character.islower() for character in text):
         capitals = (match for match in _CAPITALS.finditer(text) if match.group().isupper())
         kinds.append(_in_letters(capitals, stream))

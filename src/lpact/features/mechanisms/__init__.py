@@ -59,8 +59,7 @@ class Parse:
 
 NO_LANGUAGE = Missing(Reason.MECHANISM_NOT_OFFERED, "no model of the study reads text")
 NO_PARSE = Missing(
-    Reason.MECHANISM_NOT_OFFERED,
-    "the words table has no columns 'head' and 'deprel', and no parser is named",
+    Reason.MECHANISM_NOT_OFFERED, "the words table has no columns 'head' and 'deprel', and no parser is named"
 )
 
 
@@ -98,11 +97,7 @@ BUILT_IN = {
     "syntactic_boundary": "built_in:SyntacticBoundary",
 }
 
-MECHANISMS: Registry[Mechanism] = Registry(
-    "mechanism",
-    "lpact.features.mechanisms:Mechanism",
-    package=__name__,
-)
+MECHANISMS: Registry[Mechanism] = Registry("mechanism", "lpact.features.mechanisms:Mechanism", package=__name__)
 
 
 def begins(stimulus: Stimulus, column: str) -> BoolArray:

@@ -30,8 +30,7 @@ class Precomputed(ModelSource):
     def offers(self, model: str, stimulus: Stimulus) -> Sequence[FeatureKey]:
         """Return the dataset's feature sets of this model."""
         return sorted(
-            (key for key in stimulus.features if key.model == model),
-            key=lambda key: (key.layer, key.context, key.draw),
+            (key for key in stimulus.features if key.model == model), key=lambda key: (key.layer, key.context, key.draw)
         )
 
     def load(self, key: FeatureKey, stimulus: Stimulus) -> FloatArray:

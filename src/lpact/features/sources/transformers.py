@@ -21,14 +21,7 @@ from lpact.features.language.folder import Checksums, ModelFolder, find_model, m
 from lpact.features.language.settings import KNOWN_CONTEXTS, WORD_BY_WORD, ReadingOptions
 from lpact.features.language.text import read_stories
 from lpact.features.mechanisms import Missing, WordValues
-from lpact.features.models import (
-    FULL,
-    STATIC,
-    ExtractionCost,
-    ModelSource,
-    StoredSet,
-    check_features,
-)
+from lpact.features.models import FULL, STATIC, ExtractionCost, ModelSource, StoredSet, check_features
 from lpact.math.types import FloatArray, IntArray
 
 
@@ -233,9 +226,7 @@ class Transformers(ModelSource):
     def _folder(self, model: str) -> ModelFolder:
         if model not in self._folders:
             self._folders[model] = find_model(
-                self.reading.model or model,
-                revision=self.reading.revision,
-                folder=self.place.folder,
+                self.reading.model or model, revision=self.reading.revision, folder=self.place.folder
             )
         return self._folders[model]
 
