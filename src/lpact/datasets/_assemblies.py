@@ -16,9 +16,8 @@ import polars as pl
 
 from lpact.codes import Reason
 from lpact.datasets._files.strict import TextTable, damaged, invalid, is_finite, typed_column
-from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import UNKNOWN, FolderDataset, chosen_file, words_table
-from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Signal, Units
+from lpact.datasets.base import DatasetInfo, Findings, Recording, RecordingId, Signal, Units
 from lpact.datasets.catalogue import Download
 from lpact.datasets.validate import check_unique
 from lpact.errors import RecordingError, StimulusError, did_you_mean

@@ -12,9 +12,8 @@ import numpy as np
 from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TextTable, invalid
-from lpact.datasets._finding import Finding, Findings
 from lpact.datasets._folder_dataset import UNKNOWN, read_json
-from lpact.datasets.base import DatasetInfo
+from lpact.datasets.base import DatasetInfo, Finding, Findings
 from lpact.errors import ConfigError, InputError, RecordingError
 from lpact.math.types import FloatArray
 from lpact.wording import listed

@@ -17,9 +17,8 @@ from scipy import sparse
 from lpact.codes import Reason
 from lpact.datasets._bids import entities
 from lpact.datasets._files.strict import TextTable, damaged, invalid
-from lpact.datasets._finding import Finding, Findings
 from lpact.datasets._folder_dataset import UNKNOWN
-from lpact.datasets.base import Units
+from lpact.datasets.base import Finding, Findings, Units
 from lpact.datasets.series import StreamedSeries
 from lpact.datasets.validate import check_unique
 from lpact.errors import ConfigError, RecordingError

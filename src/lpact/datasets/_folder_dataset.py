@@ -17,13 +17,13 @@ import polars as pl
 from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import MISSING, ErrorType, TextTable, invalid, read_text, typed_column
-from lpact.datasets._finding import Findings
 from lpact.datasets.base import (
     ITEM,
     WORD_COLUMNS,
     AbsentMedium,
     Dataset,
     DatasetReader,
+    Findings,
     Recording,
     RecordingId,
     SourceFile,

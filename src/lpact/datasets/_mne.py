@@ -20,9 +20,8 @@ from lpact.codes import Reason
 from lpact.datasets._bids import ChannelTable, Places, check_sampling_rate, read_channels
 from lpact.datasets._files.source_folder import SourceFolder, check_regular
 from lpact.datasets._files.strict import MISSING, damaged, invalid
-from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import UNKNOWN
-from lpact.datasets.base import Recording, RecordingId, Span, TimeSeries, Units
+from lpact.datasets.base import Findings, Recording, RecordingId, Span, TimeSeries, Units
 from lpact.datasets.series import StreamedSeries
 from lpact.errors import InputError, RecordingError
 from lpact.extras import require

@@ -13,9 +13,8 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.datasets._assemblies import STIMULUS_ID, TEXT, AssemblyDataset, AssemblyOptions, group, sentence_words
 from lpact.datasets._files.strict import invalid, typed_column
-from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import UNKNOWN, check_known, no_audio, sentences_by_punctuation, words_table
-from lpact.datasets.base import WORD_COLUMNS, Epochs, RecordingId, Stimulus, TimeSeries
+from lpact.datasets.base import WORD_COLUMNS, Epochs, Findings, RecordingId, Stimulus, TimeSeries
 from lpact.datasets.catalogue import published
 from lpact.errors import StimulusError
 from lpact.math.types import FloatArray

@@ -17,7 +17,6 @@ import polars as pl
 from lpact.codes import Reason
 from lpact.datasets._bids import entities, fill, labels, stem
 from lpact.datasets._files.strict import MISSING, TextTable, invalid
-from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import (
     ABOUT,
     CONFOUNDS,
@@ -30,7 +29,7 @@ from lpact.datasets._fmri import (
     read_events,
 )
 from lpact.datasets._folder_dataset import labelled_words
-from lpact.datasets.base import ITEM, DatasetInfo, RecordingId, Stimulus
+from lpact.datasets.base import ITEM, DatasetInfo, Findings, RecordingId, Stimulus
 from lpact.datasets.catalogue import optional, required
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
 from lpact.math.types import FloatArray

@@ -16,10 +16,9 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.datasets._bids import entities, stem
 from lpact.datasets._files.strict import TextTable, invalid, read_text
-from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import RAW_KEYS, Event, FmriDataset, FmriOptions, Scan, find_scan, no_events, read_events
 from lpact.datasets._folder_dataset import ends_sentence, first_file, read_json, sentences_by_pauses, words_table
-from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
+from lpact.datasets.base import DatasetInfo, Findings, RecordingId, Stimulus
 from lpact.datasets.catalogue import published
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.math.types import IntArray

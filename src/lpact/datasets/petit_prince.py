@@ -19,10 +19,9 @@ from lpact.codes import Reason
 from lpact.datasets._bids import entities
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TextTable, invalid, read_text
-from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import FmriDataset, FmriOptions, Scan, find_scan
 from lpact.datasets._folder_dataset import sentences_by_pauses, words_table
-from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
+from lpact.datasets.base import DatasetInfo, Findings, RecordingId, Stimulus
 from lpact.datasets.catalogue import published
 from lpact.errors import RecordingError, StimulusError
 

@@ -22,10 +22,9 @@ from lpact.datasets._bids import DESCRIPTION, Places, entities, read_description
 from lpact.datasets._files.hdf5 import hdf5_dataset, open_hdf5
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TextTable, invalid
-from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import FolderDataset, ends_sentence, words_table
 from lpact.datasets._mne import open_recording, recording_files
-from lpact.datasets.base import FeatureKey, OfferedFeatures, Recording, RecordingId, Stimulus
+from lpact.datasets.base import FeatureKey, Findings, OfferedFeatures, Recording, RecordingId, Stimulus
 from lpact.datasets.catalogue import published
 from lpact.errors import FeatureError, RecordingError, StimulusError
 from lpact.math.types import FloatArray, IntArray

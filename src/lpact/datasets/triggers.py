@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from lpact.codes import Reason
 from lpact.datasets._files.strict import invalid
-from lpact.datasets._finding import Findings
+from lpact.datasets.base import Findings
 from lpact.errors import InputError
 from lpact.math.types import BoolArray, FloatArray, IntArray
 

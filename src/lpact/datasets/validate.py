@@ -14,8 +14,17 @@ import numpy.typing as npt
 import polars as pl
 
 from lpact.codes import Reason
-from lpact.datasets._finding import Finding, Findings
-from lpact.datasets.base import WORD_COLUMNS, Envelope, Epochs, Recording, RecordingId, Stimulus, TimeSeries
+from lpact.datasets.base import (
+    WORD_COLUMNS,
+    Envelope,
+    Epochs,
+    Finding,
+    Findings,
+    Recording,
+    RecordingId,
+    Stimulus,
+    TimeSeries,
+)
 from lpact.errors import InputError, RecordingError, StimulusError, did_you_mean
 from lpact.math.types import FloatArray
 

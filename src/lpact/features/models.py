@@ -10,8 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from lpact.datasets._finding import Finding
-from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
+from lpact.datasets.base import FeatureKey, Finding, SourceFile, Stimulus
 from lpact.datasets.fetch import Progress
 from lpact.errors import FeatureError
 from lpact.features.mechanisms import NO_LANGUAGE, Missing, WordValues

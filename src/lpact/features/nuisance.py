@@ -15,8 +15,7 @@ import polars as pl
 
 from lpact.codes import Reason
 from lpact.config import NuisanceConfig
-from lpact.datasets._finding import Finding
-from lpact.datasets.base import Stimulus
+from lpact.datasets.base import Finding, Stimulus
 from lpact.datasets.validate import check_stimulus
 from lpact.errors import ConfigError, did_you_mean, require_known
 from lpact.features.acoustics import EnvelopeSettings, stimulus_envelope, why_no_envelope

@@ -16,8 +16,17 @@ import numpy as np
 
 from lpact.codes import Reason
 from lpact.config import DatasetConfig, GridConfig, ReadoutConfig, Role, SharedConfig
-from lpact.datasets._finding import Finding, Findings
-from lpact.datasets.base import DATASETS, Dataset, DatasetInfo, Epochs, Recording, RecordingId, Stimulus
+from lpact.datasets.base import (
+    DATASETS,
+    Dataset,
+    DatasetInfo,
+    Epochs,
+    Finding,
+    Findings,
+    Recording,
+    RecordingId,
+    Stimulus,
+)
 from lpact.datasets.catalogue import Part, find_instead, find_parts
 from lpact.datasets.validate import check_recording, check_recording_ids, check_stimulus, check_word_onsets
 from lpact.errors import InputError, LPactError

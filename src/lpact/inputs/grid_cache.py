@@ -24,8 +24,7 @@ from scipy import sparse
 
 from lpact.codes import Reason
 from lpact.config import DatasetConfig
-from lpact.datasets._finding import Finding
-from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus, Units
+from lpact.datasets.base import DATASETS, Dataset, Finding, RecordingId, Stimulus, Units
 from lpact.datasets.validate import check_recording
 from lpact.errors import RunError
 from lpact.grid import EventGrid, Exclusion, read_grid

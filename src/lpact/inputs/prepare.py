@@ -13,8 +13,7 @@ import numpy as np
 
 from lpact.codes import Reason
 from lpact.config import ReadoutConfig, SharedConfig
-from lpact.datasets._finding import Finding
-from lpact.datasets.base import Dataset, FeatureKey, RecordingId, Stimulus, Units
+from lpact.datasets.base import Dataset, FeatureKey, Finding, RecordingId, Stimulus, Units
 from lpact.datasets.validate import check_stimulus, overlap_findings
 from lpact.errors import FeatureError, RecordingError
 from lpact.features.mechanisms import (

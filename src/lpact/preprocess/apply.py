@@ -10,8 +10,7 @@ import numpy as np
 
 from lpact.codes import Reason
 from lpact.config import PreprocessConfig
-from lpact.datasets._finding import Findings
-from lpact.datasets.base import Recording, TimeSeries
+from lpact.datasets.base import Findings, Recording, TimeSeries
 from lpact.datasets.series import StreamedSeries, block_width, read_units, take_units
 from lpact.datasets.validate import check_recording
 from lpact.errors import MOST_LISTED, RecordingError, did_you_mean, require_known

@@ -11,8 +11,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from lpact.codes import Reason
-from lpact.datasets._finding import Findings
-from lpact.datasets.base import Recording, TimeSeries, Units
+from lpact.datasets.base import Findings, Recording, TimeSeries, Units
 from lpact.datasets.series import StreamedSeries, read_units, unit_blocks
 from lpact.errors import MOST_LISTED, RecordingError
 from lpact.math.types import BoolArray, FloatArray

@@ -18,7 +18,6 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TextTable, read_text
-from lpact.datasets._finding import Finding, Findings
 from lpact.datasets._folder_dataset import FolderDataset, sentences_by_rule, word_columns
 from lpact.datasets.arrays.recording import bad_spans, confounds, data_files, load, word_times
 from lpact.datasets.arrays.table import RecordingEntry, StimulusEntry, read_table
@@ -26,6 +25,8 @@ from lpact.datasets.base import (
     ITEM,
     WORD_COLUMNS,
     DatasetInfo,
+    Finding,
+    Findings,
     Recording,
     RecordingId,
     Stimulus,

@@ -26,10 +26,9 @@ from lpact.datasets._bids import (
     read_electrodes,
 )
 from lpact.datasets._files.strict import TextTable, invalid
-from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import FolderDataset, labelled_words, read_json
 from lpact.datasets._mne import open_recording, recording_files, sample_mismatch
-from lpact.datasets.base import Recording, RecordingId, Stimulus, TimeSeries
+from lpact.datasets.base import Findings, Recording, RecordingId, Stimulus, TimeSeries
 from lpact.datasets.bids.events import (
     Events,
     Heard,

@@ -20,9 +20,8 @@ from lpact.codes import Reason
 from lpact.datasets._files.hdf5 import hdf5_dataset, hdf5_object, never_written, never_written_finding, open_hdf5
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import NAME_PATTERN, TextTable, invalid
-from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import UNKNOWN, FolderDataset, check_known, read_json, read_json_value
-from lpact.datasets.base import AbsentMedium, DatasetInfo, Recording, RecordingId, Stimulus, TimeSeries, Units
+from lpact.datasets.base import AbsentMedium, DatasetInfo, Findings, Recording, RecordingId, Stimulus, TimeSeries, Units
 from lpact.datasets.brain_treebank.words import Clock, read_words, word_times
 from lpact.datasets.catalogue import published
 from lpact.datasets.series import StreamedSeries

@@ -12,8 +12,7 @@ import polars as pl
 
 from lpact.codes import Reason
 from lpact.datasets._files.source_folder import check_regular
-from lpact.datasets._finding import Finding
-from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
+from lpact.datasets.base import FeatureKey, Finding, SourceFile, Stimulus
 from lpact.errors import FeatureError, did_you_mean
 from lpact.features.language.folder import Checksums
 from lpact.features.models import FULL, ModelSource, check_features

@@ -11,8 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from lpact.codes import Reason
-from lpact.datasets._finding import Finding
-from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
+from lpact.datasets.base import FeatureKey, Finding, SourceFile, Stimulus
 from lpact.datasets.fetch import Progress
 from lpact.errors import FeatureError
 from lpact.features.language.extraction import Extraction, LoadedModel, PlannedSet, surely_causal
