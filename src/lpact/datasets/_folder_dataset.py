@@ -275,11 +275,13 @@ def sentences_by_punctuation(words: Sequence[str], stories: Sequence[str]) -> In
     A word ends a sentence if, without closing quotes and brackets, it ends in a full stop, an exclamation or question
     mark or an ellipsis, and is not a common abbreviation or a single initial.
     """
-    numbers = np.zeros(len(words), dtype=np.int64)
-    for i in range(1, len(words)):
-        new = stories[i] != stories[i - 1] or ends_sentence(words[i - 1])
-        numbers[i] = numbers[i - 1] + new
-    return numbers
+    return _number(stories, [ends_sentence(word) for word in words])
+
+
+def _number(stories: Sequence[str], last: Sequence[bool]) -> IntArray:
+    """Number sentences, given which words are the ``last`` of theirs; a story ends a sentence, too."""
+    new = [i > 0 and (last[i - 1] or stories[i] != stories[i - 1]) for i in range(len(stories))]
+    return np.cumsum(new, dtype=np.int64)
 
 
 def ends_sentence(word: str) -> bool:
@@ -295,11 +297,7 @@ def sentences_by_pauses(
     onset_s: Sequence[float], offset_s: Sequence[float], stories: Sequence[str], pause_s: float
 ) -> IntArray:
     """Number sentences 0, 1, … where words carry no punctuation: a new one begins after a pause of ``pause_s``."""
-    numbers = np.zeros(len(onset_s), dtype=np.int64)
-    for i in range(1, len(onset_s)):
-        new = stories[i] != stories[i - 1] or onset_s[i] - offset_s[i - 1] >= pause_s
-        numbers[i] = numbers[i - 1] + new
-    return numbers
+    return _number(stories, [onset - offset >= pause_s for onset, offset in zip(onset_s[1:], offset_s, strict=False)])
 
 
 def word_columns(

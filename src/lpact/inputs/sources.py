@@ -15,6 +15,7 @@ from pathlib import Path
 from lpact.datasets._files.source_folder import sha256
 from lpact.datasets.base import SourceFile
 from lpact.errors import InputError
+from lpact.store import file_state
 
 State = tuple[int, int, int, int]
 Owner = tuple[str, str]
@@ -83,11 +84,9 @@ class SourceWatch:
 
 def _state(place: str) -> State:
     try:
-        found = os.stat(place)
+        return file_state(Path(place))
     except OSError:
         return MISSING
-    # A copy can keep the time of its content (mtime); the time of the file itself (ctime) always changes.
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
 def changed(owner: Owner, file: Seen, found: str) -> InputError:

@@ -88,6 +88,13 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def file_state(path: Path) -> tuple[int, int, int, int]:
+    """Size, times and inode of a file: while they are the same, so is its content."""
+    state = path.stat()
+    # A copy can keep the time of its content (mtime); the time of the file itself (ctime) always changes.
+    return state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino
+
+
 def sha256_file(path: Path) -> str:
     """SHA-256 of a file, read in pieces."""
     with storage_errors(path, "a file cannot be read"), path.open("rb") as handle:

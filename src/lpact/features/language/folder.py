@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from lpact import extras
 from lpact.errors import FeatureError
-from lpact.store import atomic_write_bytes, sha256_file
+from lpact.store import atomic_write_bytes, file_state, sha256_file
 
 require = partial(extras.require, extra="lm")
 """Import a package that reads language models."""
@@ -290,10 +290,7 @@ class Checksums:
         """Checksums of files; only unknown ones are computed."""
         found, new, looked = {}, False, False
         for path in files:
-            state = path.stat()
-            # A copy can keep mtime; ctime always changes.
-            times = f"{state.st_mtime_ns}|{state.st_ctime_ns}"
-            place = f"{path.resolve()}|{state.st_size}|{times}|{state.st_ino}"
+            place = "|".join(map(str, (path.resolve(), *file_state(path))))
             if place not in self._known and not looked:
                 self._known, looked = self._read() | self._known, True
             if place not in self._known:
