@@ -25,7 +25,7 @@ from lpact.datasets.base import (
     TimeSeries,
     Units,
 )
-from lpact.datasets.folder.writer import write_folder
+from lpact.datasets.folder import write_folder
 from lpact.errors import InputError
 
 SMALL = {"n_subjects": 2, "n_stories": 1, "sentences_per_story": 4, "n_units": 5, "n_regions": 2}

@@ -12,7 +12,7 @@ import pytest
 
 import lpact
 from lpact.datasets.base import DATASETS, Dataset
-from lpact.datasets.folder.writer import write_folder
+from lpact.datasets.folder import write_folder
 from lpact.datasets.memory import MemoryDataset, memory_dataset
 from lpact.errors import ConfigError, InputError, LPactError
 from lpact.in_memory import _features, _known_columns, _subjects, _words

@@ -99,7 +99,7 @@ def test_a_finished_run_is_returned_as_it_is(tiny_run):
 def test_a_finished_run_of_other_inputs_is_refused(tiny_study, tmp_path):
     import numpy as np
 
-    from lpact.datasets.folder.writer import write_folder
+    from lpact.datasets.folder import write_folder
     from lpact.inputs.workspace import Workspace
 
     study = lpact.load_study(tiny_study())
