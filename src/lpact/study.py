@@ -151,7 +151,7 @@ class Run(StoredRun):
                 f"the figure '{name}' cannot be drawn",
                 where=str(self.root),
                 got=figure.reason,
-                expected="tables that hold what it shows",
+                expected="tables with the data that it shows",
                 remedy="choose another figure",
             )
         chart: Chart = figure.themed()
@@ -421,7 +421,7 @@ class Study:
 
         if not path:
             raise ConfigError(
-                "a digest without a registration",
+                "a digest is given without a registration",
                 where="option --registered-digest",
                 got="no registration",
                 expected="the file that has the digest",
@@ -449,7 +449,7 @@ class Study:
         changed = differences(run.manifest, now)
         if changed:
             raise RunError(
-                "the finished run was made from something else",
+                "the finished run was made from other inputs, code or versions",
                 where=str(out),
                 got="; ".join(changed[:3]) + (f"; and {len(changed) - 3} more" if len(changed) > 3 else ""),
                 expected="the same inputs, code and versions as now",
@@ -470,7 +470,7 @@ def _analysis_of(section: Section) -> str:
             if type(section) is ANALYSES.get(name).Options:
                 return name
     raise ConfigError(
-        "a section that belongs to no analysis",
+        "a section does not belong to any analysis",
         where="lpact.Study, argument 'analyses'",
         got=type(section).__name__,
         expected=f"sections of {', '.join(ANALYSES.names())}",

@@ -141,7 +141,7 @@ def test_workers_and_a_second_call_change_nothing(arrays: dict[str, Any], audite
     assert (Path(again.root) / "manifest.json").stat().st_mtime_ns == written
     shifted = [lpact.Responses.from_numpy(own.values + 1.0, subject=own.subject) for own in arrays["responses"]]
     changed = arrays | {"responses": shifted}
-    with pytest.raises(LPactError, match="made from something else"):
+    with pytest.raises(LPactError, match="made from other inputs"):
         lpact.audit(**changed, **OPTIONS, grid=GRID, out=tmp_path / "run")
 
 

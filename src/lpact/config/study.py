@@ -38,7 +38,7 @@ _BYTES = r"^\d+(\.\d+)? ?([kMGTP]i?)?B$"
 
 
 class SlurmConfig(Section):
-    """SLURM jobs of `--cluster slurm`; each holds as many worker processes as cores."""
+    """SLURM jobs of `--cluster slurm`; each runs as many worker processes as it has cores."""
 
     jobs: Annotated[int, Field(ge=1)] = 1
     """Number of jobs."""
@@ -129,7 +129,7 @@ class RunConfig(RunTable):
 
 
 class SharedConfig(Section):
-    """What every analysis of a study shares; all of it changes numbers."""
+    """Sections that all analyses of a study share; all of them change numbers."""
 
     name: Name
     """Name of the study."""
@@ -230,7 +230,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def flat_options(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every option of a configuration by its dotted path; a list of tables is their names, then what each holds."""
+    """Every option by its dotted path; a list of tables gives their names, then the options of each."""
     for key, value in values.items():
         here = f"{path}.{key}" if path else str(key)
         if isinstance(value, Mapping) and value:
@@ -310,7 +310,7 @@ def parse_toml(text: str, what: str, *, where: str) -> dict[str, Any]:
 
 
 def _excess(value: object, depth: int = 0) -> str:
-    """What TOML readers need not accept: very deep nesting, and integers of more than 64 bits."""
+    """Very deep nesting, and integers of more than 64 bits, which TOML readers need not accept."""
     if depth > MOST_NESTED:
         return f"more than {MOST_NESTED} tables or lists inside each other"
     if isinstance(value, int):

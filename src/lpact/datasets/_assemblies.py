@@ -1,4 +1,4 @@
-"""What the assemblies of the sentence and word literature share: netCDF files of presentation × neuroid.
+"""Base class of the readers of netCDF assemblies, presentation × neuroid, of the sentence and word literature.
 
 Levels of an index are coordinates in such files. Times are nominal: only the order of presentations counts.
 """
@@ -27,7 +27,7 @@ from lpact.registry import PluginOptions
 
 PRESENTATION, NEUROID, STIMULUS_ID = "presentation", "neuroid", "stimulus_id"
 TEXT = ("stimulus", "stimulus_sentence", "sentence", "stimuli", "word")
-"""Coordinates that may hold what was presented, in this order."""
+"""Coordinates that may name what was presented, in this order."""
 
 _ENGINES = {b"\x89HDF": "h5netcdf", b"CDF\x01": "scipy", b"CDF\x02": "scipy"}
 """Engine of xarray by the first bytes of a netCDF file."""
@@ -286,7 +286,7 @@ def sentence_words(
     """Return a words table with one sentence per presentation, split at white space.
 
     Sentence k is shown at ``onsets_s[k]`` for ``shown_s``; its n words share that time equally. Its ``sentence_id`` is
-    k. ``columns`` hold one value per sentence.
+    k. ``columns`` have one value per sentence.
     """
     words = [sentence.split() for sentence in sentences]
     if [] in words:

@@ -55,7 +55,7 @@ def fill(template: str, path: Path, where: str) -> str:
         filled = filled.replace(f"{{{name}}}", label)
     if set(filled) & set("{}"):
         raise ConfigError(
-            "a file name holds an unknown placeholder",
+            "a file name contains an unknown placeholder",
             where=where,
             got=repr(template),
             expected="{task}, {run}, {session} and {subject} only",

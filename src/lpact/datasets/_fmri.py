@@ -1,4 +1,4 @@
-"""What readers of functional MRI share: options, files of a scan, repetition times, confounds, events."""
+"""Base class of the fMRI readers: options, files of a scan, repetition times, confounds and events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What readers of dataset folders share: recordings by id, checks, words tables and sentences."""
+"""Base class of readers of dataset folders: recordings by id, checks, words tables and sentences."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FilesT = TypeVar("FilesT")
 
 
 class FolderDataset(Dataset, DatasetReader, Generic[OptionsT, FilesT]):
-    """A dataset in a folder, and its reader; ``contents`` says what the folder should hold.
+    """A dataset in a folder, and its reader; ``contents`` describes the expected folder.
 
     ``recordings`` maps each recording to what it is read from; ``chosen_by`` are the options that choose them.
     """
@@ -131,7 +131,7 @@ class FolderDataset(Dataset, DatasetReader, Generic[OptionsT, FilesT]):
         return self.folder.source_files(found, self.info.licence)
 
     def _audio(self, path: Path | None, absent: str) -> dict[str, Any]:
-        """Return the media of a stimulus; ``absent`` says why there is no audio if ``path`` is None."""
+        """Return the media of a stimulus; ``absent`` is the reason if ``path`` is None."""
         if path is not None:
             return {"media": {"audio": self.folder.relative(path)}, "media_root": self.folder.root}
         return no_audio(Reason.MEDIA_NOT_OFFERED, absent)

@@ -72,10 +72,10 @@ class BidsFmriOptions(FmriOptions):
     word_event: str = "word"
     """`trial_type` of words among the events, with `words` = `events`."""
     word_column: str = "word"
-    """Column of the events that holds the words."""
+    """Column of the events with the words."""
     item_column: str = ""
     """Column of the events with the name of a stimulus that is not a word, such as `stim_file`, with `words` =
-    `events`. Rows with a name (not `n/a`) are items, whatever their `trial_type`; those of the same name in several
+    `events`. Rows with a name (not `n/a`) are items, of any `trial_type`; those of the same name in several
     runs are repetitions. Empty: rows are words.
     """
     story_column: str = ""
@@ -166,7 +166,7 @@ class BidsFmri(FmriDataset[BidsFmriOptions]):
             values = sorted({entities(path).get(option, "") for path in found})
             if len(values) > 1:
                 raise InputError(
-                    f"the folder holds volumes of several values of '{option}-'",
+                    f"the folder contains volumes with several values of '{option}-'",
                     where=f"dataset '{self.folder.name}', option '{option}'",
                     got=", ".join(value or "none" for value in values),
                     expected="one",
@@ -185,7 +185,7 @@ class BidsFmri(FmriDataset[BidsFmriOptions]):
                     f"the option {option} names two files for the stimulus '{key.stimulus}'",
                     where=f"option '{option}'",
                     got=f"{files[key.stimulus]} and {file}",
-                    expected="one file per stimulus, whose name is that of its words table without the folder",
+                    expected="one file per stimulus, named like its words table",
                     remedy="rename the tables of words, or use the same placeholders in both options",
                 )
         return files

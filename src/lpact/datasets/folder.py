@@ -356,7 +356,7 @@ def write_folder(dataset: Dataset, path: str | Path) -> None:
     path = Path(path)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise InputError(
-            "the target of a dataset is taken",
+            "the target of a dataset exists already",
             where=str(path),
             got="a folder that is not empty" if path.is_dir() else "a file",
             remedy="choose another folder, or empty this one",

@@ -78,7 +78,7 @@ def _audio_onset_s(path: Path, story: str, option: str) -> float:
 
 
 def _sound(event: Event) -> str:
-    """Return the story whose audio an event plays; empty where it names no file."""
+    """Return the story that an event plays; empty if it names no file."""
     name = event.stimulus.strip()
     if name == "n/a":
         return ""
@@ -201,7 +201,7 @@ class Narratives(FmriDataset[NarrativesOptions]):
             stories = [stimulus_id] * kept.size
             pause_s = self.options.sentence_pause_s
             numbers = sentences_by_pauses(onsets, offsets, stories, pause_s)
-            expected = "a transcript with punctuation that holds every aligned word in order"
+            expected = "a transcript with punctuation that contains every aligned word in order"
             remedy = "add the transcript; until then a sentence begins after a pause"
             findings.sentences_by_rule(problem, expected, remedy)
         sound = f"stimuli/{stimulus_id}_audio.wav"

@@ -257,7 +257,7 @@ Heads = dict[int, list[tuple[int, str]]]
 
 
 def _one_tree(edges: Sequence[tuple[int, str, int, str]], where: str) -> list[Token]:
-    """Return one head per word; raises where words are missing or the edges hold no tree."""
+    """Return one head per word; raises if words are missing or the edges are no tree."""
     forms = {position: form for position, form, _, _ in edges}
     heads: Heads = {position: [] for position in forms}
     for position, _, head, relation in edges:
@@ -304,7 +304,7 @@ def _on_cycle(word: int, heads: Heads) -> bool:
 
 
 def _split(tokens: list[Token]) -> list[Token]:
-    """Split tokens that hold several words: later words are ``dep`` of the first, which keeps the token's head."""
+    """Split tokens of several words: later words are ``dep`` of the first, which keeps the token's head."""
     lengths = [token.form.count(_JOINED) + 1 for token in tokens]
     first = np.cumsum([1, *lengths]).tolist()
     words: list[Token] = []

@@ -35,7 +35,7 @@ TRANSCRIPT = "stimuli/podcast_transcript.csv"
 AUDIO = "stimuli/podcast.wav"
 GPT2, SYNTAX = "gpt2-xl", "syntactic"
 STAND_INS = ("spectral", GPT2, SYNTAX, "en_core_web_lg")
-"""Tables that hold every word, in the order in which they replace a missing transcript."""
+"""Tables with every word, in the order in which they replace a missing transcript."""
 
 SENTENCE_PAUSE_S = 0.5
 """A capitalised word begins a sentence after a silence of this length."""

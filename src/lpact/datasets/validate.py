@@ -232,7 +232,7 @@ def check_word_values(name: str, values: FloatArray, stimulus: Stimulus) -> None
     if bad.any():
         row = int(np.argmax(bad))
         raise StimulusError(
-            f"the mechanism '{name}' holds values that are not finite",
+            f"the mechanism '{name}' contains values that are not finite",
             where=f"{where}, word {row} ('{stimulus.words['word'][row]}')",
             got=f"{values[row]} ({int(bad.sum())} such values)",
             expected="a finite number for every word",
@@ -286,7 +286,7 @@ def _check_columns(stimulus: Stimulus) -> None:
 
 
 def _check_rows(stimulus: Stimulus) -> None:
-    """Check the words table row by row: (column, problem, rows with it, what they hold)."""
+    """Check the words table row by row: (column, problem, affected rows, what was found)."""
     words = stimulus.words
     for column in WORD_COLUMNS:
         if (missing := words[column].is_null()).any():

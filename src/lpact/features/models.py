@@ -182,7 +182,7 @@ def check_features(
     if bad.any():
         at, column = (int(i) for i in np.argwhere(bad)[0])
         raise FeatureError(
-            f"{what} hold values that are not finite",
+            f"{what} contain values that are not finite",
             where=f"{where}, row {at}, column {column}",
             got=f"{values[at, column]} ({int(bad.sum())} such values)",
             expected="finite numbers",

@@ -311,7 +311,7 @@ def _without_bad_spans(events: Candidates, spans: tuple[Span, ...], signal: Time
     rate_hz = signal.sampling_rate_hz
     samples = nearest_sample(edges, start_s=signal.start_s, sampling_rate_hz=rate_hz)
     for first, stop in samples.tolist():
-        # A span touches at least the sample nearest to its start, if the recording holds it.
+        # A span touches at least the sample nearest to its start, if that is in the recording.
         flags[max(0, first) : max(0, stop, first + 1)] = True
     hits = [touches(flags, starts, events.n_samples) for starts in events.first_sample]
     bad: BoolArray = np.logical_or.reduce(hits)

@@ -96,7 +96,7 @@ class RecordingCheck:
 
 @dataclass
 class DatasetCheck:
-    """All results of a check; ``deep`` says whether signals were read.
+    """All results of a check; ``deep``: signals were read.
 
     ``stimuli`` that cannot be read are None. ``findings`` are those of the dataset as a whole, and of stimuli without a
     recording. ``instead`` are folders one level up or down with more of the layout.

@@ -50,10 +50,10 @@ class Placed:
 class Prepared(Placed):
     """One usable recording on its event grid, with predictors and folds.
 
-    ``nuisance`` is [n_events, q]; ``mechanisms`` holds [n_events] for each available mechanism, in the order of the
+    ``nuisance`` is [n_events, q]; ``mechanisms`` has [n_events] for each available mechanism, in the order of the
     study file; ``folds`` are the outer blocks over the events. ``pending`` names mechanisms that a language model will
     give once its features are extracted. With delays of a finite impulse response, ``mechanisms`` are those at the
-    first delay, and ``delayed`` holds [n_events, n_delays] for each; without, it is empty. Where units of the grid are
+    first delay, and ``delayed`` has [n_events, n_delays] for each; without, it is empty. Where units of the grid are
     means over regions, ``region_sizes`` counts the units of each, and ``read_units`` reads their grid.
     """
 

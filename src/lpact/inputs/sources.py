@@ -54,7 +54,7 @@ class SourceWatch:
     def check(self, owners: Collection[Owner] | None = None) -> bool:
         """Whether files were written again with the same content; other content is an `InputError`.
 
-        An owner whose files have changed stays so: what was read of them meanwhile may be anything.
+        An owner whose files have changed stays so: what was read from them meanwhile cannot be trusted.
         """
         rewritten = False
         for owner in self.seen if owners is None else owners:

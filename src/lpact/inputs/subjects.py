@@ -1,4 +1,4 @@
-"""What the subjects of a dataset share: stimuli, lags, and features of models for these stimuli."""
+"""Stimuli and lags that all subjects of a dataset share, and features of models for these stimuli."""
 
 from __future__ import annotations
 

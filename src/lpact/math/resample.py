@@ -68,7 +68,7 @@ def _weights(
 ) -> sparse.csr_array:
     """Sparse matrix of ``kernel(sample − event)`` over events within [sample + first_s, sample + last_s].
 
-    Events are in order of time; rows hold them in that order.
+    Events are in order of time, and so are the columns of a row.
     """
     low = np.searchsorted(event_s, sample_s + first_s, side="left")
     high = np.searchsorted(event_s, sample_s + last_s, side="right")

@@ -18,7 +18,7 @@ from lpact.math.types import BoolArray, FloatArray
 from lpact.wording import listed
 
 MAX_DISTANCE_MM = 20.0
-"""Contacts farther apart than this are no neighbours, whatever their names say."""
+"""Contacts farther apart than this are not neighbours, even if their names suggest it."""
 MAX_SPACINGS = 2.0
 """Nor are those farther apart than this many usual spacings of their shaft: G8 and G9 end one row of a grid each."""
 KEPT_CHANNELS = 2
@@ -189,7 +189,7 @@ def _laplacian(
 
 @dataclass(frozen=True)
 class Survey:
-    """What one pass over all channels shows.
+    """Results of one pass over all channels.
 
     ``varies`` and ``constant`` [n_units]: its finite values are not all the same, or are; neither, if there are none.
     ``complete`` [n_units]: it is finite at every sample; with gaps allowed, at every sample at which any channel is.

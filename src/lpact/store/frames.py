@@ -41,7 +41,7 @@ def element_kind(column: Column) -> str:
 
 
 def is_list(column: Column) -> bool:
-    """Whether each row of the column holds a list."""
+    """Whether the column's values are lists."""
     return column.dtype.startswith("list[")
 
 
@@ -62,7 +62,7 @@ def empty(table: Table) -> pl.DataFrame:
 
 
 def frame(table: Table, rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
-    """Build a frame from rows that hold exactly the declared columns.
+    """Build a frame from rows with exactly the declared columns.
 
     NumPy scalars are accepted, and integers for float columns. A number that could not be computed is None in a
     nullable column, with a reason; NaN and infinite values are errors. Inside ``list[float]`` a NaN becomes null.
@@ -204,7 +204,7 @@ def _fits_float(value: object) -> bool:
 _KINDS: dict[str, tuple[type, str, Callable[[Any], bool], str]] = {
     "str": (
         str,
-        "text that UTF-8 can hold",
+        "text that UTF-8 can encode",
         lambda value: isinstance(value, str) and value == value.encode(errors="replace").decode(),
         "convert the value to text",
     ),

@@ -156,7 +156,7 @@ class ArraysOptions(PluginOptions):
     """Options of the reader."""
 
     table: str = Field(TABLE, min_length=1)
-    """The table's name, for folders that hold several."""
+    """The table's name, for folders with several."""
 
 
 class Arrays(FolderDataset["ArraysOptions", RecordingEntry]):

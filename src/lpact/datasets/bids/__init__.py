@@ -211,7 +211,7 @@ class Bids(FolderDataset[BidsOptions, BidsFiles]):
         if len(found) == 1:
             return next(iter(found))
         raise InputError(
-            f"it is not clear which {option} is meant" if found else "the folder holds no recording",
+            f"the folder has more than one {option}" if found else "the folder contains no recording",
             where=f"{self.folder.root / self.options.derivative}, option '{option}'",
             got=", ".join(sorted(found)) or "no MEG, EEG or iEEG file of a known kind",
             expected=f"one {option}, or the option '{option}'",

@@ -367,7 +367,7 @@ class BrainTreebank(FolderDataset[BrainTreebankOptions, Trial]):
             media_absent={
                 kind: AbsentMedium(
                     Reason.MEDIA_NOT_RELEASED,
-                    f"the release holds no {kind} of its films; {self.layout[-1].boundary}; a copy of your own goes to "
+                    f"the release contains no {kind} of its films; {self.layout[-1].boundary}; put your own copy at "
                     f"media/{stimulus_id}.{MEDIA[kind]}",
                 )
                 for kind, path in media.items()

@@ -64,7 +64,7 @@ class MegMascOptions(PluginOptions):
 
 
 def sound_files(folder: SourceFolder) -> dict[str, Path]:
-    """Return the sound files by the names that events give them, whatever their case."""
+    """Return the sound files by the names that events give them, in any case."""
     found = folder.glob(f"{AUDIO}/*")
     return {sound_name(path.name): path for path in found if path.suffix.lower() == ".wav"}
 

@@ -1,4 +1,4 @@
-"""What simulated datasets share: they are a function of options, name and seed, and need no folder."""
+"""Base class of simulated datasets, which depend on options, name and seed alone and need no folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OptionsT = TypeVar("OptionsT", bound=PluginOptions)
 
 
 class SimulatedDataset(Dataset, DatasetReader, Generic[OptionsT]):
-    """A simulated dataset and its reader; stimuli are made once, recordings when they are asked for.
+    """A simulated dataset and its reader; stimuli are generated once, recordings on request.
 
     ``noun`` is what messages call it.
     """

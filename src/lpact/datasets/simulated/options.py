@@ -60,7 +60,7 @@ class SimulatedOptions(PluginOptions):
     n_regions: Count = 4
     """Regions that the units are dealt into."""
     truths: tuple[Truth, ...] = ("lexical", "relational", "mechanism")
-    """What is planted in the brain; empty: nothing that any model knows."""
+    """Effects planted in the brain; empty: nothing that any model knows."""
     snr: Strength = 1.0
     """Factor on every planted component. At 1 a gain of 1 makes a response as large as the private noise that is left
     after averaging over 200 ms (`fmri`: in one volume).
@@ -95,7 +95,7 @@ class SimulatedOptions(PluginOptions):
     columns_per_mechanism: Count = 2
     """Feature columns for each of the six mechanisms."""
     n_noise_columns: Annotated[int, Field(ge=0, le=MOST)] = 6
-    """Feature columns that hold noise only."""
+    """Feature columns of noise only."""
 
     @model_validator(mode="after")
     def _check(self) -> SimulatedOptions:

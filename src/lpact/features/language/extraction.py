@@ -268,7 +268,7 @@ def describe(
 ) -> dict[str, Any]:
     """Everything that the numbers of one set depend on, as plain values."""
     files: dict[str, Any] = {path.name: checksums[path] for path in folder.files if path not in folder.weights}
-    # Random weights need the architecture alone; a GGUF file holds that and more.
+    # Random weights need the architecture alone; a GGUF file contains more than that.
     if context != UNTRAINED or folder.gguf is not None:
         files["weights"] = sorted(checksums[path] for path in folder.weights)
     what: dict[str, Any] = {

@@ -4,7 +4,7 @@
 
     <folder>/set.json           a description, the number of words written, and in the end the digest
              features.zarr/     the group, with the same description as attributes
-                 hidden/        [layer, word, feature]; a chunk holds one layer of some words
+                 hidden/        [layer, word, feature]; a chunk is one layer of some words
                  surprisal/     [word], bits
                  entropy/       [word], bits
              lock               while a process writes

@@ -1,4 +1,4 @@
-"""What a model reads for each word: passages by context, windows of long passages, batches and cost."""
+"""What a model reads for each word: passages by context, windows, batches and cost."""
 
 from __future__ import annotations
 

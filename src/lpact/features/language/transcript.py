@@ -76,7 +76,7 @@ class Passage:
 def locate(words: Sequence[str], text: str, *, where: str, first_row: int = 0) -> tuple[Passage, list[Stretch]]:
     """Find every word, in order, in a transcript; return the passage and the stretches that are in no word.
 
-    Only letters and digits count: case, accents, punctuation, spaces and Unicode form may differ. A word's span goes
+    Only letters and digits count: case, accents, punctuation, spaces and Unicode form may differ. A word's span is
     from its first to its last letter, with adjacent punctuation that the cell has too. A word without letters (``--``)
     is found between its neighbours. Stretches in no word are stage directions and names of speakers; one that is
     neither in brackets nor a label is accepted only if the next 24 letters of the words follow it. A missing word is a

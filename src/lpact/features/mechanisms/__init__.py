@@ -29,7 +29,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class WordValues:
-    """What a language model says of a stimulus' words in full context; ``where`` names the model.
+    """A language model's values for the words of a stimulus in full context; ``where`` names the model.
 
     ``surprisal()`` is −log2 p(word | words before), ``entropy()`` that of the next token after each word, [n_words] in
     bits. ``states(layer)`` returns the hidden states of one of ``layers``, [n_words, width], or the static vectors
@@ -73,7 +73,7 @@ class MechanismInputs:
 
 
 class Mechanism(Plugin, ABC):
-    """A registered mechanism. ``summary`` says what the quantity is.
+    """A registered mechanism. ``summary`` describes the quantity.
 
     ``reads_language`` and ``reads_parse`` say what it needs beyond the stimulus; nothing else is computed for it.
     ``needs`` names this in messages. Where the dataset has values of the mechanism's name, these are used instead.

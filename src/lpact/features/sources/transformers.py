@@ -158,7 +158,7 @@ class Transformers(ModelSource):
                 Reason.TRANSCRIPT_BEYOND_WORDS,
                 f"stretches, the first {about.get('skipped_stretch')!r}",
                 "transcripts of the words and no more",
-                "none needed: it is read as context; take it out where nobody heard it",
+                "none needed: it is read as context; remove it if it was not heard",
             ),
         }
         return [

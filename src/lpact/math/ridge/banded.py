@@ -51,8 +51,8 @@ _MAX_AT_ONCE = 16
 class SpaceKernels:
     """A training set in row space: one kernel [n_train, n_train] per feature space.
 
-    ``cross`` holds the kernels [r, n_train] of runs of held-out rows with the training rows, ``sizes`` the columns of
-    every space. ``narrow`` holds the rows themselves of spaces with at most half as many columns as training rows: of
+    ``cross`` has the kernels [r, n_train] of runs of held-out rows with the training rows, ``sizes`` the columns of
+    every space. ``narrow`` has the rows themselves of spaces with at most half as many columns as training rows: of
     the training set, and of the runs.
     """
 
