@@ -121,7 +121,6 @@ class BoldSeries(StreamedSeries):
         self._space = header.space
         self._voxels, self._unit = parcels.voxels, parcels.unit
         self.shape = (header.n_volumes, len(parcels.units.ids))
-        self.dtype = np.dtype(np.float64)
         self._means: FloatArray | None = None
 
     def read(self, units: Sequence[int]) -> FloatArray:

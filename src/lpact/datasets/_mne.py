@@ -123,7 +123,6 @@ class RawSeries(StreamedSeries):
         self._scale: FloatArray = np.full(len(self._picks), scale, dtype=np.float64)
         self._options = dict(options or {})
         self.shape = (int(raw.n_times), len(self._picks))
-        self.dtype = np.dtype(np.float64)
 
     def read(self, units: Sequence[int]) -> FloatArray:
         """Return the units at these indices in this order, [n_samples, len(units)]."""

@@ -33,11 +33,9 @@ class Progress(Protocol):
 
     def stage(self, name: str, total: int) -> None:
         """Begin a stage of ``total`` steps."""
-        ...
 
     def advance(self, steps: int = 1) -> None:
         """Count steps of the stage as done."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from lpact.codes import Reason
 from lpact.config import StudyConfig
-from lpact.errors import ConfigError, did_you_mean
+from lpact.errors import ConfigError, require_known
 from lpact.features.models import FULL
 from lpact.inputs.prepare import Placed
 from lpact.inputs.responses import event_ids
@@ -54,14 +54,7 @@ def check_models(study: StudyConfig, named: Mapping[str, Sequence[str]]) -> None
     known = [model.name for model in study.models]
     for option, names in named.items():
         for name in names:
-            if name not in known:
-                raise ConfigError(
-                    f"there is no model '{name}'",
-                    where=f"option '{option}'",
-                    got=name,
-                    expected=f"a model of the study: {listed(known)}",
-                    remedy=did_you_mean(name, known),
-                )
+            require_known(name, known, "model", where=f"option '{option}'", error=ConfigError)
 
 
 def layers_of(

@@ -51,7 +51,6 @@ class Preprocessed(StreamedSeries):
         self._cleaning = cleaning
         self._zscore = zscore
         self.shape = (chain.n_samples(source.shape[0]), source.shape[1])
-        self.dtype = np.dtype(np.float64)
         self.unit_major = isinstance(source, StreamedSeries) and source.unit_major
         # A source is often far longer than the result: its size decides how many units are read at a time.
         self._width = block_width(source, block_bytes)

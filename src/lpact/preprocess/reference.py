@@ -46,7 +46,6 @@ class Rereferenced(StreamedSeries):
         self._varies = varies
         self._kept: OrderedDict[int, FloatArray] = OrderedDict()
         self.shape = (source.shape[0], len(self._terms))
-        self.dtype = np.dtype(np.float64)
         self.unit_major = isinstance(source, StreamedSeries) and source.unit_major
 
     def read(self, units: Sequence[int]) -> FloatArray:

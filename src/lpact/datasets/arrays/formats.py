@@ -21,7 +21,7 @@ import numpy.typing as npt
 from lpact.datasets._files.hdf5 import dataset_names, hdf5_dataset, hdf5_object, never_written, open_hdf5
 from lpact.datasets._files.stored import Index, StoredArray, check_real, npy_header, stored_npy
 from lpact.datasets._files.strict import damaged
-from lpact.errors import RecordingError, did_you_mean
+from lpact.errors import RecordingError, did_you_mean, require_known
 from lpact.extras import require
 from lpact.math.types import FloatArray
 
@@ -127,14 +127,7 @@ def open_array_file(path: Path) -> ArrayFile:
     kinds |= {".npy": _NpyFile, ".npz": _NpzFile, **dict.fromkeys((".h5", ".hdf5", ".nwb"), Hdf5File)}
     kinds |= {".zarr": _ZarrFolder, ".mat": _Matlab5File}
     suffix = path.suffix.lower()
-    if suffix not in kinds:
-        raise RecordingError(
-            "the format of an array file is unknown",
-            where=str(path),
-            got=f"the suffix '{path.suffix}'",
-            expected="one of " + ", ".join(kinds),
-            remedy="save the array in one of these formats",
-        )
+    require_known(suffix, kinds, "array format", where=str(path), error=RecordingError)
     if suffix == ".mat" and _matlab_version(path) == 2:
         return _Matlab73File(path)
     return kinds[suffix](path)

@@ -68,13 +68,9 @@ class FeatureSet:
             raise FeatureError(f"there is no layer {layer}", where=str(self.path), expected=f"0 to {self.n_layers - 1}")
         return self._read("hidden", layer)
 
-    def files(self, checksums: Checksums) -> dict[str, tuple[Path, str]]:
-        """Files of the arrays, headers included, by their names in the set, with place and SHA-256."""
-        return array_files(self.path, checksums)
-
     def verify(self, checksums: Checksums) -> str:
         """Digest of the arrays; raises `FeatureError` if it differs from the recorded one."""
-        found = digest_of(self.files(checksums))
+        found = digest_of(array_files(self.path, checksums))
         if self.sha256 not in (None, found):
             raise FeatureError(
                 "stored features have changed since they were extracted",
@@ -128,7 +124,7 @@ def open_set(path: Path) -> FeatureSet | None:
 
 
 def array_files(path: Path, checksums: Checksums) -> dict[str, tuple[Path, str]]:
-    """See `FeatureSet.files`."""
+    """Files of a set's arrays, headers included, by their names in the set, with place and SHA-256."""
     places = {
         place.relative_to(path).as_posix(): place
         for name in NAMES

@@ -13,7 +13,7 @@ import polars as pl
 from lpact.codes import Reason
 from lpact.datasets._files.source_folder import check_regular
 from lpact.datasets.base import FeatureKey, Finding, SourceFile, Stimulus
-from lpact.errors import FeatureError, did_you_mean
+from lpact.errors import FeatureError, require_known
 from lpact.features.language.folder import Checksums
 from lpact.features.models import FULL, ModelSource, check_features
 from lpact.math.types import FloatArray
@@ -251,14 +251,7 @@ class Matrix(UserFiles):
 @lru_cache(maxsize=8)
 def _matrix(path: Path, _: tuple[int, ...]) -> FloatArray:
     """A matrix of numbers from a file."""
-    if path.suffix not in MATRIX_ENDINGS:
-        raise FeatureError(
-            "the file of a matrix has an unknown ending",
-            where=str(path),
-            got=path.suffix or "no ending",
-            expected=f"one of {', '.join(MATRIX_ENDINGS)}",
-            remedy=did_you_mean(path.suffix, MATRIX_ENDINGS),
-        )
+    require_known(path.suffix, MATRIX_ENDINGS, "matrix format", where=str(path), error=FeatureError)
     try:
         if path.suffix == ".npy":
             values = np.load(path, allow_pickle=False)

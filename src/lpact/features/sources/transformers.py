@@ -15,7 +15,7 @@ from lpact.datasets.base import FeatureKey, Finding, SourceFile, Stimulus
 from lpact.datasets.fetch import Progress
 from lpact.errors import FeatureError
 from lpact.features.language.extraction import Extraction, LoadedModel, PlannedSet, surely_causal
-from lpact.features.language.feature_set import FeatureSet
+from lpact.features.language.feature_set import FeatureSet, array_files
 from lpact.features.language.folder import Checksums, ModelFolder, find_model, missing_here
 from lpact.features.language.settings import KNOWN_CONTEXTS, WORD_BY_WORD, ReadingOptions
 from lpact.features.language.text import read_stories
@@ -197,7 +197,7 @@ class Transformers(ModelSource):
                 sha256 = stored.verify(extraction.checksums)
                 files = tuple(
                     SourceFile(f"{name}/{path}", place.stat().st_size, own, "", place)
-                    for path, (place, own) in stored.files(extraction.checksums).items()
+                    for path, (place, own) in array_files(stored.path, extraction.checksums).items()
                 )
                 found[name] = StoredSet(name, sha256, files)
         return found
