@@ -172,7 +172,7 @@ def test_nothing_is_overwritten(tmp_path: Path, taken: str) -> None:
     kept = target / "mine.txt" if taken == "folder" else target
     kept.parent.mkdir(exist_ok=True)
     kept.write_text("precious")
-    with pytest.raises(InputError, match="taken"):
+    with pytest.raises(InputError, match="exists already"):
         write_folder(in_memory(), target)
     assert kept.read_text() == "precious"
 
