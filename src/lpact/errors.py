@@ -129,7 +129,7 @@ class StudyInputError(LPactError):
 def require_known(
     name: str, known: Iterable[str], noun: str, *, where: str, error: type[LPactError] = InputError
 ) -> None:
-    """Raise ``error`` unless ``name`` is among the known ones; ``noun`` says what it should name."""
+    """Raise ``error`` unless ``name`` is among the known ones; ``noun`` is the kind of thing it should name."""
     known = list(known)
     if name not in known:
         raise error(

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from lpact.datasets.base import ITEM, WORD_COLUMNS, FeatureKey
 from lpact.datasets.connectivity import connectivity_file
-from lpact.datasets.folder.writer import write_folder
+from lpact.datasets.folder import write_folder
 from lpact.datasets.memory import STIMULI, memory_dataset, with_lags
 from lpact.datasets.validate import check_stimulus
 from lpact.errors import InputError, require_known

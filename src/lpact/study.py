@@ -29,14 +29,7 @@ from lpact.config import (
     study_from_values,
     with_paths,
 )
-from lpact.errors import (
-    ConfigError,
-    LPactError,
-    RegistryError,
-    RunError,
-    did_you_mean,
-    require_known,
-)
+from lpact.errors import ConfigError, LPactError, RegistryError, RunError, did_you_mean, require_known
 from lpact.registry import ANALYSES
 from lpact.store import RunTables, StoredRun, clear_leftovers, differences, existing_run
 from lpact.store.manifest import REPORT_FOLDER
@@ -158,7 +151,7 @@ class Run(StoredRun):
                 f"the figure '{name}' cannot be drawn",
                 where=str(self.root),
                 got=figure.reason,
-                expected="tables that hold what it shows",
+                expected="tables with the data that it shows",
                 remedy="choose another figure",
             )
         chart: Chart = figure.themed()
@@ -354,11 +347,7 @@ class Study:
         for folder in earlier:
             refuse_no_run(folder)
         made = register(
-            self.config,
-            self.audit(),
-            runs=earlier,
-            kept=self.run_config.tasks,
-            after_the_fact=after_the_fact,
+            self.config, self.audit(), runs=earlier, kept=self.run_config.tasks, after_the_fact=after_the_fact
         )
         write_registration(made, Path(out))
         return made
@@ -432,7 +421,7 @@ class Study:
 
         if not path:
             raise ConfigError(
-                "a digest without a registration",
+                "a digest is given without a registration",
                 where="option --registered-digest",
                 got="no registration",
                 expected="the file that has the digest",
@@ -460,7 +449,7 @@ class Study:
         changed = differences(run.manifest, now)
         if changed:
             raise RunError(
-                "the finished run was made from something else",
+                "the finished run was made from other inputs, code or versions",
                 where=str(out),
                 got="; ".join(changed[:3]) + (f"; and {len(changed) - 3} more" if len(changed) > 3 else ""),
                 expected="the same inputs, code and versions as now",
@@ -481,7 +470,7 @@ def _analysis_of(section: Section) -> str:
             if type(section) is ANALYSES.get(name).Options:
                 return name
     raise ConfigError(
-        "a section that belongs to no analysis",
+        "a section does not belong to any analysis",
         where="lpact.Study, argument 'analyses'",
         got=type(section).__name__,
         expected=f"sections of {', '.join(ANALYSES.names())}",

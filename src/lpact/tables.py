@@ -168,7 +168,7 @@ BEFORE_RUN = "made before the run"
 """Items of the group `registration`."""
 
 AFTER_THE_FACT = "after the fact"
-"""What is found of a registration that was made although results existed."""
+"""Value of ``found`` for a registration that was made although results existed."""
 
 PREREGISTRATION_ITEMS = SHARED.table("""
     audits/preregistration_items

@@ -45,10 +45,10 @@ class _ClearErrors(ModelMetaclass):
 
 
 class Section(Strict, metaclass=_ClearErrors):
-    """Options as a study file holds them.
+    """Options of a study file.
 
-    The docstring of a field describes the option. ``MOVED`` names options of the last release that are elsewhere now:
-    their error says where.
+    The docstring of a field describes the option. ``MOVED`` names options of the last release that have moved, and
+    their new place.
     """
 
     model_config = ConfigDict(use_attribute_docstrings=True)
@@ -57,7 +57,7 @@ class Section(Strict, metaclass=_ClearErrors):
 
     @property
     def path_names(self) -> tuple[str, ...]:
-        """Names in `[run.paths]` that it reads, besides those of datasets."""
+        """Names in `[run.paths]` that it reads, in addition to those of datasets."""
         return ()
 
     @classmethod
@@ -140,7 +140,7 @@ def _follows(item: Any, places: list[tuple[int | str, ...]]) -> bool:
 
 
 def _model_at(model: type[BaseModel], location: tuple[int | str, ...]) -> type[BaseModel] | None:
-    """The model that holds the options at a place of another one."""
+    """The model of the options at a place of another one."""
     current: Any = model
     for part in location:
         if isinstance(part, int) or not hasattr(current, "model_fields"):

@@ -84,7 +84,7 @@ def test_two_sections_of_one_analysis_are_an_error(toy: None) -> None:
     class Foreign(PluginOptions):
         pass
 
-    with pytest.raises(ConfigError, match="belongs to no analysis"):
+    with pytest.raises(ConfigError, match="does not belong to any analysis"):
         lpact.Study("x", datasets, analyses=[Foreign()])
 
 

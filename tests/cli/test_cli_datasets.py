@@ -12,7 +12,7 @@ import pytest
 
 from lpact.cli.datasets import reader_options
 from lpact.datasets.base import DATASETS
-from lpact.datasets.folder.writer import write_folder
+from lpact.datasets.folder import write_folder
 from lpact.errors import ConfigError
 from tiny_study import Lpact
 

@@ -10,7 +10,7 @@ import pytest
 import lpact as api
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.datasets.base import DATASETS
-from lpact.datasets.folder.writer import write_folder
+from lpact.datasets.folder import write_folder
 from tiny_study import TINY, Lpact
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

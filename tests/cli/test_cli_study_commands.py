@@ -114,7 +114,7 @@ def test_run_refuses_a_folder_with_something_else(lpact: Lpact, tiny_study: Path
     (tmp_path / "mine.txt").write_text("keep")
     result = lpact("run", tiny_study, "--out", tmp_path)
     assert result.exit_code == 2
-    assert "the output folder is taken" in result.stderr
+    assert "the output folder cannot be used" in result.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
 
 

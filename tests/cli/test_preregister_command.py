@@ -98,7 +98,7 @@ def test_a_run_with_another_digest_is_refused_first(
     assert not (tmp_path / "run").exists()
     result = lpact("run", tiny_run.study, "--registered-digest", "0" * 64, "--out", tmp_path / "x")
     assert result.exit_code == 2
-    assert "a digest without a registration" in result.stderr
+    assert "a digest is given without a registration" in result.stderr
     result = lpact("preregister", tiny_run.study, "--registered-digest", "0" * 64)
     assert result.exit_code == 2
     assert "leave --registered-digest out" in result.stderr

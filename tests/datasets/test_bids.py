@@ -478,7 +478,7 @@ def test_filters(folders: dict[str, tuple[Path, BidsTruth]]) -> None:
 def test_datatype_and_task_must_be_clear(eeg: Path) -> None:
     path = recording_file(eeg)
     shutil.copyfile(path, path.with_name(path.name.replace("task-story", "task-rest")))
-    with pytest.raises(InputError, match="which task is meant") as caught:
+    with pytest.raises(InputError, match="more than one task") as caught:
         opened(eeg)
     assert "rest, story" in str(caught.value)
     assert len(opened(eeg, task="story").recording_ids()) == 2

@@ -15,20 +15,12 @@ import pytest
 from nilearn.image import resample_to_img
 from nilearn.maskers import NiftiLabelsMasker, NiftiMasker
 
-from dataset_writers._nifti import (
-    AFFINE,
-    SHAPE,
-    atlas_volume,
-    write_atlas,
-    write_bold,
-    write_volume,
-)
+from dataset_writers._nifti import AFFINE, SHAPE, atlas_volume, write_atlas, write_bold, write_volume
 from dataset_writers.bids_fmri import BidsFmriTruth, write_bids_fmri
 from lpact.codes import Reason
 from lpact.config import DatasetConfig, GridConfig
 from lpact.datasets import _fmri_volumes as nifti
-from lpact.datasets._finding import Finding
-from lpact.datasets.base import DATASETS, Dataset, RecordingId
+from lpact.datasets.base import DATASETS, Dataset, Finding, RecordingId
 from lpact.datasets.series import BLOCK_BYTES, StreamedSeries, unit_blocks
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
 from lpact.grid import build_grid

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lpact.datasets.folder import Folder
-from lpact.datasets.folder.writer import write_folder
+from lpact.datasets.folder import Folder, write_folder
 from lpact.datasets.simulated.dataset import Simulated
 from lpact.datasets.simulated.options import SimulatedOptions
 from lpact.errors import StimulusError

@@ -25,7 +25,7 @@ from lpact.datasets.base import (
     TimeSeries,
     Units,
 )
-from lpact.datasets.folder.writer import write_folder
+from lpact.datasets.folder import write_folder
 from lpact.errors import InputError
 
 SMALL = {"n_subjects": 2, "n_stories": 1, "sentences_per_story": 4, "n_units": 5, "n_regions": 2}
@@ -172,7 +172,7 @@ def test_nothing_is_overwritten(tmp_path: Path, taken: str) -> None:
     kept = target / "mine.txt" if taken == "folder" else target
     kept.parent.mkdir(exist_ok=True)
     kept.write_text("precious")
-    with pytest.raises(InputError, match="taken"):
+    with pytest.raises(InputError, match="exists already"):
         write_folder(in_memory(), target)
     assert kept.read_text() == "precious"
 

@@ -22,7 +22,7 @@ from lpact.datasets.base import (
     Units,
     items_table,
 )
-from lpact.datasets.folder.writer import write_folder
+from lpact.datasets.folder import write_folder
 from lpact.datasets.memory import memory_dataset
 from lpact.datasets.validate import check_stimulus
 from lpact.errors import InputError, RecordingError, StimulusError

@@ -16,8 +16,7 @@ import pytest
 from dataset_writers.meg_masc import MegMascTruth, write_meg_masc
 from lpact.codes import Reason
 from lpact.config import GridConfig
-from lpact.datasets._finding import Findings
-from lpact.datasets.base import DATASETS, Dataset, Recording, RecordingId
+from lpact.datasets.base import DATASETS, Dataset, Findings, Recording, RecordingId
 from lpact.datasets.meg_masc.events import RecordingEvents, WordEvent, story_words
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.grid import build_grid

@@ -101,10 +101,10 @@ def test_a_missing_label_is_named_with_its_word(column, empty):
 @pytest.mark.parametrize(
     ("columns", "expected"),
     [
-        ({"head": [2.0, 0, 2, 3, 0], "deprel": LABELS}, "does not hold whole numbers"),
-        ({"head": [str(h) for h in HEADS], "deprel": LABELS}, "does not hold whole numbers"),
-        ({"head": HEADS, "deprel": HEADS}, "does not hold text"),
-        ({"head": HEADS, "deprel": LABELS, "upos": HEADS}, "does not hold text"),
+        ({"head": [2.0, 0, 2, 3, 0], "deprel": LABELS}, "does not contain whole numbers"),
+        ({"head": [str(h) for h in HEADS], "deprel": LABELS}, "does not contain whole numbers"),
+        ({"head": HEADS, "deprel": HEADS}, "does not contain text"),
+        ({"head": HEADS, "deprel": LABELS, "upos": HEADS}, "does not contain text"),
     ],
 )
 def test_columns_of_another_type_are_refused(columns, expected):

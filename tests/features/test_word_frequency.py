@@ -15,7 +15,7 @@ import lpact
 from lpact.codes import Reason
 from lpact.config import NuisanceConfig
 from lpact.datasets.base import DATASETS, Stimulus
-from lpact.datasets.folder.writer import write_folder
+from lpact.datasets.folder import write_folder
 from lpact.errors import ConfigError
 from lpact.features.nuisance import (
     build_nuisance,

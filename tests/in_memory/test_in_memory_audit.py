@@ -12,7 +12,7 @@ import pytest
 
 import lpact
 from lpact.datasets.base import DATASETS, Dataset
-from lpact.datasets.folder.writer import write_folder
+from lpact.datasets.folder import write_folder
 from lpact.datasets.memory import MemoryDataset, memory_dataset
 from lpact.errors import ConfigError, InputError, LPactError
 from lpact.in_memory import _features, _known_columns, _subjects, _words
@@ -141,7 +141,7 @@ def test_workers_and_a_second_call_change_nothing(arrays: dict[str, Any], audite
     assert (Path(again.root) / "manifest.json").stat().st_mtime_ns == written
     shifted = [lpact.Responses.from_numpy(own.values + 1.0, subject=own.subject) for own in arrays["responses"]]
     changed = arrays | {"responses": shifted}
-    with pytest.raises(LPactError, match="made from something else"):
+    with pytest.raises(LPactError, match="made from other inputs"):
         lpact.audit(**changed, **OPTIONS, grid=GRID, out=tmp_path / "run")
 
 

@@ -122,7 +122,7 @@ def test_behaviour_is_such_data() -> None:
     ("options", "message"),
     [
         ({"stimulus": "itm"}, "no column 'itm'"),
-        ({"value": "roi"}, "'roi' does not hold numbers"),
+        ({"value": "roi"}, "'roi' does not contain numbers"),
         ({"repetition": None}, "two rows give the same value"),
         ({"region": "story"}, "'story' is not the same in all rows of 'e0'"),
         ({"group": "unit"}, "'unit' is not the same in all rows of 'i0'"),

@@ -19,7 +19,7 @@ import lpact
 from lpact.analyses.base import Scope, Task
 from lpact.analyses.lpact.analysis import LPact
 from lpact.analyses.lpact.jobs import BrainJob
-from lpact.datasets.folder.writer import write_folder
+from lpact.datasets.folder import write_folder
 from lpact.errors import InputError, RunError, StudyInputError
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, study_keys

@@ -120,7 +120,7 @@ def test_a_finished_run_is_not_current_once_it_has_changed(helper: Path) -> None
     item = check_run(registration, run).filter(item=f"code of the plugin '{PLUGIN}'")
     assert item["followed"].to_list() == [True]
     edit(helper)
-    with pytest.raises(RunError, match="made from something else") as caught:
+    with pytest.raises(RunError, match="made from other inputs") as caught:
         study.run(out, progress=False)
     assert f"code of the plugin '{PLUGIN}'" in str(caught.value)
     late = register(study.config, study.audit())

@@ -16,7 +16,7 @@ from lpact.inputs.workspace import Workspace
 
 @pytest.fixture(scope="module")
 def clean(tiny_study, tmp_path_factory) -> Path:
-    from lpact.datasets.folder.writer import write_folder
+    from lpact.datasets.folder import write_folder
 
     study = lpact.load_study(tiny_study())
     folder = tmp_path_factory.mktemp("folder") / "data"

@@ -54,7 +54,7 @@ def test_unit_order_changes_nothing_but_the_order(tinier_run, tinier_study, tmp_
     import numpy as np
     import polars as pl
 
-    from lpact.datasets.folder.writer import write_folder
+    from lpact.datasets.folder import write_folder
     from lpact.inputs.workspace import Workspace
 
     study, _ = tinier_run
@@ -96,7 +96,7 @@ def test_unit_order_changes_nothing_but_the_order(tinier_run, tinier_study, tmp_
 def test_scaling_and_shifting_the_recording_changes_no_verdict_and_no_score(tinier_run, tinier_study, tmp_path):
     import numpy as np
 
-    from lpact.datasets.folder.writer import write_folder
+    from lpact.datasets.folder import write_folder
     from lpact.inputs.workspace import Workspace
 
     study, original = tinier_run

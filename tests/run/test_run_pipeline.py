@@ -99,7 +99,7 @@ def test_a_finished_run_is_returned_as_it_is(tiny_run):
 def test_a_finished_run_of_other_inputs_is_refused(tiny_study, tmp_path):
     import numpy as np
 
-    from lpact.datasets.folder.writer import write_folder
+    from lpact.datasets.folder import write_folder
     from lpact.inputs.workspace import Workspace
 
     study = lpact.load_study(tiny_study())
@@ -114,7 +114,7 @@ def test_a_finished_run_of_other_inputs_is_refused(tiny_study, tmp_path):
     assert lpact.load_study(values).run(tmp_path / "run", progress=False).root.is_dir()
     path = next((tmp_path / "data" / "recordings").glob("*/neural.npy"))
     np.save(path, np.load(path) + 1.0)
-    with pytest.raises(RunError, match="made from something else") as caught:
+    with pytest.raises(RunError, match="made from other inputs") as caught:
         lpact.load_study(values).run(tmp_path / "run", progress=False)
     assert f"recordings/{path.parent.name}/neural.npy" in str(caught.value)
 
@@ -132,14 +132,14 @@ def test_an_output_folder_that_cannot_be_replaced_is_refused_before_the_work(tin
     study, _ = tiny_run
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    with pytest.raises(RunError, match="the output folder is taken"):
+    with pytest.raises(RunError, match="the output folder cannot be used"):
         study.run(tmp_path / "link", progress=False)
 
 
 def test_a_folder_with_something_else_is_left_alone(tiny_run, tiny_study, tmp_path):
     study, _ = tiny_run
     (tmp_path / "precious.txt").write_text("mine")
-    with pytest.raises(RunError, match="the output folder is taken"):
+    with pytest.raises(RunError, match="the output folder cannot be used"):
         study.run(tmp_path, progress=False)
     assert [p.name for p in tmp_path.iterdir()] == ["precious.txt"]
 

@@ -13,7 +13,7 @@ import pytest
 import lpact
 from lpact.analyses.lpact.analysis import LPact
 from lpact.datasets.base import DATASETS
-from lpact.datasets.folder.writer import write_folder
+from lpact.datasets.folder import write_folder
 from lpact.errors import RunError
 
 KEPT = ("surprisal", "context_update")

@@ -251,7 +251,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
     ("code", "remedy"),
     [
         (errno.EDQUOT, "raise the quota"),
-        (errno.EACCES, "give yourself permission"),
+        (errno.EACCES, "change the permissions"),
         (errno.EROFS, "another output folder"),
         (errno.ENAMETOOLONG, "shorter output path"),
         (errno.EIO, "check the path and its disk"),

@@ -116,7 +116,7 @@ def test_every_cut_and_every_addition_is_found(store) -> None:
         path.write_bytes(whole[:length])
         assert store.fault("k"), length
     path.write_bytes(whole + b"\0")
-    assert f"{len(whole) + 1} bytes in place of {len(whole)}" in (store.fault("k") or "")
+    assert f"{len(whole) + 1} bytes instead of {len(whole)}" in (store.fault("k") or "")
 
 
 def test_a_damaged_result_is_named_and_refused(store) -> None:

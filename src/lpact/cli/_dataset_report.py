@@ -6,7 +6,7 @@ from typing import Any
 
 from lpact.analyses.explanation import Block
 from lpact.cli._options import program
-from lpact.datasets._finding import Finding
+from lpact.datasets.base import Finding
 from lpact.datasets.catalogue import Part
 from lpact.inputs.check import DatasetCheck, RecordingCheck
 from lpact.wording import counted, size

@@ -57,7 +57,7 @@ class GridConfig(Section):
     lanczos_cutoff: float = Field(1.0, gt=0)
     """Cut-off of the Lanczos filter, in units of 1 / TR."""
     fir_ms: Distinct[float] = ()
-    """Delays of a finite impulse response: a TR's row holds the features at all of these delays side by side, and
+    """Delays of a finite impulse response: a TR's row has the features at all of these delays side by side, and
     readouts weigh them freely. Whole numbers of TRs; requires `tr_features = "lanczos"`. Empty: none.
     """
     reference_lag_ms: float | None = None
@@ -75,7 +75,7 @@ class GridConfig(Section):
 
 
 class PreprocessConfig(Section):
-    """What is done to a recording before it is put on the grid; by default nothing."""
+    """Preprocessing of a recording before it is put on the event grid; none by default."""
 
     channels: Distinct[str] = ()
     """Units to keep, by id or pattern (`LA*`, `MEG ???1`). Empty: all."""
@@ -84,7 +84,7 @@ class PreprocessConfig(Section):
     regions: Distinct[str] = ()
     """Regions whose units are kept, by name or pattern. Empty: all."""
     notch_hz: Distinct[Positive] = ()
-    """Frequencies to take out, each by a notch of 1/30 of its frequency: power line and harmonics."""
+    """Frequencies to remove, each by a notch of 1/30 of its frequency: power line and harmonics."""
     reference: Literal["none", "average", "bipolar", "laplacian"] = "none"
     """`none`: as recorded. `average`: minus the mean of the kept, usable channels. `bipolar`: minus the next contact of
     the shaft or strip. `laplacian`: minus the mean of the contacts before and after.
@@ -105,7 +105,7 @@ class PreprocessConfig(Section):
     resample_hz: float | None = Field(None, gt=0)
     """New sampling rate, at most the old one. Unset: as recorded."""
     detrend: bool = False
-    """Take out a straight line over the recording (fMRI; nilearn)."""
+    """Remove a straight line over the recording (fMRI; nilearn)."""
     highpass_s: float | None = Field(None, gt=0)
     """High-pass period, filtered with cosines (fMRI; nilearn), such as 128. Unset: no filter."""
     confounds: Distinct[str] = ()
@@ -175,10 +175,7 @@ class DatasetConfig(Section):
 
     @model_validator(mode="after")
     def _check(self) -> DatasetConfig:
-        scaled = {
-            "zscore": self.preprocess.zscore,
-            'envelope = "high_gamma"': self.preprocess.envelope == "high_gamma",
-        }
+        scaled = {"zscore": self.preprocess.zscore, 'envelope = "high_gamma"': self.preprocess.envelope == "high_gamma"}
         for option, scales in scaled.items():
             if scales and self.grid.units == "regions":
                 raise ValueError(

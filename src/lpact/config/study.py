@@ -38,7 +38,7 @@ _BYTES = r"^\d+(\.\d+)? ?([kMGTP]i?)?B$"
 
 
 class SlurmConfig(Section):
-    """SLURM jobs of `--cluster slurm`; each holds as many worker processes as cores."""
+    """SLURM jobs of `--cluster slurm`; each runs as many worker processes as it has cores."""
 
     jobs: Annotated[int, Field(ge=1)] = 1
     """Number of jobs."""
@@ -129,7 +129,7 @@ class RunConfig(RunTable):
 
 
 class SharedConfig(Section):
-    """What every analysis of a study shares; all of it changes numbers."""
+    """Sections that all analyses of a study share; all of them change numbers."""
 
     name: Name
     """Name of the study."""
@@ -230,7 +230,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def flat_options(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every option of a configuration by its dotted path; a list of tables is their names, then what each holds."""
+    """Every option by its dotted path; a list of tables gives their names, then the options of each."""
     for key, value in values.items():
         here = f"{path}.{key}" if path else str(key)
         if isinstance(value, Mapping) and value:
@@ -281,9 +281,7 @@ def read_toml(path: str | Path, what: str) -> dict[str, Any]:
         return parse_toml(path.read_text(encoding="utf-8-sig"), what, where=str(path))
     except FileNotFoundError:
         raise ConfigError(
-            f"{what} does not exist",
-            where=str(path),
-            remedy=f"check the path; `lpact init {path}` writes a study file",
+            f"{what} does not exist", where=str(path), remedy=f"check the path; `lpact init {path}` writes a study file"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
@@ -307,18 +305,12 @@ def parse_toml(text: str, what: str, *, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         values, problem = {}, "a number of thousands of digits, or thousands of nested brackets"
     if problem:
-        raise ConfigError(
-            f"{what} is not valid TOML",
-            where=where,
-            got=problem,
-            expected="TOML 1.0",
-            remedy=remedy,
-        )
+        raise ConfigError(f"{what} is not valid TOML", where=where, got=problem, expected="TOML 1.0", remedy=remedy)
     return values
 
 
 def _excess(value: object, depth: int = 0) -> str:
-    """What TOML readers need not accept: very deep nesting, and integers of more than 64 bits."""
+    """Very deep nesting, and integers of more than 64 bits, which TOML readers need not accept."""
     if depth > MOST_NESTED:
         return f"more than {MOST_NESTED} tables or lists inside each other"
     if isinstance(value, int):

@@ -48,8 +48,7 @@ class RandomMatchedAutocorr(SevereControl):
         if longest >= MIN_STORY_EVENTS:
             return None
         return Missing(
-            Reason.STORY_TOO_SHORT,
-            f"the longest story has {longest} event(s); {MIN_STORY_EVENTS} are needed",
+            Reason.STORY_TOO_SHORT, f"the longest story has {longest} event(s); {MIN_STORY_EVENTS} are needed"
         )
 
     def draw(self, inputs: ControlInputs, rng: np.random.Generator, draw: int) -> FloatArray:  # noqa: ARG002

@@ -32,8 +32,7 @@ class FreshFeatures(SevereControl):
         if self._offered(inputs) > 0:
             return None
         return Missing(
-            Reason.CONTEXT_NOT_OFFERED,
-            f"no features of layer {self.source_layer(inputs)} in context '{self.context}'",
+            Reason.CONTEXT_NOT_OFFERED, f"no features of layer {self.source_layer(inputs)} in context '{self.context}'"
         )
 
     def n_draws(self, inputs: ControlInputs, configured: int) -> int:

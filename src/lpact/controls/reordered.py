@@ -130,8 +130,7 @@ class WithinStoryBlockShuffle(ReorderedRows):
         if longest > block:
             return None
         return Missing(
-            Reason.STORY_TOO_SHORT,
-            f"the longest story has {longest} event(s); two blocks of {block} need {block + 1}",
+            Reason.STORY_TOO_SHORT, f"the longest story has {longest} event(s); two blocks of {block} need {block + 1}"
         )
 
     def row_index(self, inputs: ControlInputs, rng: np.random.Generator) -> IntArray:

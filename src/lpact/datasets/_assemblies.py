@@ -1,4 +1,4 @@
-"""What the assemblies of the sentence and word literature share: netCDF files of presentation × neuroid.
+"""Base class of the readers of netCDF assemblies, presentation × neuroid, of the sentence and word literature.
 
 Levels of an index are coordinates in such files. Times are nominal: only the order of presentations counts.
 """
@@ -16,9 +16,8 @@ import polars as pl
 
 from lpact.codes import Reason
 from lpact.datasets._files.strict import TextTable, damaged, invalid, is_finite, typed_column
-from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import UNKNOWN, FolderDataset, chosen_file, words_table
-from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Signal, Units
+from lpact.datasets.base import DatasetInfo, Findings, Recording, RecordingId, Signal, Units
 from lpact.datasets.catalogue import Download
 from lpact.datasets.validate import check_unique
 from lpact.errors import RecordingError, StimulusError, did_you_mean
@@ -28,7 +27,7 @@ from lpact.registry import PluginOptions
 
 PRESENTATION, NEUROID, STIMULUS_ID = "presentation", "neuroid", "stimulus_id"
 TEXT = ("stimulus", "stimulus_sentence", "sentence", "stimuli", "word")
-"""Coordinates that may hold what was presented, in this order."""
+"""Coordinates that may name what was presented, in this order."""
 
 _ENGINES = {b"\x89HDF": "h5netcdf", b"CDF\x01": "scipy", b"CDF\x02": "scipy"}
 """Engine of xarray by the first bytes of a netCDF file."""
@@ -107,11 +106,7 @@ class AssemblyDataset(FolderDataset[OptionsT, list[int]]):
         self._stimuli_path = None
         if options.stimuli or folder.glob("**/stimulus*.csv"):
             self._stimuli_path = chosen_file(
-                folder,
-                "**/stimulus*.csv",
-                named=options.stimuli,
-                option="stimuli",
-                error=StimulusError,
+                folder, "**/stimulus*.csv", named=options.stimuli, option="stimuli", error=StimulusError
             )
             self._add_stimuli(TextTable(self._stimuli_path, StimulusError))
         self._coordinates_mm = None
@@ -291,7 +286,7 @@ def sentence_words(
     """Return a words table with one sentence per presentation, split at white space.
 
     Sentence k is shown at ``onsets_s[k]`` for ``shown_s``; its n words share that time equally. Its ``sentence_id`` is
-    k. ``columns`` hold one value per sentence.
+    k. ``columns`` have one value per sentence.
     """
     words = [sentence.split() for sentence in sentences]
     if [] in words:

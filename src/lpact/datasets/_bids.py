@@ -13,9 +13,8 @@ import numpy as np
 from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TextTable, invalid
-from lpact.datasets._finding import Finding, Findings
 from lpact.datasets._folder_dataset import UNKNOWN, read_json
-from lpact.datasets.base import DatasetInfo
+from lpact.datasets.base import DatasetInfo, Finding, Findings
 from lpact.errors import ConfigError, InputError, RecordingError
 from lpact.math.types import FloatArray
 from lpact.wording import listed
@@ -57,7 +56,7 @@ def fill(template: str, path: Path, where: str) -> str:
         filled = filled.replace(f"{{{name}}}", label)
     if set(filled) & set("{}"):
         raise ConfigError(
-            "a file name holds an unknown placeholder",
+            "a file name contains an unknown placeholder",
             where=where,
             got=repr(template),
             expected="{task}, {run}, {session} and {subject} only",
@@ -83,12 +82,7 @@ def find_sidecar(folder: SourceFolder, path: Path, name: str) -> Path | None:
         best = [one for one in found if len(entities(one)) == most]
         if len(best) > 1:
             expected = f"one {name} that fits {path.name} best"
-            raise invalid(
-                folder.root / home,
-                listed([one.name for one in best]),
-                expected,
-                remedy="keep one of them",
-            )
+            raise invalid(folder.root / home, listed([one.name for one in best]), expected, remedy="keep one of them")
         if best:
             return best[0]
     return None

@@ -1,4 +1,4 @@
-"""What readers of functional MRI share: options, files of a scan, repetition times, confounds, events."""
+"""Base class of the fMRI readers: options, files of a scan, repetition times, confounds and events."""
 
 from __future__ import annotations
 
@@ -16,17 +16,9 @@ from lpact.codes import Reason
 from lpact.datasets._bids import DESCRIPTION, entities, find_sidecar, read_description, stem
 from lpact.datasets._files.source_folder import SourceFolder, sha256
 from lpact.datasets._files.strict import TextTable
-from lpact.datasets._finding import Findings
-from lpact.datasets._fmri_volumes import (
-    BoldHeader,
-    BoldSeries,
-    Parcels,
-    Space,
-    UnitFiles,
-    read_bold_header,
-)
+from lpact.datasets._fmri_volumes import BoldHeader, BoldSeries, Parcels, Space, UnitFiles, read_bold_header
 from lpact.datasets._folder_dataset import FolderDataset, check_known, first_file, read_json
-from lpact.datasets.base import DatasetInfo, Recording, RecordingId, SourceFile, TimeSeries
+from lpact.datasets.base import DatasetInfo, Findings, Recording, RecordingId, SourceFile, TimeSeries
 from lpact.datasets.catalogue import optional
 from lpact.errors import InputError, RecordingError
 from lpact.registry import PluginOptions

@@ -1,6 +1,6 @@
 """Volumes of functional MRI as units: regions of an atlas, voxels of a mask, or voxels of a mask named by an atlas.
 
-A series is read a few volumes at a time, so memory stays bounded whatever the length of a run.
+A series is read a few volumes at a time, so memory does not grow with the length of a run.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from scipy import sparse
 from lpact.codes import Reason
 from lpact.datasets._bids import entities
 from lpact.datasets._files.strict import TextTable, damaged, invalid
-from lpact.datasets._finding import Finding, Findings
 from lpact.datasets._folder_dataset import UNKNOWN
-from lpact.datasets.base import Units
+from lpact.datasets.base import Finding, Findings, Units
 from lpact.datasets.series import StreamedSeries
 from lpact.datasets.validate import check_unique
 from lpact.errors import ConfigError, RecordingError
@@ -93,7 +92,7 @@ def read_bold_header(path: Path) -> BoldHeader:
     if len(image.shape) != 4:
         raise invalid(path, f"shape {image.shape}", "a series of volumes: x, y, z and time")
     time_unit = image.header.get_xyzt_units()[1]
-    # Single precision holds seven digits; the rest would add up over a run.
+    # Single precision has seven digits; the rest would add up over a run.
     tr_s = round(float(image.header.get_zooms()[3]) * _SECONDS.get(time_unit, 1.0), 6)
     return BoldHeader(_space(image), int(image.shape[3]), tr_s if tr_s > 0 else None)
 
@@ -122,7 +121,6 @@ class BoldSeries(StreamedSeries):
         self._space = header.space
         self._voxels, self._unit = parcels.voxels, parcels.unit
         self.shape = (header.n_volumes, len(parcels.units.ids))
-        self.dtype = np.dtype(np.float64)
         self._means: FloatArray | None = None
 
     def read(self, units: Sequence[int]) -> FloatArray:
@@ -278,7 +276,7 @@ class UnitFiles:
                 Reason.UNIT_WITHOUT_PLACE,
                 f"label {label} of {self.labels.name} has no voxel in the atlas on the grid of the BOLD series",
                 "at least one voxel",
-                "the region is left out; a finer grid or another atlas may hold it",
+                "the region is left out; a finer grid or another atlas may contain it",
             )
         for label in sorted(names.keys() - listed.keys()):
             findings.note(

@@ -1,4 +1,4 @@
-"""What readers of dataset folders share: recordings by id, checks, words tables and sentences."""
+"""Base class of readers of dataset folders: recordings by id, checks, words tables and sentences."""
 
 from __future__ import annotations
 
@@ -16,21 +16,14 @@ import polars as pl
 
 from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import (
-    MISSING,
-    ErrorType,
-    TextTable,
-    invalid,
-    read_text,
-    typed_column,
-)
-from lpact.datasets._finding import Findings
+from lpact.datasets._files.strict import MISSING, ErrorType, TextTable, invalid, read_text, typed_column
 from lpact.datasets.base import (
     ITEM,
     WORD_COLUMNS,
     AbsentMedium,
     Dataset,
     DatasetReader,
+    Findings,
     Recording,
     RecordingId,
     SourceFile,
@@ -54,7 +47,7 @@ FilesT = TypeVar("FilesT")
 
 
 class FolderDataset(Dataset, DatasetReader, Generic[OptionsT, FilesT]):
-    """A dataset in a folder, and its reader; ``contents`` says what the folder should hold.
+    """A dataset in a folder, and its reader; ``contents`` describes the expected folder.
 
     ``recordings`` maps each recording to what it is read from; ``chosen_by`` are the options that choose them.
     """
@@ -138,7 +131,7 @@ class FolderDataset(Dataset, DatasetReader, Generic[OptionsT, FilesT]):
         return self.folder.source_files(found, self.info.licence)
 
     def _audio(self, path: Path | None, absent: str) -> dict[str, Any]:
-        """Return the media of a stimulus; ``absent`` says why there is no audio if ``path`` is None."""
+        """Return the media of a stimulus; ``absent`` is the reason if ``path`` is None."""
         if path is not None:
             return {"media": {"audio": self.folder.relative(path)}, "media_root": self.folder.root}
         return no_audio(Reason.MEDIA_NOT_OFFERED, absent)
@@ -282,11 +275,13 @@ def sentences_by_punctuation(words: Sequence[str], stories: Sequence[str]) -> In
     A word ends a sentence if, without closing quotes and brackets, it ends in a full stop, an exclamation or question
     mark or an ellipsis, and is not a common abbreviation or a single initial.
     """
-    numbers = np.zeros(len(words), dtype=np.int64)
-    for i in range(1, len(words)):
-        new = stories[i] != stories[i - 1] or ends_sentence(words[i - 1])
-        numbers[i] = numbers[i - 1] + new
-    return numbers
+    return _number(stories, [ends_sentence(word) for word in words])
+
+
+def _number(stories: Sequence[str], last: Sequence[bool]) -> IntArray:
+    """Number sentences, given which words are the ``last`` of theirs; a story ends a sentence, too."""
+    new = [i > 0 and (last[i - 1] or stories[i] != stories[i - 1]) for i in range(len(stories))]
+    return np.cumsum(new, dtype=np.int64)
 
 
 def ends_sentence(word: str) -> bool:
@@ -302,11 +297,7 @@ def sentences_by_pauses(
     onset_s: Sequence[float], offset_s: Sequence[float], stories: Sequence[str], pause_s: float
 ) -> IntArray:
     """Number sentences 0, 1, … where words carry no punctuation: a new one begins after a pause of ``pause_s``."""
-    numbers = np.zeros(len(onset_s), dtype=np.int64)
-    for i in range(1, len(onset_s)):
-        new = stories[i] != stories[i - 1] or onset_s[i] - offset_s[i - 1] >= pause_s
-        numbers[i] = numbers[i - 1] + new
-    return numbers
+    return _number(stories, [onset - offset >= pause_s for onset, offset in zip(onset_s[1:], offset_s, strict=False)])
 
 
 def word_columns(

@@ -20,9 +20,8 @@ from lpact.codes import Reason
 from lpact.datasets._bids import ChannelTable, Places, check_sampling_rate, read_channels
 from lpact.datasets._files.source_folder import SourceFolder, check_regular
 from lpact.datasets._files.strict import MISSING, damaged, invalid
-from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import UNKNOWN
-from lpact.datasets.base import Recording, RecordingId, Span, TimeSeries, Units
+from lpact.datasets.base import Findings, Recording, RecordingId, Span, TimeSeries, Units
 from lpact.datasets.series import StreamedSeries
 from lpact.errors import InputError, RecordingError
 from lpact.extras import require
@@ -124,7 +123,6 @@ class RawSeries(StreamedSeries):
         self._scale: FloatArray = np.full(len(self._picks), scale, dtype=np.float64)
         self._options = dict(options or {})
         self.shape = (int(raw.n_times), len(self._picks))
-        self.dtype = np.dtype(np.float64)
 
     def read(self, units: Sequence[int]) -> FloatArray:
         """Return the units at these indices in this order, [n_samples, len(units)]."""

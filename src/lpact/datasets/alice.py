@@ -15,15 +15,8 @@ from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets._files.strict import damaged, invalid, read_numbers
-from lpact.datasets._finding import Finding, Findings
-from lpact.datasets._folder_dataset import (
-    FolderDataset,
-    chosen_file,
-    no_audio,
-    sentences_by_pauses,
-    words_table,
-)
-from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Stimulus, TimeSeries, Units
+from lpact.datasets._folder_dataset import FolderDataset, chosen_file, no_audio, sentences_by_pauses, words_table
+from lpact.datasets.base import DatasetInfo, Finding, Findings, Recording, RecordingId, Stimulus, TimeSeries, Units
 from lpact.datasets.catalogue import published
 from lpact.errors import RecordingError, StimulusError
 from lpact.registry import PluginOptions

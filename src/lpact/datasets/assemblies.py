@@ -11,24 +11,10 @@ import numpy as np
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._assemblies import (
-    STIMULUS_ID,
-    TEXT,
-    AssemblyDataset,
-    AssemblyOptions,
-    group,
-    sentence_words,
-)
+from lpact.datasets._assemblies import STIMULUS_ID, TEXT, AssemblyDataset, AssemblyOptions, group, sentence_words
 from lpact.datasets._files.strict import invalid, typed_column
-from lpact.datasets._finding import Findings
-from lpact.datasets._folder_dataset import (
-    UNKNOWN,
-    check_known,
-    no_audio,
-    sentences_by_punctuation,
-    words_table,
-)
-from lpact.datasets.base import WORD_COLUMNS, Epochs, RecordingId, Stimulus, TimeSeries
+from lpact.datasets._folder_dataset import UNKNOWN, check_known, no_audio, sentences_by_punctuation, words_table
+from lpact.datasets.base import WORD_COLUMNS, Epochs, Findings, RecordingId, Stimulus, TimeSeries
 from lpact.datasets.catalogue import published
 from lpact.errors import StimulusError
 from lpact.math.types import FloatArray
@@ -194,7 +180,7 @@ class Pereira2018(AssemblyDataset[Pereira2018Options]):
 
 
 class Blank2014Options(AssemblyOptions):
-    """What to believe where an assembly contradicts itself."""
+    """Which of two contradicting coordinates to trust."""
 
     trust: Literal["stimulus_id", "coordinates"] = "stimulus_id"
     """Where `stimulus_id` and the other coordinates of a presentation name different places in the stories: which of
@@ -203,9 +189,10 @@ class Blank2014Options(AssemblyOptions):
 
 
 def split_words(pieces: list[str]) -> list[list[str]]:
-    """Return the words of a text that comes in pieces, each in the piece that holds its first letter or digit.
+    """Return the words of a text in pieces, each in the piece with its first letter or digit.
 
-    Words are separated by white space in the joined text. A word without letters and digits goes with its first sign.
+    Words are separated by white space in the joined text. A word without letters and digits is in the piece with its
+    first sign.
     """
     words: list[list[str]] = [[] for _ in pieces]
     ends = list(accumulate(len(text) for text in pieces))
@@ -250,7 +237,7 @@ class Blank2014(AssemblyDataset[Blank2014Options]):
         self.unit_ids = self.regions = self.neuroids.first("fROI_area", "roi", what="the regions")
         self._set_recordings(self.subjects("subject_id", "subject_UID", "subject", run="stories"))
         self._findings.sentences_by_rule(
-            "TRs that hold the end of one sentence and the start of the next",
+            "TRs with the end of one sentence and the start of the next",
             "the sentence of every word",
             "nothing to do: a sentence ends with its punctuation, as in the stories' source",
         )
@@ -290,7 +277,7 @@ class Blank2014(AssemblyDataset[Blank2014Options]):
         onset_s, offset_s = np.array(times).reshape(-1, 2).T
         stories = [s for s, own in zip(self._stories, pieces, strict=True) for _ in own]
         sentences = sentences_by_punctuation(words, stories)
-        no_sound = "the assembly holds no sound; its times are nominal, so none could be aligned"
+        no_sound = "the assembly contains no sound, and its nominal times cannot be aligned with any"
         return Stimulus(
             id=stimulus_id,
             words=words_table(words, onset_s, offset_s, sentences, stories),
@@ -325,11 +312,7 @@ class Fedorenko2016(AssemblyDataset[Fedorenko2016Options]):
     def _arrange(self) -> None:
         self._words = self.presentations.first(*WORD, what="the words")
         places = list(
-            zip(
-                self.presentations.integers("sentence_id"),
-                self.presentations.integers("word_num"),
-                strict=True,
-            )
+            zip(self.presentations.integers("sentence_id"), self.presentations.integers("word_num"), strict=True)
         )
         rows = sorted(range(len(places)), key=places.__getitem__)
         self._places = [places[row] for row in rows]

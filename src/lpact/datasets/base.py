@@ -1,4 +1,4 @@
-"""The parts of every dataset: recordings, stimuli and provenance."""
+"""The parts of every dataset: recordings, stimuli, findings and provenance."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import polars as pl
 
 from lpact.codes import Reason
 from lpact.config import DatasetConfig, Role
-from lpact.datasets._finding import Finding
 from lpact.datasets.catalogue import Download, Expected
 from lpact.datasets.series import StreamedSeries, read_units, unit_blocks
 from lpact.math.types import FloatArray
@@ -33,6 +32,52 @@ WORD_COLUMNS = {
 
 ITEM = "item"
 """Column with the ids of items that are not words: pictures, sentences, questions."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that the audit left out (``excluded``) or kept with a ``note``.
+
+    ``field`` is the unit, column or file that the finding is about.
+    """
+
+    field: str
+    reason: Reason
+    severity: Literal["excluded", "note"]
+    where: str
+    found: str
+    expected: str
+    remedy: str
+
+
+class Findings(list[Finding]):
+    """Findings about one file, which ``where`` names."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__()
+        self.where = where
+
+    def note(self, field: str, reason: Reason, found: str, expected: str, remedy: str) -> None:
+        """Add a finding on something that is kept."""
+        self.append(Finding(field, reason, "note", self.where, found, expected, remedy))
+
+    def excluded(self, field: str, reason: Reason, found: str, expected: str, remedy: str) -> None:
+        """Add a finding on something that is left out."""
+        self.append(Finding(field, reason, "excluded", self.where, found, expected, remedy))
+
+    def untimed(self, field: str, n_missing: int, n_words: int, first: str) -> None:
+        """Add the finding on words without times."""
+        self.excluded(
+            field,
+            Reason.SOURCE_ROWS_LEFT_OUT,
+            f"{n_missing} of {n_words} words without times; first: {first}",
+            "times of every word",
+            "the words are left out; add their times to keep them",
+        )
+
+    def sentences_by_rule(self, found: str, expected: str, remedy: str) -> None:
+        """Add the note that sentences follow from a rule, not from the source."""
+        self.note("sentence_id", Reason.SENTENCES_BY_RULE, found, expected, remedy)
 
 
 @dataclass(frozen=True, order=True)

@@ -22,17 +22,8 @@ from lpact.codes import Reason
 from lpact.datasets._bids import DESCRIPTION, entities, read_description
 from lpact.datasets._files.stored import StoredArray
 from lpact.datasets._files.strict import MISSING, TextTable, invalid
-from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import elsewhere, named_file
-from lpact.datasets._fmri_volumes import (
-    INDIVIDUAL,
-    BoldHeader,
-    BoldSeries,
-    Parcels,
-    Space,
-    UnitFiles,
-    read_bold_header,
-)
+from lpact.datasets._fmri_volumes import INDIVIDUAL, BoldHeader, BoldSeries, Parcels, Space, UnitFiles, read_bold_header
 from lpact.datasets._folder_dataset import UNKNOWN, FolderDataset, check_known, no_audio
 from lpact.datasets._vertex_labels import HEMI, HEMISPHERES, read_surface, read_vertex_labels
 from lpact.datasets.arrays.formats import open_array_file
@@ -40,6 +31,7 @@ from lpact.datasets.base import (
     ITEM,
     DatasetInfo,
     Epochs,
+    Findings,
     Recording,
     RecordingId,
     SourceFile,

@@ -18,7 +18,6 @@ import polars as pl
 from lpact.codes import Reason
 from lpact.datasets._bids import entities, fill, labels, stem
 from lpact.datasets._files.strict import MISSING, TextTable, invalid
-from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import (
     ABOUT,
     CONFOUNDS,
@@ -31,7 +30,7 @@ from lpact.datasets._fmri import (
     read_events,
 )
 from lpact.datasets._folder_dataset import labelled_words
-from lpact.datasets.base import ITEM, DatasetInfo, RecordingId, Stimulus
+from lpact.datasets.base import ITEM, DatasetInfo, Findings, RecordingId, Stimulus
 from lpact.datasets.catalogue import optional, required
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
 from lpact.math.types import FloatArray
@@ -74,10 +73,10 @@ class BidsFmriOptions(FmriOptions):
     word_event: str = "word"
     """`trial_type` of words among the events, with `words` = `events`."""
     word_column: str = "word"
-    """Column of the events that holds the words."""
+    """Column of the events with the words."""
     item_column: str = ""
     """Column of the events with the name of a stimulus that is not a word, such as `stim_file`, with `words` =
-    `events`. Rows with a name (not `n/a`) are items, whatever their `trial_type`; those of the same name in several
+    `events`. Rows with a name (not `n/a`) are items, of any `trial_type`; those of the same name in several
     runs are repetitions. Empty: rows are words.
     """
     story_column: str = ""
@@ -168,7 +167,7 @@ class BidsFmri(FmriDataset[BidsFmriOptions]):
             values = sorted({entities(path).get(option, "") for path in found})
             if len(values) > 1:
                 raise InputError(
-                    f"the folder holds volumes of several values of '{option}-'",
+                    f"the folder contains volumes with several values of '{option}-'",
                     where=f"dataset '{self.folder.name}', option '{option}'",
                     got=", ".join(value or "none" for value in values),
                     expected="one",
@@ -187,7 +186,7 @@ class BidsFmri(FmriDataset[BidsFmriOptions]):
                     f"the option {option} names two files for the stimulus '{key.stimulus}'",
                     where=f"option '{option}'",
                     got=f"{files[key.stimulus]} and {file}",
-                    expected="one file per stimulus, whose name is that of its words table without the folder",
+                    expected="one file per stimulus, named like its words table",
                     remedy="rename the tables of words, or use the same placeholders in both options",
                 )
         return files

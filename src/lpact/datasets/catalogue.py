@@ -91,12 +91,7 @@ def published(name: str) -> tuple[tuple[Expected, ...], Download]:
     """Return the parts of the folder of a published dataset, and its official source."""
     entry = dict(_published()[name])
     parts = tuple(
-        Expected(
-            part["what"],
-            tuple(part["patterns"]),
-            not part.get("optional", False),
-            part.get("boundary", ""),
-        )
+        Expected(part["what"], tuple(part["patterns"]), not part.get("optional", False), part.get("boundary", ""))
         for part in entry.pop("parts")
     )
     files = tuple(RemoteFile(**file) for file in entry.pop("files", ()))

@@ -33,11 +33,9 @@ class Progress(Protocol):
 
     def stage(self, name: str, total: int) -> None:
         """Begin a stage of ``total`` steps."""
-        ...
 
     def advance(self, steps: int = 1) -> None:
         """Count steps of the stage as done."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -171,7 +169,7 @@ def _datalad_commands(source: str, official: Download, folder: Path) -> tuple[Co
 
 
 def _folder_of(glob: str) -> str:
-    """The folder that holds all matches of a glob, empty for the root; a name with a suffix is a file."""
+    """The folder that contains all matches of a glob, empty for the root; a name with a suffix is a file."""
     parts: list[str] = []
     for part in glob.split("/"):
         if any(sign in part for sign in "*?["):

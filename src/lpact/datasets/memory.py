@@ -39,7 +39,7 @@ from lpact.responses import Responses
 from lpact.responses.read import STIMULUS, some
 
 STIMULI = "stimuli"
-"""Id of the stimulus that holds all items of an in-memory dataset."""
+"""Id of the one stimulus of an in-memory dataset, with all its items."""
 
 
 class MemoryDataset(Dataset):
@@ -116,8 +116,7 @@ def memory_dataset(
         "words in memory",
         features={
             key: OfferedFeatures(
-                f"features of '{key.model}', layer {key.layer}, context '{key.context}'",
-                partial(np.asarray, values),
+                f"features of '{key.model}', layer {key.layer}, context '{key.context}'", partial(np.asarray, values)
             )
             for key, values in (features or {}).items()
         },

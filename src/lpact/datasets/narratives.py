@@ -16,25 +16,9 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.datasets._bids import entities, stem
 from lpact.datasets._files.strict import TextTable, invalid, read_text
-from lpact.datasets._finding import Findings
-from lpact.datasets._fmri import (
-    RAW_KEYS,
-    Event,
-    FmriDataset,
-    FmriOptions,
-    Scan,
-    find_scan,
-    no_events,
-    read_events,
-)
-from lpact.datasets._folder_dataset import (
-    ends_sentence,
-    first_file,
-    read_json,
-    sentences_by_pauses,
-    words_table,
-)
-from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
+from lpact.datasets._fmri import RAW_KEYS, Event, FmriDataset, FmriOptions, Scan, find_scan, no_events, read_events
+from lpact.datasets._folder_dataset import ends_sentence, first_file, read_json, sentences_by_pauses, words_table
+from lpact.datasets.base import DatasetInfo, Findings, RecordingId, Stimulus
 from lpact.datasets.catalogue import published
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.math.types import IntArray
@@ -94,7 +78,7 @@ def _audio_onset_s(path: Path, story: str, option: str) -> float:
 
 
 def _sound(event: Event) -> str:
-    """Return the story whose audio an event plays; empty where it names no file."""
+    """Return the story that an event plays; empty if it names no file."""
     name = event.stimulus.strip()
     if name == "n/a":
         return ""
@@ -217,7 +201,7 @@ class Narratives(FmriDataset[NarrativesOptions]):
             stories = [stimulus_id] * kept.size
             pause_s = self.options.sentence_pause_s
             numbers = sentences_by_pauses(onsets, offsets, stories, pause_s)
-            expected = "a transcript with punctuation that holds every aligned word in order"
+            expected = "a transcript with punctuation that contains every aligned word in order"
             remedy = "add the transcript; until then a sentence begins after a pause"
             findings.sentences_by_rule(problem, expected, remedy)
         sound = f"stimuli/{stimulus_id}_audio.wav"

@@ -19,14 +19,8 @@ from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets._files.strict import TextTable, invalid, read_text
-from lpact.datasets._finding import Findings
-from lpact.datasets._folder_dataset import (
-    FolderDataset,
-    no_audio,
-    sentences_by_punctuation,
-    words_table,
-)
-from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Stimulus
+from lpact.datasets._folder_dataset import FolderDataset, no_audio, sentences_by_punctuation, words_table
+from lpact.datasets.base import DatasetInfo, Findings, Recording, RecordingId, Stimulus
 from lpact.datasets.catalogue import published
 from lpact.errors import StimulusError
 from lpact.math.dependencies import ROOT, depths, unrooted

@@ -19,10 +19,9 @@ from lpact.codes import Reason
 from lpact.datasets._bids import entities
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TextTable, invalid, read_text
-from lpact.datasets._finding import Findings
 from lpact.datasets._fmri import FmriDataset, FmriOptions, Scan, find_scan
 from lpact.datasets._folder_dataset import sentences_by_pauses, words_table
-from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
+from lpact.datasets.base import DatasetInfo, Findings, RecordingId, Stimulus
 from lpact.datasets.catalogue import published
 from lpact.errors import RecordingError, StimulusError
 
@@ -59,13 +58,7 @@ class Broken:
 BROKEN = {
     "EN": (
         Broken(3919, "i.", 3919, "i", "a repeated line"),
-        Broken(
-            6775,
-            "and",
-            6765,
-            "phew",
-            "a word too many, with annotations one row behind from row 6765 on",
-        ),
+        Broken(6775, "and", 6765, "phew", "a word too many, with annotations one row behind from row 6765 on"),
         Broken(6781, "and", 6781, "and", "a word that is not in the audio's alignment"),
     )
 }
@@ -264,7 +257,7 @@ Heads = dict[int, list[tuple[int, str]]]
 
 
 def _one_tree(edges: Sequence[tuple[int, str, int, str]], where: str) -> list[Token]:
-    """Return one head per word; raises where words are missing or the edges hold no tree."""
+    """Return one head per word; raises if words are missing or the edges are no tree."""
     forms = {position: form for position, form, _, _ in edges}
     heads: Heads = {position: [] for position in forms}
     for position, _, head, relation in edges:
@@ -311,7 +304,7 @@ def _on_cycle(word: int, heads: Heads) -> bool:
 
 
 def _split(tokens: list[Token]) -> list[Token]:
-    """Split tokens that hold several words: later words are ``dep`` of the first, which keeps the token's head."""
+    """Split tokens of several words: later words are ``dep`` of the first, which keeps the token's head."""
     lengths = [token.form.count(_JOINED) + 1 for token in tokens]
     first = np.cumsum([1, *lengths]).tolist()
     words: list[Token] = []

@@ -22,10 +22,9 @@ from lpact.datasets._bids import DESCRIPTION, Places, entities, read_description
 from lpact.datasets._files.hdf5 import hdf5_dataset, open_hdf5
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TextTable, invalid
-from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import FolderDataset, ends_sentence, words_table
 from lpact.datasets._mne import open_recording, recording_files
-from lpact.datasets.base import FeatureKey, OfferedFeatures, Recording, RecordingId, Stimulus
+from lpact.datasets.base import FeatureKey, Findings, OfferedFeatures, Recording, RecordingId, Stimulus
 from lpact.datasets.catalogue import published
 from lpact.errors import FeatureError, RecordingError, StimulusError
 from lpact.math.types import FloatArray, IntArray
@@ -36,7 +35,7 @@ TRANSCRIPT = "stimuli/podcast_transcript.csv"
 AUDIO = "stimuli/podcast.wav"
 GPT2, SYNTAX = "gpt2-xl", "syntactic"
 STAND_INS = ("spectral", GPT2, SYNTAX, "en_core_web_lg")
-"""Tables that hold every word, in the order in which they replace a missing transcript."""
+"""Tables with every word, in the order in which they replace a missing transcript."""
 
 SENTENCE_PAUSE_S = 0.5
 """A capitalised word begins a sentence after a silence of this length."""

@@ -16,17 +16,8 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.datasets._assemblies import group, sentence_words
 from lpact.datasets._files.strict import TextTable, invalid
-from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import FolderDataset, check_known, chosen_file, no_audio
-from lpact.datasets.base import (
-    WORD_COLUMNS,
-    DatasetInfo,
-    Epochs,
-    Recording,
-    RecordingId,
-    Stimulus,
-    Units,
-)
+from lpact.datasets.base import WORD_COLUMNS, DatasetInfo, Epochs, Findings, Recording, RecordingId, Stimulus, Units
 from lpact.datasets.catalogue import published
 from lpact.errors import InputError, RecordingError
 from lpact.registry import PluginOptions
@@ -94,10 +85,7 @@ class SentenceTable(FolderDataset[SentenceTableOptions, Recording]):
         self._table = TextTable(self._path, InputError)
         source = options.source or f"table {folder.relative(self._path)}"
         self.info = DatasetInfo(source, options.version, options.licence)
-        self._responses_in = options.response_columns or (
-            options.roi_column,
-            options.response_column,
-        )
+        self._responses_in = options.response_columns or (options.roi_column, options.response_column)
         self._named = {
             options.sentence_column,
             options.subject_column,

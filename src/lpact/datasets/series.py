@@ -26,7 +26,7 @@ class StreamedSeries(ABC):
     """
 
     shape: tuple[int, int]
-    dtype: np.dtype[np.generic]
+    dtype: np.dtype[np.generic] = np.dtype(np.float64)
     unit_major: bool = False
 
     @abstractmethod

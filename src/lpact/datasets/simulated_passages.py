@@ -14,15 +14,7 @@ import polars as pl
 from pydantic import Field, model_validator
 from scipy.signal import lfilter
 
-from lpact.datasets.base import (
-    Epochs,
-    FeatureKey,
-    OfferedFeatures,
-    Recording,
-    RecordingId,
-    Stimulus,
-    Units,
-)
+from lpact.datasets.base import Epochs, FeatureKey, OfferedFeatures, Recording, RecordingId, Stimulus, Units
 from lpact.datasets.simulated.base import SimulatedDataset
 from lpact.datasets.simulated.options import MOST, MOST_LAYERS, MOST_TYPES, Count, check_size
 from lpact.math.seeding import keyed_rng

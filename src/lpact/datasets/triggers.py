@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from lpact.codes import Reason
 from lpact.datasets._files.strict import invalid
-from lpact.datasets._finding import Findings
+from lpact.datasets.base import Findings
 from lpact.errors import InputError
 from lpact.math.types import BoolArray, FloatArray, IntArray
 
@@ -40,7 +40,7 @@ _MOSTLY = 0.8
 class TriggerClock:
     """Map times of a stimulus to times of a recording through pairs of trigger times.
 
-    With triggers ``(s_k, r_k)``, a time t goes to
+    With triggers ``(s_k, r_k)``, a time t maps to
 
     - ``linear``: ``r_k + (t − s_k) (r_{k+1} − r_k) / (s_{k+1} − s_k)`` for ``s_k ≤ t < s_{k+1}``, so that drift is
       followed; before the first and after the last trigger the slope of all of them is used (least squares).
@@ -96,7 +96,7 @@ class TriggerClock:
         return np.where(np.abs(ahead) > most, ahead, 0.0)
 
     def _mean_slope(self, lengths: FloatArray) -> float:
-        """Slope of the line through all triggers by least squares, with pauses taken out of both clocks."""
+        """Slope of the line through all triggers by least squares, with pauses removed from both clocks."""
         smooth = ~self.jumps
         stimulus = np.append(0.0, np.cumsum(lengths * smooth))
         ahead = np.diff(self.recording_s) - lengths

@@ -14,11 +14,12 @@ import numpy.typing as npt
 import polars as pl
 
 from lpact.codes import Reason
-from lpact.datasets._finding import Finding, Findings
 from lpact.datasets.base import (
     WORD_COLUMNS,
     Envelope,
     Epochs,
+    Finding,
+    Findings,
     Recording,
     RecordingId,
     Stimulus,
@@ -231,7 +232,7 @@ def check_word_values(name: str, values: FloatArray, stimulus: Stimulus) -> None
     if bad.any():
         row = int(np.argmax(bad))
         raise StimulusError(
-            f"the mechanism '{name}' holds values that are not finite",
+            f"the mechanism '{name}' contains values that are not finite",
             where=f"{where}, word {row} ('{stimulus.words['word'][row]}')",
             got=f"{values[row]} ({int(bad.sum())} such values)",
             expected="a finite number for every word",
@@ -285,7 +286,7 @@ def _check_columns(stimulus: Stimulus) -> None:
 
 
 def _check_rows(stimulus: Stimulus) -> None:
-    """Check the words table row by row: (column, problem, rows with it, what they hold)."""
+    """Check the words table row by row: (column, problem, affected rows, what was found)."""
     words = stimulus.words
     for column in WORD_COLUMNS:
         if (missing := words[column].is_null()).any():
@@ -298,12 +299,7 @@ def _check_rows(stimulus: Stimulus) -> None:
         ("onset_s", time, ~((onset >= 0) & (onset < np.inf)), "{onset} s"),
         ("offset_s", time, ~((offset >= 0) & (offset < np.inf)), "{offset} s"),
         ("offset_s", "is before its onset", offset < onset, "offset {offset} s, onset {onset} s"),
-        (
-            "onset_s",
-            "breaks the order of their onsets",
-            np.diff(onset, prepend=0.0) < 0,
-            "{onset} s after {before} s",
-        ),
+        ("onset_s", "breaks the order of their onsets", np.diff(onset, prepend=0.0) < 0, "{onset} s after {before} s"),
         ("story_id", "returns after another story", _returns(story), "{story!r}"),
         ("sentence_id", "returns after another sentence", _returns(sentence), "{sentence}"),
         (

@@ -12,13 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import (
-    check_array,
-    check_consistent_length,
-    check_is_fitted,
-    check_X_y,
-    validate_data,
-)
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, check_X_y, validate_data
 
 from lpact.errors import SplitError
 from lpact.math.ridge import (

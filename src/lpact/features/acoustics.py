@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from lpact.datasets._files.wav import wav_envelope, wav_state
+from lpact.datasets._files.strict import damaged
+from lpact.datasets._files.wav import wav_envelope
 from lpact.datasets.base import Envelope, Stimulus
+from lpact.errors import StimulusError
 from lpact.math.types import FloatArray
+from lpact.store import file_state
 
 WAV_SUFFIXES = (".wav", ".wave")
 KEPT_ENVELOPES = 64
@@ -51,7 +54,11 @@ def stimulus_envelope(stimulus: Stimulus, settings: EnvelopeSettings) -> Envelop
     if stimulus.envelope is not None:
         return stimulus.envelope
     path = stimulus.media_path("audio")
-    values = _envelope(path, *wav_state(path), settings)
+    try:
+        state = file_state(path)
+    except OSError as problem:
+        raise damaged(path, problem, StimulusError, "a readable WAV file") from None
+    values = _envelope(path, state, settings)
     return Envelope(values, settings.rate_hz, stimulus.audio_start_s)
 
 
@@ -60,8 +67,8 @@ def _has_wav(stimulus: Stimulus) -> bool:
 
 
 @lru_cache(maxsize=KEPT_ENVELOPES)
-def _envelope(path: Path, _n_bytes: int, _changed_ns: int, settings: EnvelopeSettings) -> FloatArray:
-    """Return the envelope of a file; size and time of change are keys of the cache."""
+def _envelope(path: Path, _: tuple[int, ...], settings: EnvelopeSettings) -> FloatArray:
+    """Return the envelope of a file; its state is a key of the cache."""
     values = wav_envelope(path, settings.rate_hz, settings.lowpass_hz)
     values.setflags(write=False)
     return values

@@ -10,8 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from lpact.datasets._finding import Finding
-from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
+from lpact.datasets.base import FeatureKey, Finding, SourceFile, Stimulus
 from lpact.datasets.fetch import Progress
 from lpact.errors import FeatureError
 from lpact.features.mechanisms import NO_LANGUAGE, Missing, WordValues
@@ -183,7 +182,7 @@ def check_features(
     if bad.any():
         at, column = (int(i) for i in np.argwhere(bad)[0])
         raise FeatureError(
-            f"{what} hold values that are not finite",
+            f"{what} contain values that are not finite",
             where=f"{where}, row {at}, column {column}",
             got=f"{values[at, column]} ({int(bad.sum())} such values)",
             expected="finite numbers",

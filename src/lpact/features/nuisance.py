@@ -15,8 +15,7 @@ import polars as pl
 
 from lpact.codes import Reason
 from lpact.config import NuisanceConfig
-from lpact.datasets._finding import Finding
-from lpact.datasets.base import Stimulus
+from lpact.datasets.base import Finding, Stimulus
 from lpact.datasets.validate import check_stimulus
 from lpact.errors import ConfigError, did_you_mean, require_known
 from lpact.features.acoustics import EnvelopeSettings, stimulus_envelope, why_no_envelope
@@ -127,7 +126,7 @@ def log_frequency(stimulus: Stimulus, config: NuisanceConfig) -> FloatArray | Mi
     if "log_frequency" in stimulus.words.columns:
         column = stimulus.words["log_frequency"]
         if not column.dtype.is_numeric():
-            return _not_offered(stimulus, f"'log_frequency' holds {column.dtype}, not numbers")
+            return _not_offered(stimulus, f"'log_frequency' contains {column.dtype}, not numbers")
         values = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
         if (unknown := ~np.isfinite(values)).any():
             return _not_offered(stimulus, "no log frequency for " + _some(stimulus, unknown))

@@ -132,7 +132,7 @@ def _check_filled(stimulus: Stimulus, name: str, expected: str) -> None:
     if not fits and column.len() > 0:
         noun = "whole numbers" if name == HEAD else "text"
         raise StimulusError(
-            f"the column '{name}' of the words table does not hold {noun}",
+            f"the column '{name}' of the words table does not contain {noun}",
             where=f"{stimulus.where}, column '{name}'",
             got=f"{column.dtype}, such as {column[0]!r} for {stimulus.words['word'][0]!r}",
             expected=expected,

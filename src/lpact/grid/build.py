@@ -8,15 +8,8 @@ import numpy as np
 
 from lpact.codes import Reason
 from lpact.config import GridConfig, PreprocessConfig
-from lpact.datasets._finding import Finding
-from lpact.datasets.base import Epochs, Recording, Stimulus, TimeSeries
-from lpact.datasets.validate import (
-    UnitScan,
-    check_recording,
-    check_stimulus,
-    check_word_onsets,
-    unit_findings,
-)
+from lpact.datasets.base import Epochs, Finding, Recording, Stimulus, TimeSeries
+from lpact.datasets.validate import UnitScan, check_recording, check_stimulus, check_word_onsets, unit_findings
 from lpact.errors import RecordingError
 from lpact.grid.candidates import Candidates, fir_delays, usable_events
 from lpact.grid.event_grid import EventGrid, Exclusion

@@ -117,10 +117,7 @@ def _filtered_trs(signal: TimeSeries, words: pl.DataFrame, config: GridConfig) -
         middle_s = (onset_s + offset_s) / 2.0
         in_time = np.argsort(middle_s, kind="stable")
         weights = lanczos_weights(
-            seen_s,
-            middle_s[in_time],
-            cutoff_hz=config.lanczos_cutoff * rate_hz,
-            lobes=config.lanczos_lobes,
+            seen_s, middle_s[in_time], cutoff_hz=config.lanczos_cutoff * rate_hz, lobes=config.lanczos_lobes
         )[:, np.argsort(in_time)]
     ends_s = start_s + tr / rate_hz + 1.0 / rate_hz
     word = np.maximum(np.searchsorted(onset_s, ends_s, side="left") - 1, 0)
@@ -314,7 +311,7 @@ def _without_bad_spans(events: Candidates, spans: tuple[Span, ...], signal: Time
     rate_hz = signal.sampling_rate_hz
     samples = nearest_sample(edges, start_s=signal.start_s, sampling_rate_hz=rate_hz)
     for first, stop in samples.tolist():
-        # A span touches at least the sample nearest to its start, if the recording holds it.
+        # A span touches at least the sample nearest to its start, if that is in the recording.
         flags[max(0, first) : max(0, stop, first + 1)] = True
     hits = [touches(flags, starts, events.n_samples) for starts in events.first_sample]
     bad: BoolArray = np.logical_or.reduce(hits)

@@ -43,7 +43,7 @@ class EventGrid:
     """Brain units, in the recording's order."""
     first_word: IntArray
     stop_word: IntArray
-    """Event i holds the rows ``first_word[i] : stop_word[i]`` of the words table, [n_events]."""
+    """Event i has the rows ``first_word[i] : stop_word[i]`` of the words table, [n_events]."""
     n_words: int
     """Rows of the words table."""
     pooling: Pooling
@@ -73,7 +73,7 @@ class EventGrid:
 
         [n_words, n_columns] → [n_events, n_delays · n_columns]. ``last`` and ``first`` select one word, ``mean`` and
         ``sum`` run over all words of an event. An event of one word has that word's row, bit for bit. With delays of a
-        finite impulse response, block j holds all columns at the TR that is ``fir_delays[j]`` earlier.
+        finite impulse response, block j has all columns at the TR that is ``fir_delays[j]`` earlier.
         """
         values = np.asarray(word_values, dtype=np.float64)
         if values.ndim != 2 or values.shape[0] != self.n_words:

@@ -16,23 +16,19 @@ import numpy as np
 
 from lpact.codes import Reason
 from lpact.config import DatasetConfig, GridConfig, ReadoutConfig, Role, SharedConfig
-from lpact.datasets._finding import Finding, Findings
 from lpact.datasets.base import (
     DATASETS,
     Dataset,
     DatasetInfo,
     Epochs,
+    Finding,
+    Findings,
     Recording,
     RecordingId,
     Stimulus,
 )
 from lpact.datasets.catalogue import Part, find_instead, find_parts
-from lpact.datasets.validate import (
-    check_recording,
-    check_recording_ids,
-    check_stimulus,
-    check_word_onsets,
-)
+from lpact.datasets.validate import check_recording, check_recording_ids, check_stimulus, check_word_onsets
 from lpact.errors import InputError, LPactError
 from lpact.features.parsing import read_parse
 from lpact.grid.candidates import usable_events
@@ -100,7 +96,7 @@ class RecordingCheck:
 
 @dataclass
 class DatasetCheck:
-    """All results of a check; ``deep`` says whether signals were read.
+    """All results of a check; ``deep``: signals were read.
 
     ``stimuli`` that cannot be read are None. ``findings`` are those of the dataset as a whole, and of stimuli without a
     recording. ``instead`` are folders one level up or down with more of the layout.

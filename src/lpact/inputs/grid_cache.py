@@ -24,8 +24,7 @@ from scipy import sparse
 
 from lpact.codes import Reason
 from lpact.config import DatasetConfig
-from lpact.datasets._finding import Finding
-from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus, Units
+from lpact.datasets.base import DATASETS, Dataset, Finding, RecordingId, Stimulus, Units
 from lpact.datasets.validate import check_recording
 from lpact.errors import RunError
 from lpact.grid import EventGrid, Exclusion, read_grid
@@ -40,7 +39,7 @@ KEEP_AFTER_S = 1.0
 class OnGrid:
     """A recording on its event grid.
 
-    ``grid`` holds all units, ``usable`` the indices of those that can be used; without samples, units or words there
+    ``grid`` has all units, ``usable`` the indices of those that can be used; without samples, units or words there
     is no grid. ``findings`` are those of the reader, the preprocessing and the units.
     """
 
@@ -94,7 +93,7 @@ class GridCache:
 
     def place(self, dataset: Dataset, recording_id: RecordingId, stimulus: Stimulus, entry: DatasetConfig) -> OnGrid:
         """Return a recording on its grid: the cached one, or a new one."""
-        # One file for each recording and its options, whatever its sources contain.
+        # One file for each recording and its options; the key identifies the sources.
         name = _digest({"recording": asdict(recording_id), "entry": entry.model_dump(mode="json")})
         path = self._folder / f"{name}.npz"
         files = self._known(entry.name)

@@ -13,8 +13,7 @@ import numpy as np
 
 from lpact.codes import Reason
 from lpact.config import ReadoutConfig, SharedConfig
-from lpact.datasets._finding import Finding
-from lpact.datasets.base import Dataset, FeatureKey, RecordingId, Stimulus, Units
+from lpact.datasets.base import Dataset, FeatureKey, Finding, RecordingId, Stimulus, Units
 from lpact.datasets.validate import check_stimulus, overlap_findings
 from lpact.errors import FeatureError, RecordingError
 from lpact.features.mechanisms import (
@@ -51,10 +50,10 @@ class Placed:
 class Prepared(Placed):
     """One usable recording on its event grid, with predictors and folds.
 
-    ``nuisance`` is [n_events, q]; ``mechanisms`` holds [n_events] for each available mechanism, in the order of the
+    ``nuisance`` is [n_events, q]; ``mechanisms`` has [n_events] for each available mechanism, in the order of the
     study file; ``folds`` are the outer blocks over the events. ``pending`` names mechanisms that a language model will
     give once its features are extracted. With delays of a finite impulse response, ``mechanisms`` are those at the
-    first delay, and ``delayed`` holds [n_events, n_delays] for each; without, it is empty. Where units of the grid are
+    first delay, and ``delayed`` has [n_events, n_delays] for each; without, it is empty. Where units of the grid are
     means over regions, ``region_sizes`` counts the units of each, and ``read_units`` reads their grid.
     """
 
@@ -253,10 +252,7 @@ def _unusable(placed: OnGrid, n_words: int, most_bad: float) -> Finding | None:
     if placed.usable and n_bad <= most_bad * placed.n_units:
         return None
     found = f"{n_bad} of {placed.n_units} units are unusable"
-    expected, remedy = (
-        f"at most {most_bad:.0%} (max_bad_units of the dataset)",
-        "fix or remove the recording",
-    )
+    expected, remedy = (f"at most {most_bad:.0%} (max_bad_units of the dataset)", "fix or remove the recording")
     return Finding("units", Reason.TOO_MANY_BAD_UNITS, "excluded", where, found, expected, remedy)
 
 
@@ -306,9 +302,7 @@ def _with_predictors(
     stimulus, grid = prepared.stimulus, prepared.grid
     nuisance, _, missing_nuisance = build_nuisance(stimulus, config.nuisance)
     values, available, missing_mechanisms = mechanism_matrix(
-        config.mechanisms.include,
-        _mechanism_inputs(stimulus, config, language),
-        config.mechanisms.options,
+        config.mechanisms.include, _mechanism_inputs(stimulus, config, language), config.mechanisms.options
     )
     by_delay = (grid.n_events, grid.n_delays, len(available))
     on_grid = grid.pool(values).reshape(by_delay) if available else np.empty(by_delay)

@@ -47,7 +47,7 @@ def read_responses(
     Returns
     -------
     Responses
-        Events of the same stimulus in several runs or sessions are repetitions. An event that a run does not hold,
+        Events of the same stimulus in several runs or sessions are repetitions. An event that a run lacks,
         and a unit that is unusable in a run, are NaN there. Regions, coordinates, words and stories are kept.
     """
     entry = config or DatasetConfig(name="data", reader="memory")

@@ -15,6 +15,7 @@ from pathlib import Path
 from lpact.datasets._files.source_folder import sha256
 from lpact.datasets.base import SourceFile
 from lpact.errors import InputError
+from lpact.store import file_state
 
 State = tuple[int, int, int, int]
 Owner = tuple[str, str]
@@ -53,7 +54,7 @@ class SourceWatch:
     def check(self, owners: Collection[Owner] | None = None) -> bool:
         """Whether files were written again with the same content; other content is an `InputError`.
 
-        An owner whose files have changed stays so: what was read of them meanwhile may be anything.
+        An owner whose files have changed stays so: what was read from them meanwhile cannot be trusted.
         """
         rewritten = False
         for owner in self.seen if owners is None else owners:
@@ -83,11 +84,9 @@ class SourceWatch:
 
 def _state(place: str) -> State:
     try:
-        found = os.stat(place)
+        return file_state(Path(place))
     except OSError:
         return MISSING
-    # A copy can keep the time of its content (mtime); the time of the file itself (ctime) always changes.
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
 def changed(owner: Owner, file: Seen, found: str) -> InputError:

@@ -1,4 +1,4 @@
-"""What the subjects of a dataset share: stimuli, lags, and features of models for these stimuli."""
+"""Stimuli and lags that all subjects of a dataset share, and features of models for these stimuli."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from lpact.codes import Reason
 from lpact.config import StudyConfig
-from lpact.errors import ConfigError, did_you_mean
+from lpact.errors import ConfigError, require_known
 from lpact.features.models import FULL
 from lpact.inputs.prepare import Placed
 from lpact.inputs.responses import event_ids
@@ -54,14 +54,7 @@ def check_models(study: StudyConfig, named: Mapping[str, Sequence[str]]) -> None
     known = [model.name for model in study.models]
     for option, names in named.items():
         for name in names:
-            if name not in known:
-                raise ConfigError(
-                    f"there is no model '{name}'",
-                    where=f"option '{option}'",
-                    got=name,
-                    expected=f"a model of the study: {listed(known)}",
-                    remedy=did_you_mean(name, known),
-                )
+            require_known(name, known, "model", where=f"option '{option}'", error=ConfigError)
 
 
 def layers_of(
@@ -104,8 +97,7 @@ def features_of(
 ) -> FloatArray:
     """Features of a model for the shared stimuli, [n, columns]; each from the first recording that has the stimulus."""
     places = workspace.recall(
-        ("stimuli", dataset, tuple(subjects), tuple(stimuli)),
-        lambda: _places(workspace, dataset, subjects, stimuli),
+        ("stimuli", dataset, tuple(subjects), tuple(stimuli)), lambda: _places(workspace, dataset, subjects, stimuli)
     )
     values: FloatArray | None = None
     for own, rows, at in places:

@@ -180,7 +180,7 @@ class Workspace:
         return self.run.model_copy(update={"models": models})
 
     def language(self, stimulus: Stimulus) -> WordValues | Missing:
-        """What the study's model for mechanisms says of a stimulus' words."""
+        """The values of a stimulus' words by the study's model for mechanisms."""
         reading = [m.name for m in self.config.models if self.sources[m.name].reads_text]
         chosen = self.config.mechanisms.model or next(iter(reading), None)
         if chosen is None:

@@ -29,18 +29,13 @@ class DoubleGamma:
         """Return the response at times after an impulse; 0 before it and after `HRF_LENGTH_S`."""
         rise = scipy.stats.gamma.pdf(time_s, self.delay_s / self.dispersion, scale=self.dispersion)
         fall = scipy.stats.gamma.pdf(
-            time_s,
-            self.undershoot_s / self.undershoot_dispersion,
-            scale=self.undershoot_dispersion,
+            time_s, self.undershoot_s / self.undershoot_dispersion, scale=self.undershoot_dispersion
         )
         inside = (time_s >= 0) & (time_s <= HRF_LENGTH_S)
         return np.asarray(np.where(inside, rise - self.ratio * fall, 0.0))
 
 
-HRFS = {
-    "spm": DoubleGamma(6.0, 16.0, 1.0, 1.0, 0.167),
-    "glover": DoubleGamma(6.0, 12.0, 0.9, 0.9, 0.48),
-}
+HRFS = {"spm": DoubleGamma(6.0, 16.0, 1.0, 1.0, 0.167), "glover": DoubleGamma(6.0, 12.0, 0.9, 0.9, 0.48)}
 """Canonical responses by name: SPM's (Friston et al. 1998), and Glover's (1999)."""
 
 
@@ -73,7 +68,7 @@ def _weights(
 ) -> sparse.csr_array:
     """Sparse matrix of ``kernel(sample − event)`` over events within [sample + first_s, sample + last_s].
 
-    Events are in order of time; rows hold them in that order.
+    Events are in order of time, and so are the columns of a row.
     """
     low = np.searchsorted(event_s, sample_s + first_s, side="left")
     high = np.searchsorted(event_s, sample_s + last_s, side="right")

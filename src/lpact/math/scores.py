@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lpact.math.columns import (
-    as_finite_matrix,
-    as_matrix,
-    power_of_two_scale,
-    standard_columns,
-    varying_columns,
-)
+from lpact.math.columns import as_finite_matrix, as_matrix, power_of_two_scale, standard_columns, varying_columns
 from lpact.math.types import FloatArray
 
 _COLLINEAR = float(np.sqrt(np.finfo(np.float64).eps))

@@ -106,7 +106,7 @@ def block_permutation(segment_ids: IntArray, block: int, rng: np.random.Generato
     segment with at least two blocks the permutation is uniform over all but the identity.
     """
     if block < 1:
-        raise ValueError(f"a block must hold at least 1 event, got {block}")
+        raise ValueError(f"a block must have at least 1 event, got {block}")
     index = np.arange(len(segment_ids), dtype=np.int64)
     for rows in segment_slices(segment_ids):
         members = index[rows].copy()

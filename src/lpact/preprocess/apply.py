@@ -10,8 +10,7 @@ import numpy as np
 
 from lpact.codes import Reason
 from lpact.config import PreprocessConfig
-from lpact.datasets._finding import Findings
-from lpact.datasets.base import Recording, TimeSeries
+from lpact.datasets.base import Findings, Recording, TimeSeries
 from lpact.datasets.series import StreamedSeries, block_width, read_units, take_units
 from lpact.datasets.validate import check_recording
 from lpact.errors import MOST_LISTED, RecordingError, did_you_mean, require_known
@@ -52,7 +51,6 @@ class Preprocessed(StreamedSeries):
         self._cleaning = cleaning
         self._zscore = zscore
         self.shape = (chain.n_samples(source.shape[0]), source.shape[1])
-        self.dtype = np.dtype(np.float64)
         self.unit_major = isinstance(source, StreamedSeries) and source.unit_major
         # A source is often far longer than the result: its size decides how many units are read at a time.
         self._width = block_width(source, block_bytes)

@@ -27,7 +27,7 @@ SETTLED = 1e-3
 NEVER = sys.maxsize
 """Settling time of an unstable filter, in samples."""
 MIN_FREQUENCY_SHARE = 1e-6
-"""Share of the sampling rate below which rounding spoils a filter: its poles are too near 1 for double precision."""
+"""Share of the sampling rate below which a filter is unstable: its poles are too near 1 for double precision."""
 RESAMPLING_REACH = 10
 """New samples that the low-pass of a new rate spans on each side."""
 FINEST_RATIO = 10_000

@@ -11,15 +11,14 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from lpact.codes import Reason
-from lpact.datasets._finding import Findings
-from lpact.datasets.base import Recording, TimeSeries, Units
+from lpact.datasets.base import Findings, Recording, TimeSeries, Units
 from lpact.datasets.series import StreamedSeries, read_units, unit_blocks
 from lpact.errors import MOST_LISTED, RecordingError
 from lpact.math.types import BoolArray, FloatArray
 from lpact.wording import listed
 
 MAX_DISTANCE_MM = 20.0
-"""Contacts farther apart than this are no neighbours, whatever their names say."""
+"""Contacts farther apart than this are not neighbours, even if their names suggest it."""
 MAX_SPACINGS = 2.0
 """Nor are those farther apart than this many usual spacings of their shaft: G8 and G9 end one row of a grid each."""
 KEPT_CHANNELS = 2
@@ -47,7 +46,6 @@ class Rereferenced(StreamedSeries):
         self._varies = varies
         self._kept: OrderedDict[int, FloatArray] = OrderedDict()
         self.shape = (source.shape[0], len(self._terms))
-        self.dtype = np.dtype(np.float64)
         self.unit_major = isinstance(source, StreamedSeries) and source.unit_major
 
     def read(self, units: Sequence[int]) -> FloatArray:
@@ -190,7 +188,7 @@ def _laplacian(
 
 @dataclass(frozen=True)
 class Survey:
-    """What one pass over all channels shows.
+    """Results of one pass over all channels.
 
     ``varies`` and ``constant`` [n_units]: its finite values are not all the same, or are; neither, if there are none.
     ``complete`` [n_units]: it is finite at every sample; with gaps allowed, at every sample at which any channel is.

@@ -226,7 +226,7 @@ def _floats(table: pl.DataFrame, column: str, where: str) -> FloatArray:
     """A column of numbers, NaN where there is none."""
     if not (table[column].dtype.is_numeric() or table[column].dtype in (pl.Boolean, pl.Null)):
         raise InputError(
-            f"the column '{column}' does not hold numbers",
+            f"the column '{column}' does not contain numbers",
             where=where,
             got=str(table[column].dtype),
             remedy="convert the column, or name another one",

@@ -85,7 +85,7 @@ class Responses:
             )
         if np.isinf(self.values).any():
             raise self._error(
-                "responses hold infinite values",
+                "responses contain infinite values",
                 got=f"{int(np.isinf(self.values).sum())} of {self.values.size} values",
                 remedy="correct the values, or set them to NaN if they are missing",
             )

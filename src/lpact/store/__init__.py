@@ -7,6 +7,7 @@ from lpact.store.disk import (
     FolderLock as FolderLock,
     atomic_write as atomic_write,
     atomic_write_bytes as atomic_write_bytes,
+    file_state as file_state,
     holder as holder,
     refuse_held as refuse_held,
     sha256_file as sha256_file,

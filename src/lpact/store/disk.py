@@ -44,7 +44,7 @@ def _remedy(code: int | None) -> str:
     if code == errno.ENOMEM:
         return "close other programs or use fewer workers, then run again; finished tasks are kept"
     if code in _NOT_ALLOWED:
-        return "give yourself permission there, or choose another output folder"
+        return "change the permissions there, or choose another output folder"
     if code in _IN_THE_WAY:
         return "something else is in the way: move it, or choose another output folder"
     if code == errno.ENAMETOOLONG:
@@ -86,6 +86,13 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def file_state(path: Path) -> tuple[int, int, int, int]:
+    """Size, times and inode of a file: while they are the same, so is its content."""
+    state = path.stat()
+    # A copy can keep the time of its content (mtime); the time of the file itself (ctime) always changes.
+    return state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino
 
 
 def sha256_file(path: Path) -> str:
@@ -180,7 +187,7 @@ def holder(folder: Path) -> int | None:
     """The process of this machine that has locked ``folder``, or None; the lock is not touched.
 
     Acquiring it could block a run that starts at the same moment. Linux lists file locks with the number of their
-    file and process; elsewhere, the process that wrote its number into the file holds it while it is alive. A lock
+    file and process; elsewhere, the process that wrote its number into the file has it while it is alive. A lock
     of another machine, or of another container, is not seen.
     """
     path, process = folder / LOCK_NAME, None

@@ -41,7 +41,7 @@ def element_kind(column: Column) -> str:
 
 
 def is_list(column: Column) -> bool:
-    """Whether each row of the column holds a list."""
+    """Whether the column's values are lists."""
     return column.dtype.startswith("list[")
 
 
@@ -62,7 +62,7 @@ def empty(table: Table) -> pl.DataFrame:
 
 
 def frame(table: Table, rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
-    """Build a frame from rows that hold exactly the declared columns.
+    """Build a frame from rows with exactly the declared columns.
 
     NumPy scalars are accepted, and integers for float columns. A number that could not be computed is None in a
     nullable column, with a reason; NaN and infinite values are errors. Inside ``list[float]`` a NaN becomes null.
@@ -204,7 +204,7 @@ def _fits_float(value: object) -> bool:
 _KINDS: dict[str, tuple[type, str, Callable[[Any], bool], str]] = {
     "str": (
         str,
-        "text that UTF-8 can hold",
+        "text that UTF-8 can encode",
         lambda value: isinstance(value, str) and value == value.encode(errors="replace").decode(),
         "convert the value to text",
     ),
@@ -314,10 +314,7 @@ def concat(table: Table, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
 def _check_names(table: Table, names: Iterable[str], *, where: str) -> None:
     """Raise `TableError` unless ``names`` are exactly the declared columns, in any order."""
     found, expected = set(names), set(table.column_names)
-    for name in (
-        *sorted(found - expected, key=str),
-        *(n for n in table.column_names if n not in found),
-    ):
+    for name in (*sorted(found - expected, key=str), *(n for n in table.column_names if n not in found)):
         unknown = name not in expected
         nearest = did_you_mean(str(name), expected - found or expected)
         raise TableError(

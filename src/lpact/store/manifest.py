@@ -26,19 +26,10 @@ MANIFEST_NAME = "manifest.json"
 MANIFEST_FORMAT = 4
 REPORT_FOLDER = "report"
 LOCK_FILE = "lock.json"
-"""What a locked run has and another has not (`lpact.archive`)."""
+"""A file that only a locked run has (`lpact.archive`)."""
 _LIBRARIES = ("numpy", "scipy", "polars", "pyarrow")
-SIGNAL_LIBRARIES = (
-    "h5netcdf",
-    "h5py",
-    "mne",
-    "nibabel",
-    "nilearn",
-    "pynwb",
-    "xarray",
-    "zarr",
-)
-"""What recordings are read and preprocessed with, where they are more than plain arrays."""
+SIGNAL_LIBRARIES = ("h5netcdf", "h5py", "mne", "nibabel", "nilearn", "pynwb", "xarray", "zarr")
+"""Libraries that read and preprocess recordings other than plain arrays."""
 _PLAIN_READERS = {"folder", "simulated"}
 _MISSING = "not installed"
 
@@ -91,7 +82,7 @@ class Provenance:
     """What a run is made from.
 
     ``config`` is the hashed configuration as plain JSON values; ``plugins`` names other packages in use, with versions;
-    ``plugin_code`` holds the SHA-256 of the code of every plugin that is not lpact's own.
+    ``plugin_code`` is the SHA-256 of the code of every plugin that is not lpact's own.
     """
 
     study: str
@@ -233,7 +224,7 @@ def parse_record(content: bytes, model: type[R], version: int, *, where: str, ve
 
 
 def _table_files(root: Path) -> dict[str, Path]:
-    """Parquet and CSV files by relative path; the report is made from tables and holds none."""
+    """Parquet and CSV files by relative path; the report's files do not count."""
     with storage_errors(root, "the run directory cannot be read"):
         found = (path for path in root.rglob("*") if path.suffix in (".parquet", ".csv"))
         names = {path.relative_to(root).as_posix(): path for path in found if path.is_file()}

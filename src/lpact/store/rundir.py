@@ -53,7 +53,7 @@ from lpact.wording import listed
 STUDY_NAME = "study"
 TASKS_NAME = "tasks"
 WORKING = frozenset({LOCK_NAME, STUDY_NAME, TASKS_NAME, "run", "log.jsonl", "status.json"})
-"""What a working folder holds."""
+"""Names in a working folder."""
 
 RunState = Literal["absent", "complete", "other"]
 
@@ -207,7 +207,7 @@ def refuse_other_run(out: Path, digest: str) -> None:
         found = "other files, or a run of another configuration"
     if found:
         raise RunError(
-            "the output folder is taken",
+            "the output folder cannot be used",
             where=str(out),
             got=found,
             expected="a folder that does not exist yet, or an empty one",
@@ -313,7 +313,7 @@ def partial_folder(out: Path) -> Path:
 def clear_leftovers(out: str | Path, config_digest: str) -> None:
     """Remove the working folder of a published run, where its process ended between publishing and removing it.
 
-    A folder that holds anything else, or the work of another study, is left alone.
+    A folder with anything else, or with the work of another study, is left alone.
     """
     partial = partial_folder(Path(os.path.abspath(out)))
     if not partial.is_dir() or foreign(partial):
@@ -359,7 +359,7 @@ def refuse_foreign(partial: Path) -> None:
     """Raise `RunError` where the working folder's place is taken by something else, which would be removed with it."""
     if found := foreign(partial):
         raise RunError(
-            "the place of the working folder is taken",
+            "the working folder contains other files",
             where=str(partial),
             got=f"{listed(found, 1)} in it",
             expected="no such folder, or one that an interrupted run has left",

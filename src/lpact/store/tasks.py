@@ -71,7 +71,7 @@ def _read_header(file: BinaryIO, key: str) -> dict[str, Any]:
     start, size = file.tell(), file.seek(0, io.SEEK_END)
     end = start + sum(n_bytes for _, n_bytes, _ in header["frames"])
     if end != size:
-        raise DamagedResultError(f"it has {size} bytes in place of {end}")
+        raise DamagedResultError(f"it has {size} bytes instead of {end}")
     file.seek(start)
     return header
 
@@ -118,9 +118,9 @@ def _sha256(content: bytes) -> str:
 
 @dataclass(frozen=True)
 class TaskStore:
-    """Results in a folder, one file per task. It holds no handle, so worker processes can share it.
+    """Results in a folder, one file per task. It keeps no file open, so worker processes can share it.
 
-    Files are two levels deep, so that no folder holds very many. ``mark`` is written with every result.
+    Files are two levels deep, so that no folder has very many. ``mark`` is written with every result.
     """
 
     root: Path
@@ -132,7 +132,7 @@ class TaskStore:
         return self.root / name[:2] / name
 
     def save(self, key: str, frames: Mapping[str, pl.DataFrame]) -> int:
-        """Store the frames of a finished task, in place of an earlier result."""
+        """Store the frames of a finished task, replacing an earlier result."""
         content = pack(key, frames, self.mark)
         atomic_write_bytes(self.path(key), content)
         return len(content)

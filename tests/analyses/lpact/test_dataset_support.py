@@ -22,7 +22,7 @@ from lpact.analyses.lpact.levels import audit, ceiling
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY, RELIABILITY_MODES
 from lpact.config import DatasetConfig, LanguageModelConfig
 from lpact.datasets.base import DATASETS, FeatureKey, Stimulus
-from lpact.datasets.folder.writer import write_folder
+from lpact.datasets.folder import write_folder
 from lpact.features.models import ModelSource
 from lpact.inputs.check import check_dataset, default_grid
 from lpact.inputs.prepare import Inspection, inspect

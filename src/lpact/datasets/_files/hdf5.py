@@ -10,7 +10,7 @@ from typing import Any
 
 from lpact.codes import Reason
 from lpact.datasets._files.strict import ErrorType, damaged
-from lpact.datasets._finding import Finding
+from lpact.datasets.base import Finding
 from lpact.errors import did_you_mean
 from lpact.extras import require
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from lpact.datasets._files.strict import ErrorType
 from lpact.datasets.base import SourceFile
 from lpact.errors import InputError, did_you_mean
-from lpact.store import sha256_file
+from lpact.store import file_state, sha256_file
 
 ANNEX = ".git/annex/objects"
 
@@ -143,9 +143,7 @@ def check_regular(paths: Iterable[Path], error: ErrorType) -> None:
 
 def sha256(path: Path) -> str:
     """Checksum of a file; an unchanged file is read once per process."""
-    state = path.stat()
-    times = (state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino)
-    return _sha256(path.resolve(), times)
+    return _sha256(path.resolve(), file_state(path))
 
 
 @lru_cache(maxsize=4096)

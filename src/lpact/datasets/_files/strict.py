@@ -66,13 +66,7 @@ def invalid(
     remedy: str = "fix the file, or download it again",
 ) -> InputError:
     """Return the error of a file whose content is not as expected."""
-    return error(
-        "a file is not as expected",
-        where=str(where),
-        got=got[:300],
-        expected=expected,
-        remedy=remedy,
-    )
+    return error("a file is not as expected", where=str(where), got=got[:300], expected=expected, remedy=remedy)
 
 
 def read_text(path: Path, error: ErrorType) -> str:

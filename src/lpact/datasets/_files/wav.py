@@ -76,15 +76,6 @@ def wav_envelope(path: Path, rate_hz: float, lowpass_hz: float) -> FloatArray:
     )
 
 
-def wav_state(path: Path) -> tuple[int, int]:
-    """Return size and time of change of a WAV file; raises `StimulusError` if it is missing."""
-    try:
-        about = path.stat()
-    except OSError as problem:
-        raise damaged(path, problem, StimulusError, "a readable WAV file") from None
-    return about.st_size, about.st_mtime_ns
-
-
 def _read_wav(path: Path, *, mmap: bool) -> tuple[int, npt.NDArray[Any]]:
     from scipy.io import wavfile
 

@@ -19,18 +19,15 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TextTable, read_text
-from lpact.datasets._finding import Finding, Findings
-from lpact.datasets._folder_dataset import (
-    FolderDataset,
-    sentences_by_rule,
-    word_columns,
-)
+from lpact.datasets._folder_dataset import FolderDataset, sentences_by_rule, word_columns
 from lpact.datasets.arrays.recording import bad_spans, confounds, data_files, load, word_times
 from lpact.datasets.arrays.table import RecordingEntry, StimulusEntry, read_table
 from lpact.datasets.base import (
     ITEM,
     WORD_COLUMNS,
     DatasetInfo,
+    Finding,
+    Findings,
     Recording,
     RecordingId,
     Stimulus,
@@ -160,7 +157,7 @@ class ArraysOptions(PluginOptions):
     """Options of the reader."""
 
     table: str = Field(TABLE, min_length=1)
-    """The table's name, for folders that hold several."""
+    """The table's name, for folders with several."""
 
 
 class Arrays(FolderDataset["ArraysOptions", RecordingEntry]):

@@ -18,27 +18,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpact.datasets._files.hdf5 import (
-    dataset_names,
-    hdf5_dataset,
-    hdf5_object,
-    never_written,
-    open_hdf5,
-)
+from lpact.datasets._files.hdf5 import dataset_names, hdf5_dataset, hdf5_object, never_written, open_hdf5
 from lpact.datasets._files.stored import Index, StoredArray, check_real, npy_header, stored_npy
 from lpact.datasets._files.strict import damaged
-from lpact.errors import RecordingError, did_you_mean
+from lpact.errors import RecordingError, did_you_mean, require_known
 from lpact.extras import require
 from lpact.math.types import FloatArray
 
 WHOLE_BYTES = 2**30
 """Largest array in a format that can only be read as a whole."""
 
-MATLAB_NUMBERS = (
-    "double",
-    "single",
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
-)
+MATLAB_NUMBERS = ("double", "single", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
 _CODECS = (
     "adler32 astype bitround blosc bytes bz2 crc32 crc32c delta fixedscaleoffset fletcher32 gzip jenkins_lookup3 lz4 "
     "lzma packbits pcodec quantize sharding_indexed shuffle transpose zfpy zlib zstd"
@@ -49,10 +39,7 @@ CODECS = frozenset(_CODECS.split())
 BLOSC_HEADER = 16
 """Bytes before the data of a Blosc chunk."""
 
-_READ_ERRORS = (
-    *(OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError),
-    *(zlib.error, zipfile.BadZipFile),
-)
+_READ_ERRORS = (*(OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError), *(zlib.error, zipfile.BadZipFile))
 
 
 @dataclass(frozen=True)
@@ -137,21 +124,10 @@ class ArrayFile(ABC):
 def open_array_file(path: Path) -> ArrayFile:
     """Open a file; its suffix says which format it has."""
     kinds: dict[str, Callable[[Path], ArrayFile]] = {}
-    kinds |= {
-        ".npy": _NpyFile,
-        ".npz": _NpzFile,
-        **dict.fromkeys((".h5", ".hdf5", ".nwb"), Hdf5File),
-    }
+    kinds |= {".npy": _NpyFile, ".npz": _NpzFile, **dict.fromkeys((".h5", ".hdf5", ".nwb"), Hdf5File)}
     kinds |= {".zarr": _ZarrFolder, ".mat": _Matlab5File}
     suffix = path.suffix.lower()
-    if suffix not in kinds:
-        raise RecordingError(
-            "the format of an array file is unknown",
-            where=str(path),
-            got=f"the suffix '{path.suffix}'",
-            expected="one of " + ", ".join(kinds),
-            remedy="save the array in one of these formats",
-        )
+    require_known(suffix, kinds, "array format", where=str(path), error=RecordingError)
     if suffix == ".mat" and _matlab_version(path) == 2:
         return _Matlab73File(path)
     return kinds[suffix](path)

@@ -15,12 +15,11 @@ from lpact.datasets._files.hdf5 import never_written_finding
 from lpact.datasets._files.source_folder import SourceFolder, check_regular
 from lpact.datasets._files.stored import StoredSeries
 from lpact.datasets._files.strict import TextTable
-from lpact.datasets._finding import Finding, Findings
 from lpact.datasets._folder_dataset import UNKNOWN
 from lpact.datasets.arrays.formats import Source, open_array_file
 from lpact.datasets.arrays.nwb import read_nwb
 from lpact.datasets.arrays.table import RecordingEntry
-from lpact.datasets.base import Epochs, Signal, Span, TimeSeries, Units
+from lpact.datasets.base import Epochs, Finding, Findings, Signal, Span, TimeSeries, Units
 from lpact.datasets.folder import COORDINATE_COLUMNS, check_known_columns, read_coordinates
 from lpact.datasets.triggers import TriggerClock
 from lpact.errors import RecordingError
@@ -71,9 +70,7 @@ def load(entry: RecordingEntry, folder: SourceFolder) -> tuple[Signal, Units, tu
 def _plain(entry: RecordingEntry, path: Path) -> Source:
     if not entry.axes:
         raise _missing_key(
-            entry,
-            "axes",
-            'axes = "time,unit" or "unit,time"; for epochs lag, word and unit in any order; "item,unit"',
+            entry, "axes", 'axes = "time,unit" or "unit,time"; for epochs lag, word and unit in any order; "item,unit"'
         )
     file = open_array_file(path)
     rate = file.number(entry.sampling_rate_key) if entry.sampling_rate_key else None

@@ -18,15 +18,7 @@ SERIES_AXES = (("time", "unit"), ("unit", "time"))
 EPOCH_AXES = tuple(permutations(("lag", "word", "unit")))
 ITEM_AXES = (("item", "unit"), ("unit", "item"))
 
-_OF_SERIES = (
-    "sampling_rate_hz",
-    "sampling_rate_key",
-    "start_s",
-    "word_onsets",
-    "triggers",
-    "bad_spans",
-    "confounds",
-)
+_OF_SERIES = ("sampling_rate_hz", "sampling_rate_key", "start_s", "word_onsets", "triggers", "bad_spans", "confounds")
 
 Positive = Annotated[float, Field(gt=0.0)]
 

@@ -26,10 +26,9 @@ from lpact.datasets._bids import (
     read_electrodes,
 )
 from lpact.datasets._files.strict import TextTable, invalid
-from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import FolderDataset, labelled_words, read_json
 from lpact.datasets._mne import open_recording, recording_files, sample_mismatch
-from lpact.datasets.base import Recording, RecordingId, Stimulus, TimeSeries
+from lpact.datasets.base import Findings, Recording, RecordingId, Stimulus, TimeSeries
 from lpact.datasets.bids.events import (
     Events,
     Heard,
@@ -212,7 +211,7 @@ class Bids(FolderDataset[BidsOptions, BidsFiles]):
         if len(found) == 1:
             return next(iter(found))
         raise InputError(
-            f"it is not clear which {option} is meant" if found else "the folder holds no recording",
+            f"the folder has more than one {option}" if found else "the folder contains no recording",
             where=f"{self.folder.root / self.options.derivative}, option '{option}'",
             got=", ".join(sorted(found)) or "no MEG, EEG or iEEG file of a known kind",
             expected=f"one {option}, or the option '{option}'",
@@ -267,10 +266,7 @@ class Bids(FolderDataset[BidsOptions, BidsFiles]):
         elif options.sync_event:
             onsets_s = self._synced_onsets(recording_id, files, findings)
         return replace(
-            recording,
-            word_onsets_s=onsets_s,
-            bad_spans=tuple(sorted(spans)),
-            findings=(*recording.findings, *findings),
+            recording, word_onsets_s=onsets_s, bad_spans=tuple(sorted(spans)), findings=(*recording.findings, *findings)
         )
 
     def _check_samples(self, events: Events, rate_hz: float, first_sample: int, findings: Findings) -> None:

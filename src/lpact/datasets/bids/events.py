@@ -155,8 +155,8 @@ def merge_heard(heard: Sequence[Heard]) -> SharedWords:
 def place_words(heard: Heard, shared: SharedWords) -> FloatArray:
     """Return the onset of every shared word on the recording's own clock; NaN where it has no event.
 
-    Words are matched in order, and each then goes to the nearest word of the same spelling by the fitted clock, so
-    that it is known which of two equal words lost its trigger.
+    Words are matched in order, and each is then assigned to the nearest word of the same spelling by the fitted clock,
+    so that it is known which of two equal words lost its trigger.
     """
     onset_s = np.full(len(shared.words), np.nan)
     if heard.words == shared.words:

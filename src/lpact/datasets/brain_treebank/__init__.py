@@ -17,32 +17,11 @@ import numpy as np
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._files.hdf5 import (
-    hdf5_dataset,
-    hdf5_object,
-    never_written,
-    never_written_finding,
-    open_hdf5,
-)
+from lpact.datasets._files.hdf5 import hdf5_dataset, hdf5_object, never_written, never_written_finding, open_hdf5
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import NAME_PATTERN, TextTable, invalid
-from lpact.datasets._finding import Findings
-from lpact.datasets._folder_dataset import (
-    UNKNOWN,
-    FolderDataset,
-    check_known,
-    read_json,
-    read_json_value,
-)
-from lpact.datasets.base import (
-    AbsentMedium,
-    DatasetInfo,
-    Recording,
-    RecordingId,
-    Stimulus,
-    TimeSeries,
-    Units,
-)
+from lpact.datasets._folder_dataset import UNKNOWN, FolderDataset, check_known, read_json, read_json_value
+from lpact.datasets.base import AbsentMedium, DatasetInfo, Findings, Recording, RecordingId, Stimulus, TimeSeries, Units
 from lpact.datasets.brain_treebank.words import Clock, read_words, word_times
 from lpact.datasets.catalogue import published
 from lpact.datasets.series import StreamedSeries
@@ -388,7 +367,7 @@ class BrainTreebank(FolderDataset[BrainTreebankOptions, Trial]):
             media_absent={
                 kind: AbsentMedium(
                     Reason.MEDIA_NOT_RELEASED,
-                    f"the release holds no {kind} of its films; {self.layout[-1].boundary}; a copy of your own goes to "
+                    f"the release contains no {kind} of its films; {self.layout[-1].boundary}; put your own copy at "
                     f"media/{stimulus_id}.{MEDIA[kind]}",
                 )
                 for kind, path in media.items()

@@ -12,8 +12,8 @@ import polars as pl
 
 from lpact.codes import Reason
 from lpact.datasets._files.strict import MISSING, TextTable, invalid, typed_column
-from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import words_table
+from lpact.datasets.base import Findings
 from lpact.datasets.triggers import Mark, TriggerClock
 from lpact.errors import RecordingError, StimulusError
 from lpact.math.types import BoolArray, FloatArray, IntArray

@@ -20,10 +20,9 @@ from lpact.datasets._bids import DESCRIPTION, read_description
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import invalid
 from lpact.datasets._files.wav import wav_envelope
-from lpact.datasets._finding import Findings
 from lpact.datasets._folder_dataset import FolderDataset, check_known, no_audio
 from lpact.datasets._mne import open_raw, open_recording
-from lpact.datasets.base import Dataset, DatasetInfo, Envelope, Recording, RecordingId, Stimulus
+from lpact.datasets.base import Dataset, DatasetInfo, Envelope, Findings, Recording, RecordingId, Stimulus
 from lpact.datasets.catalogue import published
 from lpact.datasets.meg_masc.events import (
     RecordingEvents,
@@ -65,7 +64,7 @@ class MegMascOptions(PluginOptions):
 
 
 def sound_files(folder: SourceFolder) -> dict[str, Path]:
-    """Return the sound files by the names that events give them, whatever their case."""
+    """Return the sound files by the names that events give them, in any case."""
     found = folder.glob(f"{AUDIO}/*")
     return {sound_name(path.name): path for path in found if path.suffix.lower() == ".wav"}
 

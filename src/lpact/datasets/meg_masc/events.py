@@ -14,20 +14,13 @@ from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationError,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from lpact.codes import Reason
 from lpact.datasets._files.strict import TextTable, invalid
-from lpact.datasets._finding import Finding, Findings
 from lpact.datasets._folder_dataset import words_table
 from lpact.datasets._mne import sample_mismatch
+from lpact.datasets.base import Finding, Findings
 from lpact.errors import RecordingError, StimulusError
 from lpact.math.types import FloatArray
 

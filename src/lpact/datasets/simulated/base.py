@@ -1,4 +1,4 @@
-"""What simulated datasets share: they are a function of options, name and seed, and need no folder."""
+"""Base class of simulated datasets, which depend on options, name and seed alone and need no folder."""
 
 from __future__ import annotations
 
@@ -8,15 +8,7 @@ from copy import copy
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from lpact.datasets.base import (
-    Dataset,
-    DatasetInfo,
-    DatasetReader,
-    Recording,
-    RecordingId,
-    SourceFile,
-    Stimulus,
-)
+from lpact.datasets.base import Dataset, DatasetInfo, DatasetReader, Recording, RecordingId, SourceFile, Stimulus
 from lpact.errors import RecordingError, StimulusError, require_known
 from lpact.registry import PluginOptions
 from lpact.validation import config_digest
@@ -29,7 +21,7 @@ OptionsT = TypeVar("OptionsT", bound=PluginOptions)
 
 
 class SimulatedDataset(Dataset, DatasetReader, Generic[OptionsT]):
-    """A simulated dataset and its reader; stimuli are made once, recordings when they are asked for.
+    """A simulated dataset and its reader; stimuli are generated once, recordings on request.
 
     ``noun`` is what messages call it.
     """
@@ -81,12 +73,7 @@ class SimulatedDataset(Dataset, DatasetReader, Generic[OptionsT]):
 
     def source_files(self) -> list[SourceFile]:
         """Return one generated source: the hash of everything that the numbers depend on."""
-        recipe = {
-            "generator": VERSION,
-            "name": self.opened_as,
-            "options": self._recipe(),
-            "seed": self.seed,
-        }
+        recipe = {"generator": VERSION, "name": self.opened_as, "options": self._recipe(), "seed": self.seed}
         text = json.dumps(recipe, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         digest = config_digest(recipe)
         return [SourceFile(f"generated:{self.name}", len(text.encode()), digest, LICENCE)]

@@ -16,7 +16,6 @@ from lpact.datasets.simulated.options import MECHANISMS, SimulatedOptions
 from lpact.datasets.simulated.prose import stories_digest
 from lpact.datasets.simulated.streams import Streams
 from lpact.datasets.simulated.words import Vocabulary, make_envelope, make_vocabulary, make_words
-from lpact.math.types import FloatArray
 
 HEAD_RADIUS_MM = 70.0
 
@@ -93,14 +92,17 @@ class Simulated(SimulatedDataset[SimulatedOptions]):
         latents = make_latents(words, vocabulary, options, streams.rng("latents", stimulus_id))
         known = SimulatedFeatures(stimulus_id, options, streams, vocabulary, words, latents)
         self._known[stimulus_id] = known
+        mechanisms = {}
+        if options.text != "prose":
+            values = latents.contextual.mechanisms.T.copy()
+            values.flags.writeable = False
+            mechanisms = dict(zip(MECHANISMS, values, strict=True))
         return Stimulus(
             id=stimulus_id,
             words=words.frame(vocabulary),
             where=f"{self.where}, stimulus '{stimulus_id}'",
             features=known.offered(),
-            mechanisms={}
-            if options.text == "prose"
-            else {name: _read_only(latents.contextual.mechanisms[:, index]) for index, name in enumerate(MECHANISMS)},
+            mechanisms=mechanisms,
             envelope=make_envelope(words, recording_length_s(options, words), streams.rng("envelope", stimulus_id)),
         )
 
@@ -118,9 +120,3 @@ class Simulated(SimulatedDataset[SimulatedOptions]):
             coordinates_mm=HEAD_RADIUS_MM * place,
             coordinate_frame="head",
         )
-
-
-def _read_only(values: FloatArray) -> FloatArray:
-    copy = values.copy()
-    copy.flags.writeable = False
-    return copy

@@ -40,12 +40,7 @@ Count = Annotated[int, Field(ge=1, le=MOST)]
 Strength = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Coefficient = Annotated[float, Field(ge=0.0, lt=1.0)]
 
-_NOISE_AUTOCORRELATION: dict[Modality, float] = {
-    "intracranial": 0.95,
-    "meg": 0.95,
-    "fmri": 0.4,
-    "epoched": 0.2,
-}
+_NOISE_AUTOCORRELATION: dict[Modality, float] = {"intracranial": 0.95, "meg": 0.95, "fmri": 0.4, "epoched": 0.2}
 
 
 def check_size(n_recordings: int, *shapes: tuple[int, ...]) -> None:
@@ -87,7 +82,7 @@ class SimulatedOptions(PluginOptions):
     n_regions: Count = 4
     """Regions that the units are dealt into."""
     truths: tuple[Truth, ...] = ("lexical", "relational", "mechanism")
-    """What is planted in the brain; empty: nothing that any model knows."""
+    """Effects planted in the brain; empty: nothing that any model knows."""
     snr: Strength = 1.0
     """Factor on every planted component. At 1 a gain of 1 makes a response as large as the private noise that is left
     after averaging over 200 ms (`fmri`: in one volume).
@@ -122,7 +117,7 @@ class SimulatedOptions(PluginOptions):
     columns_per_mechanism: Count = 2
     """Feature columns for each of the six mechanisms."""
     n_noise_columns: Annotated[int, Field(ge=0, le=MOST)] = 6
-    """Feature columns that hold noise only."""
+    """Feature columns of noise only."""
 
     @model_validator(mode="after")
     def _check(self) -> SimulatedOptions:

@@ -87,7 +87,7 @@ class Words:
 
     ``sentence`` and ``story`` count from 0 and sentences run on over stories; ``position`` is the
     word's place in its sentence, ``from_end`` its distance from the sentence's last word. ``prose``
-    holds words as they are written, with their parse, where they are prose.
+    has the words as they are written, with their parse, if they are prose.
     """
 
     type_index: IntArray

@@ -17,13 +17,7 @@ from lpact.datasets.series import ahead
 from lpact.errors import FeatureError
 from lpact.features.language.feature_set import RECORD, FeatureSet, FeatureSetWriter, open_set
 from lpact.features.language.folder import Checksums, ModelFolder, declared_kind, require
-from lpact.features.language.language_model import (
-    LanguageModel,
-    Rows,
-    load_model,
-    resolve_precision,
-    to_host,
-)
+from lpact.features.language.language_model import LanguageModel, Rows, load_model, resolve_precision, to_host
 from lpact.features.language.reader import StoryReader, stretches
 from lpact.features.language.settings import DRAWN, WORD_BY_WORD, ReadingOptions
 from lpact.features.language.text import Story, WordTokens
@@ -149,11 +143,7 @@ class Extraction:
         """A set as it is on disk now."""
         found = open_set(planned.path)
         if found is None or found.key != planned.key:
-            raise FeatureError(
-                "features have not been extracted",
-                where=str(planned.path),
-                remedy="run the extraction",
-            )
+            raise FeatureError("features have not been extracted", where=str(planned.path), remedy="run the extraction")
         return found
 
     def _reader(self, draw: int | None) -> StoryReader:
@@ -278,7 +268,7 @@ def describe(
 ) -> dict[str, Any]:
     """Everything that the numbers of one set depend on, as plain values."""
     files: dict[str, Any] = {path.name: checksums[path] for path in folder.files if path not in folder.weights}
-    # Random weights need the architecture alone; a GGUF file holds that and more.
+    # Random weights need the architecture alone; a GGUF file contains more than that.
     if context != UNTRAINED or folder.gguf is not None:
         files["weights"] = sorted(checksums[path] for path in folder.weights)
     what: dict[str, Any] = {

@@ -4,7 +4,7 @@
 
     <folder>/set.json           a description, the number of words written, and in the end the digest
              features.zarr/     the group, with the same description as attributes
-                 hidden/        [layer, word, feature]; a chunk holds one layer of some words
+                 hidden/        [layer, word, feature]; a chunk is one layer of some words
                  surprisal/     [word], bits
                  entropy/       [word], bits
              lock               while a process writes
@@ -65,20 +65,12 @@ class FeatureSet:
     def hidden(self, layer: int) -> FloatArray:
         """Hidden states of a layer, [n_words, n_columns]; layer 0 is the input embedding."""
         if not 0 <= layer < self.n_layers:
-            raise FeatureError(
-                f"there is no layer {layer}",
-                where=str(self.path),
-                expected=f"0 to {self.n_layers - 1}",
-            )
+            raise FeatureError(f"there is no layer {layer}", where=str(self.path), expected=f"0 to {self.n_layers - 1}")
         return self._read("hidden", layer)
-
-    def files(self, checksums: Checksums) -> dict[str, tuple[Path, str]]:
-        """Files of the arrays, headers included, by their names in the set, with place and SHA-256."""
-        return array_files(self.path, checksums)
 
     def verify(self, checksums: Checksums) -> str:
         """Digest of the arrays; raises `FeatureError` if it differs from the recorded one."""
-        found = digest_of(self.files(checksums))
+        found = digest_of(array_files(self.path, checksums))
         if self.sha256 not in (None, found):
             raise FeatureError(
                 "stored features have changed since they were extracted",
@@ -132,7 +124,7 @@ def open_set(path: Path) -> FeatureSet | None:
 
 
 def array_files(path: Path, checksums: Checksums) -> dict[str, tuple[Path, str]]:
-    """See `FeatureSet.files`."""
+    """Files of a set's arrays, headers included, by their names in the set, with place and SHA-256."""
     places = {
         place.relative_to(path).as_posix(): place
         for name in NAMES

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from lpact import extras
 from lpact.errors import FeatureError
-from lpact.store import atomic_write_bytes, sha256_file
+from lpact.store import atomic_write_bytes, file_state, sha256_file
 
 require = partial(extras.require, extra="lm")
 """Import a package that reads language models."""
@@ -218,10 +218,7 @@ def _checked(folder: ModelFolder) -> ModelFolder:
 
 def _refuse_other_files(folder: ModelFolder) -> None:
     """Raise if transformers would read files that are not checked and recorded here: an adapter, or files elsewhere."""
-    settings = (
-        ("config.json", "transformers_weights"),
-        ("tokenizer_config.json", "fast_tokenizer_files"),
-    )
+    settings = (("config.json", "transformers_weights"), ("tokenizer_config.json", "fast_tokenizer_files"))
     found = []
     if (folder.path / "adapter_config.json").is_file():
         found.append(("adapter_config.json", "an adapter"))
@@ -245,10 +242,7 @@ def _from_hub(name: str, revision: str) -> ModelFolder:
     hub = require("huggingface_hub")
     try:
         path = hub.snapshot_download(
-            name,
-            revision=revision or None,
-            allow_patterns=list(WANTED),
-            ignore_patterns=["*/*", "consolidated*"],
+            name, revision=revision or None, allow_patterns=list(WANTED), ignore_patterns=["*/*", "consolidated*"]
         )
     except Exception as error:  # the library's own, the network's and the disk's
         offline = os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}
@@ -296,10 +290,7 @@ class Checksums:
         """Checksums of files; only unknown ones are computed."""
         found, new, looked = {}, False, False
         for path in files:
-            state = path.stat()
-            # A copy can keep mtime; ctime always changes.
-            times = f"{state.st_mtime_ns}|{state.st_ctime_ns}"
-            place = f"{path.resolve()}|{state.st_size}|{times}|{state.st_ino}"
+            place = "|".join(map(str, (path.resolve(), *file_state(path))))
             if place not in self._known and not looked:
                 self._known, looked = self._read() | self._known, True
             if place not in self._known:

@@ -1,4 +1,4 @@
-"""What a model reads for each word: passages by context, windows of long passages, batches and cost."""
+"""What a model reads for each word: passages by context, windows, batches and cost."""
 
 from __future__ import annotations
 
@@ -245,11 +245,7 @@ class StoryReader:
         if self.model.kind == "causal":
             return read_causal(self.model, part, pooling)
         return read_masked(
-            self.model,
-            part,
-            pooling,
-            future_seen=self.options.future == "seen",
-            batch_tokens=self.batch_tokens,
+            self.model, part, pooling, future_seen=self.options.future == "seen", batch_tokens=self.batch_tokens
         )
 
     def _n_stretch_tokens(self, context: str, own: WordTokens, first: int, stop: int) -> int:

@@ -111,10 +111,7 @@ def read_stories(
             passage = _join_cells(cells[start:stop], after[start:stop])
         else:
             passage, skipped = locate(
-                cells[start:stop],
-                transcripts[story],
-                where=f"{where}, transcript of story '{story}'",
-                first_row=start,
+                cells[start:stop], transcripts[story], where=f"{where}, transcript of story '{story}'", first_row=start
             )
         stories.append(
             Story(

@@ -76,7 +76,7 @@ class Passage:
 def locate(words: Sequence[str], text: str, *, where: str, first_row: int = 0) -> tuple[Passage, list[Stretch]]:
     """Find every word, in order, in a transcript; return the passage and the stretches that are in no word.
 
-    Only letters and digits count: case, accents, punctuation, spaces and Unicode form may differ. A word's span goes
+    Only letters and digits count: case, accents, punctuation, spaces and Unicode form may differ. A word's span is
     from its first to its last letter, with adjacent punctuation that the cell has too. A word without letters (``--``)
     is found between its neighbours. Stretches in no word are stage directions and names of speakers; one that is
     neither in brackets nor a label is accepted only if the next 24 letters of the words follow it. A missing word is a
@@ -368,10 +368,7 @@ def _agree(a: str, i: int, b: str, j: int, most: int | None = None) -> int:
 
 def _marked(text: str, stream: _Stream) -> dict[int, list[int]]:
     """Return stretches that look like no speech, in letters: ends (exclusive) by first letter."""
-    kinds = [
-        _in_letters(_BRACKETS.finditer(text), stream),
-        _in_letters(_LABEL.finditer(text), stream, group=1),
-    ]
+    kinds = [_in_letters(_BRACKETS.finditer(text), stream), _in_letters(_LABEL.finditer(text), stream, group=1)]
     if any(character.islower() for character in text):
         capitals = (match for match in _CAPITALS.finditer(text) if match.group().isupper())
         kinds.append(_in_letters(capitals, stream))

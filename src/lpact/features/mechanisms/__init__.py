@@ -29,7 +29,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class WordValues:
-    """What a language model says of a stimulus' words in full context; ``where`` names the model.
+    """A language model's values for the words of a stimulus in full context; ``where`` names the model.
 
     ``surprisal()`` is −log2 p(word | words before), ``entropy()`` that of the next token after each word, [n_words] in
     bits. ``states(layer)`` returns the hidden states of one of ``layers``, [n_words, width], or the static vectors
@@ -59,8 +59,7 @@ class Parse:
 
 NO_LANGUAGE = Missing(Reason.MECHANISM_NOT_OFFERED, "no model of the study reads text")
 NO_PARSE = Missing(
-    Reason.MECHANISM_NOT_OFFERED,
-    "the words table has no columns 'head' and 'deprel', and no parser is named",
+    Reason.MECHANISM_NOT_OFFERED, "the words table has no columns 'head' and 'deprel', and no parser is named"
 )
 
 
@@ -74,7 +73,7 @@ class MechanismInputs:
 
 
 class Mechanism(Plugin, ABC):
-    """A registered mechanism. ``summary`` says what the quantity is.
+    """A registered mechanism. ``summary`` describes the quantity.
 
     ``reads_language`` and ``reads_parse`` say what it needs beyond the stimulus; nothing else is computed for it.
     ``needs`` names this in messages. Where the dataset has values of the mechanism's name, these are used instead.
@@ -98,11 +97,7 @@ BUILT_IN = {
     "syntactic_boundary": "built_in:SyntacticBoundary",
 }
 
-MECHANISMS: Registry[Mechanism] = Registry(
-    "mechanism",
-    "lpact.features.mechanisms:Mechanism",
-    package=__name__,
-)
+MECHANISMS: Registry[Mechanism] = Registry("mechanism", "lpact.features.mechanisms:Mechanism", package=__name__)
 
 
 def begins(stimulus: Stimulus, column: str) -> BoolArray:

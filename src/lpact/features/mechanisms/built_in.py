@@ -9,14 +9,7 @@ from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.features.language.text import check_filled
-from lpact.features.mechanisms import (
-    Mechanism,
-    MechanismInputs,
-    Missing,
-    Parse,
-    WordValues,
-    begins,
-)
+from lpact.features.mechanisms import Mechanism, MechanismInputs, Missing, Parse, WordValues, begins
 from lpact.grid.words import slices
 from lpact.math.columns import standard_columns
 from lpact.math.dependencies import ROOT, clause_starts, closing_subtrees, integration_cost
@@ -152,10 +145,7 @@ def states_of(language: WordValues, layer: int | None) -> FloatArray | Missing:
     """Return the hidden states of a layer (None: static vectors), [n_words, width], in double precision."""
     if layer is not None and layer not in language.layers:
         offered = ", ".join(map(str, language.layers)) or "none"
-        return Missing(
-            Reason.MECHANISM_NOT_OFFERED,
-            f"{language.where} has no layer {layer} (available: {offered})",
-        )
+        return Missing(Reason.MECHANISM_NOT_OFFERED, f"{language.where} has no layer {layer} (available: {offered})")
     states = language.states(layer)
     return states if isinstance(states, Missing) else np.asarray(states, dtype=np.float64)
 
@@ -224,12 +214,7 @@ Unit = Literal["story", "paragraph", "sentence", "clause"]
 class BoundaryOptions(PluginOptions):
     """Options of `discourse_boundary`."""
 
-    units: Annotated[tuple[Unit, ...], Field(min_length=1)] = (
-        "story",
-        "paragraph",
-        "sentence",
-        "clause",
-    )
+    units: Annotated[tuple[Unit, ...], Field(min_length=1)] = ("story", "paragraph", "sentence", "clause")
     """Units that are counted. `clause` needs a parse; `paragraph` counts where the words table has a column
     `paragraph_id`.
     """

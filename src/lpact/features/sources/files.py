@@ -12,13 +12,13 @@ import polars as pl
 
 from lpact.codes import Reason
 from lpact.datasets._files.source_folder import check_regular
-from lpact.datasets._finding import Finding
-from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
-from lpact.errors import FeatureError, did_you_mean
+from lpact.datasets.base import FeatureKey, Finding, SourceFile, Stimulus
+from lpact.errors import FeatureError, require_known
 from lpact.features.language.folder import Checksums
 from lpact.features.models import FULL, ModelSource, check_features
 from lpact.math.types import FloatArray
 from lpact.registry import PluginOptions
+from lpact.store import file_state
 
 
 class Precomputed(ModelSource):
@@ -30,8 +30,7 @@ class Precomputed(ModelSource):
     def offers(self, model: str, stimulus: Stimulus) -> Sequence[FeatureKey]:
         """Return the dataset's feature sets of this model."""
         return sorted(
-            (key for key in stimulus.features if key.model == model),
-            key=lambda key: (key.layer, key.context, key.draw),
+            (key for key in stimulus.features if key.model == model), key=lambda key: (key.layer, key.context, key.draw)
         )
 
     def load(self, key: FeatureKey, stimulus: Stimulus) -> FloatArray:
@@ -90,12 +89,6 @@ class UserFiles(ModelSource):
         return [SourceFile(p.name, p.stat().st_size, sums[p], str(p.name)) for p in found]
 
 
-def _state(path: Path) -> tuple[Path, int, int]:
-    """A file as it is now: what was read of it before is not used again after a change."""
-    now = path.stat()
-    return path, now.st_mtime_ns, now.st_size
-
-
 class WordVectorsOptions(PluginOptions):
     """How words find their vectors."""
 
@@ -121,7 +114,7 @@ class WordVectors(UserFiles):
     def load(self, key: FeatureKey, stimulus: Stimulus) -> FloatArray:
         """Return the vector of every word, [n_words, columns]."""
         path, words = self.path(key.model), stimulus.words["word"].to_list()
-        vectors, missing = _looked_up(_state(path), tuple(words))
+        vectors, missing = _looked_up(path, file_state(path), tuple(words))
         if missing and cast(WordVectorsOptions, self.options).missing == "error":
             raise FeatureError(
                 f"{len(missing)} words of {len({*words})} have no vector",
@@ -137,7 +130,7 @@ class WordVectors(UserFiles):
         if not stimulus.has_text or self.absent(model):
             return []
         path, words = self.path(model), stimulus.words["word"].to_list()
-        _, missing = _looked_up(_state(path), tuple(words))
+        _, missing = _looked_up(path, file_state(path), tuple(words))
         if not missing:
             return []
         lacking = {*missing}
@@ -158,9 +151,8 @@ def _spellings(word: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4)
-def _looked_up(state: tuple[Path, int, int], words: tuple[str, ...]) -> tuple[FloatArray, tuple[str, ...]]:
+def _looked_up(path: Path, _: tuple[int, ...], words: tuple[str, ...]) -> tuple[FloatArray, tuple[str, ...]]:
     """Vectors of the words [n, d], and the words without one. The file is read line by line."""
-    path = state[0]
     spellings = {word: _spellings(word) for word in dict.fromkeys(words)}
     wanted = {own for several in spellings.values() for own in several}
     try:
@@ -243,7 +235,7 @@ class Matrix(UserFiles):
     def _read(self, model: str, stimulus: Stimulus) -> tuple[FloatArray, bool]:
         path = self._file(model, stimulus)
         assert path is not None, "`offers` named no features"
-        values = _matrix(_state(path))
+        values = _matrix(path, file_state(path))
         n_words, n_sentences = stimulus.words.height, len(stimulus.words["sentence_id"].rle())
         if len(values) not in (n_words, n_sentences):
             raise FeatureError(
@@ -257,17 +249,9 @@ class Matrix(UserFiles):
 
 
 @lru_cache(maxsize=8)
-def _matrix(state: tuple[Path, int, int]) -> FloatArray:
+def _matrix(path: Path, _: tuple[int, ...]) -> FloatArray:
     """A matrix of numbers from a file."""
-    path = state[0]
-    if path.suffix not in MATRIX_ENDINGS:
-        raise FeatureError(
-            "the file of a matrix has an unknown ending",
-            where=str(path),
-            got=path.suffix or "no ending",
-            expected=f"one of {', '.join(MATRIX_ENDINGS)}",
-            remedy=did_you_mean(path.suffix, MATRIX_ENDINGS),
-        )
+    require_known(path.suffix, MATRIX_ENDINGS, "matrix format", where=str(path), error=FeatureError)
     try:
         if path.suffix == ".npy":
             values = np.load(path, allow_pickle=False)

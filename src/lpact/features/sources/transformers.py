@@ -11,24 +11,16 @@ from typing import Any, cast
 import numpy as np
 
 from lpact.codes import Reason
-from lpact.datasets._finding import Finding
-from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
+from lpact.datasets.base import FeatureKey, Finding, SourceFile, Stimulus
 from lpact.datasets.fetch import Progress
 from lpact.errors import FeatureError
 from lpact.features.language.extraction import Extraction, LoadedModel, PlannedSet, surely_causal
-from lpact.features.language.feature_set import FeatureSet
+from lpact.features.language.feature_set import FeatureSet, array_files
 from lpact.features.language.folder import Checksums, ModelFolder, find_model, missing_here
 from lpact.features.language.settings import KNOWN_CONTEXTS, WORD_BY_WORD, ReadingOptions
 from lpact.features.language.text import read_stories
 from lpact.features.mechanisms import Missing, WordValues
-from lpact.features.models import (
-    FULL,
-    STATIC,
-    ExtractionCost,
-    ModelSource,
-    StoredSet,
-    check_features,
-)
+from lpact.features.models import FULL, STATIC, ExtractionCost, ModelSource, StoredSet, check_features
 from lpact.math.types import FloatArray, IntArray
 
 
@@ -166,7 +158,7 @@ class Transformers(ModelSource):
                 Reason.TRANSCRIPT_BEYOND_WORDS,
                 f"stretches, the first {about.get('skipped_stretch')!r}",
                 "transcripts of the words and no more",
-                "none needed: it is read as context; take it out where nobody heard it",
+                "none needed: it is read as context; remove it if it was not heard",
             ),
         }
         return [
@@ -205,7 +197,7 @@ class Transformers(ModelSource):
                 sha256 = stored.verify(extraction.checksums)
                 files = tuple(
                     SourceFile(f"{name}/{path}", place.stat().st_size, own, "", place)
-                    for path, (place, own) in stored.files(extraction.checksums).items()
+                    for path, (place, own) in array_files(stored.path, extraction.checksums).items()
                 )
                 found[name] = StoredSet(name, sha256, files)
         return found
@@ -233,9 +225,7 @@ class Transformers(ModelSource):
     def _folder(self, model: str) -> ModelFolder:
         if model not in self._folders:
             self._folders[model] = find_model(
-                self.reading.model or model,
-                revision=self.reading.revision,
-                folder=self.place.folder,
+                self.reading.model or model, revision=self.reading.revision, folder=self.place.folder
             )
         return self._folders[model]
 

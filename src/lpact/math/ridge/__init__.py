@@ -21,12 +21,7 @@ from lpact.math.ridge.grid import (
     banded_candidates,
 )
 from lpact.math.ridge.leave_one_out import LeaveOneOutRidge, Targets, leave_one_out_ridge
-from lpact.math.ridge.nested import (
-    NestedRidge,
-    cross_validated_ridge,
-    nested_ridge,
-    nested_ridge_draws,
-)
+from lpact.math.ridge.nested import NestedRidge, cross_validated_ridge, nested_ridge, nested_ridge_draws
 from lpact.math.ridge.single import single_column_readouts
 from lpact.math.ridge.small import LinearFeatures, MappedColumns
 

@@ -232,7 +232,7 @@ def check_finite(be: Backend, x: Array, name: str) -> None:
 class Responses:
     """A chunk of response columns [n, q], scaled, and stored as rows [q, n] so that sums run along memory.
 
-    All lags of a target share a factor. ``cross`` holds the products of pieces with a shared design, [q, P].
+    All lags of a target share a factor. ``cross`` has the products of pieces with a shared design, [q, P].
     """
 
     def __init__(self, be: Backend, values: Array, pieces: Pieces, n_lags: int) -> None:

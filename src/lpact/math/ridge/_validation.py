@@ -180,7 +180,7 @@ class _HeldResponses:
             power, linear = self._power(coefficients), self._linear(self.in_axes, part)
         total, scale = self.total[part], self.chosen.scale[:, None]
         if metric == "pooled_r2":
-            total = np.nan_to_num(total)  # a constant block has an error, and no score of its own
+            total = np.nan_to_num(total)  # a constant block has an error, but no score
         power, linear = power * scale**2, linear * scale
         if self.base is not None:
             with_base = self._linear(self.base_in_axes, part) * scale

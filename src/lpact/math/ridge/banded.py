@@ -28,15 +28,7 @@ import numpy.typing as npt
 
 from lpact.math.ridge._arrays import Form, Held, Kept, n_rows
 from lpact.math.ridge._engine import Engine, Fitted, HeldOutResults, Loaded, fit_all_rows
-from lpact.math.ridge._training import (
-    Axes,
-    KernelAxes,
-    Moments,
-    Parts,
-    StandardRows,
-    kernel_parts,
-    narrow_parts,
-)
+from lpact.math.ridge._training import Axes, KernelAxes, Moments, Parts, StandardRows, kernel_parts, narrow_parts
 from lpact.math.ridge.compute import Array, Backend, Compute
 from lpact.math.ridge.grid import (
     METRICS,
@@ -59,8 +51,8 @@ _MAX_AT_ONCE = 16
 class SpaceKernels:
     """A training set in row space: one kernel [n_train, n_train] per feature space.
 
-    ``cross`` holds the kernels [r, n_train] of runs of held-out rows with the training rows, ``sizes`` the columns of
-    every space. ``narrow`` holds the rows themselves of spaces with at most half as many columns as training rows: of
+    ``cross`` has the kernels [r, n_train] of runs of held-out rows with the training rows, ``sizes`` the columns of
+    every space. ``narrow`` has the rows themselves of spaces with at most half as many columns as training rows: of
     the training set, and of the runs.
     """
 

@@ -381,7 +381,7 @@ def deviation_scores(be: Backend, observed: Array, predicted: Array, metric: str
 
 
 def rankable(values: FloatArray, itemsize: int = 8) -> FloatArray:
-    """Predictions [..., n], rounded so that those of equal rows are equal, whatever the order of summation."""
+    """Predictions [..., n], rounded so that those of equal rows are equal for any order of summation."""
     digits = 36 if itemsize == 8 else 17
     middle = np.median(np.abs(values), axis=-1, keepdims=True)
     step = np.where(middle > 0.0, 1.0 / power_of_two(middle), 1.0) * 2.0**-digits

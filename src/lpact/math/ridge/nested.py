@@ -18,14 +18,7 @@ from typing import Any
 import numpy as np
 
 from lpact.math.ridge._arrays import FittedFeatures, Form
-from lpact.math.ridge._engine import (
-    Engine,
-    Fitted,
-    HeldOutResults,
-    Loaded,
-    check_inputs,
-    fit_all_rows,
-)
+from lpact.math.ridge._engine import Engine, Fitted, HeldOutResults, Loaded, check_inputs, fit_all_rows
 from lpact.math.ridge.compute import Array, Compute
 from lpact.math.ridge.grid import METRICS, Readout, RidgeFit, RidgeGrid, check_known
 from lpact.math.ridge.small import NotSmall, SmallRidge

@@ -202,10 +202,7 @@ class _Sums:
         cross += self.cross
         cross += other.cross
         return _Sums(
-            self.n + other.n,
-            self.x.joined(other.x, self.n, other.n),
-            self.y.joined(other.y, self.n, other.n),
-            cross,
+            self.n + other.n, self.x.joined(other.x, self.n, other.n), self.y.joined(other.y, self.n, other.n), cross
         )
 
 

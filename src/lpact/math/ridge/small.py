@@ -427,9 +427,7 @@ class SmallRidge:
         weights *= scale[:n_pairs, None, None]  # [pairs, A, q, p]
         flat = weights.reshape(n_pairs, 1, n_alphas * q, -1)
         power = np.einsum(
-            "svkp,svkp->svk",
-            flat @ products.span_gram,
-            np.broadcast_to(flat, (n_pairs, 2, *flat.shape[2:])),
+            "svkp,svkp->svk", flat @ products.span_gram, np.broadcast_to(flat, (n_pairs, 2, *flat.shape[2:]))
         )
         power = power.reshape(n_pairs, 2, n_alphas, q)
         linear = np.einsum("saqp,svqp->svaq", weights, products.span_cross)

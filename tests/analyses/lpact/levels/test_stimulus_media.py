@@ -19,7 +19,7 @@ from lpact.analyses.lpact.tables.audit import (
 from lpact.codes import Reason
 from lpact.datasets.base import DATASETS, AbsentMedium, Envelope, RecordingId, SourceFile, Stimulus
 from lpact.datasets.catalogue import Expected
-from lpact.datasets.folder.writer import write_folder
+from lpact.datasets.folder import write_folder
 from lpact.store import frame
 
 BOUNDARY = AbsentMedium(Reason.MEDIA_NOT_RELEASED, "the films are not in the release")

@@ -26,8 +26,7 @@ from lpact.analyses.lpact.levels.stripping_methods import StripInputs, build_str
 from lpact.analyses.lpact.tables import audit as tables
 from lpact.codes import Reason
 from lpact.config import DatasetConfig
-from lpact.datasets._finding import Finding
-from lpact.datasets.base import DATASETS, Dataset, RecordingId, role_of
+from lpact.datasets.base import DATASETS, Dataset, Finding, RecordingId, role_of
 from lpact.errors import FeatureError, InputError, did_you_mean
 from lpact.features.mechanisms import Missing, mechanism_correlations
 from lpact.features.models import FULL, STATIC, ModelSource

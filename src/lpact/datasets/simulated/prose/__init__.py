@@ -18,12 +18,7 @@ N_STORIES, SENTENCES_PER_STORY = 160, 40
 """Stories in the file, and sentences of each."""
 
 IDS = ("sentence", "paragraph", "story")
-MECHANISMS = (
-    "semantic_transition",
-    "dependency_integration",
-    "syntactic_boundary",
-    "discourse_boundary",
-)
+MECHANISMS = ("semantic_transition", "dependency_integration", "syntactic_boundary", "discourse_boundary")
 """Mechanisms that the file has for every word; ``tools/story_grammar/mechanisms.py`` defines them."""
 
 
