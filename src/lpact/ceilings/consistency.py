@@ -284,7 +284,7 @@ def _averaged(parts: Sequence[Pair], estimator: Estimator) -> Consistency:
         n_undefined=np.isnan(flat).sum(axis=0)[kept],
         n_values=len(flat),
         corrected=corrected,
-        reason=next((pair.reason for pair in parts if pair.reason), "") or undefined,
+        reason=undefined or next((pair.reason for pair in parts if pair.reason), ""),
         n_stimuli=int(pair.rows.sum()),
         n_stimuli_left_out=int((~pair.rows).sum()),
         n_without_halves=pair.n_without_halves if corrected else 0,

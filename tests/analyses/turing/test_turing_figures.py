@@ -261,6 +261,15 @@ def test_without_rows_there_are_reasons(run: Material):
         assert "no table" in missing(Material({}, run.config), name)
 
 
+def test_captions_say_where_tests_compare_agreement_above_chance(run: Material):
+    pairs = run.table("turing/pairs")
+    chance = pl.when(measure="rsa").then(0.1).otherwise("chance")
+    other = changed(run, pairs=pairs.with_columns(chance=chance))
+    for name in ("brains_and_models", "subject_dots", "time_courses"):
+        assert "above chance" not in figure(run, name).caption
+        assert "By rsa, tests compare agreement above chance, which is not drawn." in figure(other, name).caption
+
+
 def test_names_stay_text(run: Material):
     own = {}
     for name, frame in run.tables.items():

@@ -177,6 +177,21 @@ def test_the_layer_is_chosen_without_the_test_stimuli() -> None:
     assert best["optimistic"]
 
 
+def test_a_fold_counts_above_chance_with_its_own_layer() -> None:
+    """Not with all folds of that layer, of which others are what it was chosen on."""
+    _, subjects, _ = arrays()
+    rng = np.random.default_rng(0)
+    layers = {"net": {k: rng.standard_normal((60, 9)) for k in range(6)}}
+    run = compare(subjects, layers, "cka", model_trials="none", estimator="none")
+    chosen = row_of(run)["layers"]
+    assert len(set(chosen)) == len(chosen) == 2
+    pairs = run.table("turing/pairs").filter(kind="model")
+    for target, above in run.table("turing/model_pairs").select("target", "above_chance").iter_rows():
+        rows = {row["layer"]: row for row in pairs.filter(target=target).iter_rows(named=True)}
+        own = [(rows[k]["by_fold"][f] - rows[k]["chance"]) / (1.0 - rows[k]["chance"]) for f, k in enumerate(chosen)]
+        assert above == pytest.approx(np.mean(own), abs=1e-12)
+
+
 def test_planted_verdicts() -> None:
     _, subjects, models = arrays(n=120, r=4, units=(12,) * 6)
     run = compare(subjects, models, equivalence_bound=0.2)
@@ -200,6 +215,7 @@ def test_brains_that_share_nothing_do_not_agree(measure: str) -> None:
     shared = {who: own + (signal @ rng.standard_normal((6, 20)))[:, None] for who, own in brains.items()}
     run = compare(shared, models, measure, **(options if measure == "rsa" else {}))
     assert run.claims()["label"].to_list() == ["below"]
+    assert "its score above chance is" in run.claims()["reason"].item()
 
 
 def test_values_of_exactly_zero_and_measures_that_are_always_one_end_no_run() -> None:
@@ -226,6 +242,19 @@ def test_many_columns_do_not_make_a_model_a_brain() -> None:
     assert row["label"] not in {"converges", "above"}
     row = row_of(compare(subjects, wide, "rsa", source_units=10), model="half")
     assert row["comparable"]
+
+
+@pytest.mark.parametrize("measure", ["linear", "cka"])
+def test_more_columns_are_comparable_where_agreement_has_levelled_off(measure: str) -> None:
+    """Unless it is partly that of chance."""
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((60, 3))
+    signal = lambda p: z @ rng.standard_normal((3, p))  # noqa: E731
+    subjects = {f"s{i}": signal(64)[:, None] + 0.3 * rng.standard_normal((60, 3, 64)) for i in range(4)}
+    run = compare(subjects, {"wide": signal(200)}, measure, growth=("units",))
+    fits = run.table("turing/growth_fits")
+    assert fits["verdict"].to_list() == ["levelled_off"]
+    assert row_of(run)["comparable"] == (measure == "linear")
 
 
 def test_few_columns_alone_may_be_why_a_model_is_further_from_brains() -> None:
@@ -364,6 +393,22 @@ def test_a_single_trial_leaves_scores_uncorrected_and_says_so() -> None:
     assert "Not corrected for noise: linear" in said
     assert "models have no noise" in said
     assert "no_repeated_measure" in run.table("turing/unavailable")["reason"].to_list()
+    (agreement, _) = methods_parts(run.config, run.table("turing/pairs"))
+    assert "Values were not corrected for noise. Models had no noise." in agreement.sentences[1]
+
+
+@pytest.mark.parametrize("growth", [(), ("units",)])
+def test_one_subject_with_single_trials_leaves_all_scores_uncorrected(growth: tuple[str, ...]) -> None:
+    """More pairs of brains than of the model would be uncorrected, and lower."""
+    _, subjects, models = arrays()
+    subjects["s3"] = subjects["s3"][:, :1]
+    run = compare(subjects, models, "rsa", growth=growth)
+    pairs = run.table("turing/pairs")
+    assert not pairs["corrected"].any()
+    assert pairs["value"].equals(pairs["uncorrected"])
+    assert set(pairs["detail"]) == {"a subject has one trial per stimulus"}
+    assert not run.table("turing/growth")["corrected"].any()
+    assert "one trial per stimulus (s3)" in run.table("turing/unavailable")["detail"].item()
 
 
 def test_pooled_sources_and_subsampled_ones() -> None:
@@ -376,7 +421,7 @@ def test_pooled_sources_and_subsampled_ones() -> None:
     assert "'noise' scores lower than all other brains together" in run.conclusion().headline
     said = str(run.claim("data/all/0ms/linear/noise").explain())
     assert "p-value that the gap is 0" in said
-    (_, test) = methods_parts(study(source="pooled").config)
+    (_, test) = methods_parts(study(source="pooled").config, run.table("turing/pairs"))
     assert "paired t-test" in test.sentences[0]
     assert "below: Scores lower than all other brains together." in said
     assert "one more brain" not in said + " ".join(test.sentences)
@@ -420,6 +465,8 @@ def test_what_is_undefined_has_a_reason_and_is_counted_once() -> None:
     row = row_of(run, model="flat")
     assert row["label"] == "not_computed"
     assert "source or target is constant" in row["reason"]
+    flat = compare(subjects, {"flat": np.ones((60, 4))}, "procrustes")
+    assert "source or target is constant" in row_of(flat)["reason"]
     scores = run.table("turing/scores")
     assert f"{scores['n_undefined'].sum():,} values" in " ".join(run.conclusion().why)
     with pytest.raises(LPactError, match="there are no features"):

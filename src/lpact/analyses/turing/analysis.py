@@ -184,4 +184,4 @@ class Turing(Analysis):
         """Measures, noise correction and tests."""
         from lpact.analyses.turing.explain import methods_parts
 
-        return methods_parts(material.config)
+        return methods_parts(material.config, material.table(own.PAIRS.name))

@@ -64,6 +64,11 @@ class Brains:
         return max(1, round(float(np.median(present))))
 
     @cached_property
+    def repeated(self) -> bool:
+        """Whether each subject has two trials of a stimulus. Else no pair is corrected: corrected values are higher."""
+        return all((np.isfinite(v).sum(axis=1) > 1).any() for v in self.trials.values())
+
+    @cached_property
     def neighbours_alike(self) -> bool:
         """Whether neighbouring stimuli have similar responses, as in time series (median over units)."""
         found: list[float] = []

@@ -234,7 +234,7 @@ def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> 
         "score of the model": row["score"],
         "score of the model without noise": row["score_without_noise"],
         "score between brains": row["between"],
-        "fraction of the score between brains": row["fraction_of_between"],
+        "fraction of the score between brains (both above chance)": row["fraction_of_between"],
         "position": row["position"],
         "gap": row["gap"],
         "interval of the gap": summaries.interval(row),
@@ -356,9 +356,10 @@ def _what_would_change(row: Mapping[str, Any], options: TuringSection) -> tuple[
 # --- Methods --------------------------------------------------------------------------------------
 
 
-def methods_parts(study: StudyConfig) -> list[MethodsPart]:
-    """Measures, noise correction and tests."""
+def methods_parts(study: StudyConfig, pairs: pl.DataFrame) -> list[MethodsPart]:
+    """Measures, noise correction and tests, as they were possible for these pairs."""
     options = options_of(study)
+    corrected, noisy = (set(pairs.filter(own)["measure"]) for own in ("corrected", pl.col("kind") == TRIALS))
     estimators = {
         "full_trials": "Values were computed from all trials and divided by the square root of the product of the "
         "reliabilities of both sides (split halves, Spearman–Brown)",
@@ -368,11 +369,14 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
         "trials, which is biased low",
         "none": "Values were not corrected for noise",
     }
-    halves = (
-        ""
-        if options.estimator == "none"
-        else f", averaged over {counted(options.n_halves, 'random half', 'random halves')}"
-    )
+    correction = estimators["none"]
+    if corrected:
+        correction = (
+            f"{estimators[options.estimator]}, averaged over "
+            f"{counted(options.n_halves, 'random half', 'random halves')}{cite('feather2025')}"
+        )
+        if plain := [own for own in options.measures if own not in corrected]:
+            correction += f"; not so those of {listed(plain)}"
     folds = {
         "auto": f"{options.n_folds} folds of whole stories, or of contiguous stimuli where stories are few",
         "story": f"{options.n_folds} folds of whole stories",
@@ -384,11 +388,11 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
         "nested": " The layer with the best agreement on training stimuli was used in every fold.",
         "best_on_test": " The layer with the best test score was used, which is optimistic.",
     }[options.layer_choice]
-    trials = (
-        "Models were given simulated trials, as many and as noisy as those of a typical brain."
-        if options.model_trials == "matched"
-        else "Models had no noise."
-    )
+    trials = "Models had no noise."
+    if noisy:
+        trials = "Models were given simulated trials, as many and as noisy as those of a typical brain"
+        plain = [own for own in options.measures if own not in noisy]
+        trials += f", except by {listed(plain)}." if plain else "."
     source = {
         "pairs": "every other subject",
         "pooled": "the units of all other subjects together",
@@ -404,8 +408,7 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
             (
                 f"Models, and {source}, were compared with every subject by {', '.join(options.measures)}. Fitted "
                 f"measures were scored on held-out stimuli of {folds}.{layers if several else ''}",
-                f"{estimators[options.estimator]}{halves}{cite('feather2025')}. {trials} Missing trials were left out "
-                "of means.",
+                f"{correction}. {trials} Missing trials were left out of means.",
             ),
         ),
         MethodsPart(

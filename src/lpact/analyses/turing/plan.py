@@ -172,9 +172,11 @@ def _dataset(
             n = own.n_units if region == ALL else (own.regions or ()).count(region)
             row = {"dataset": dataset, "region": region, "subject": who, "n_units": n}
             rows[tables.REGIONS.name].append(row)
-    repeated = all(_n_trials(own, shared) > 1 for own in read.values())
-    if not repeated:
-        lacks("repetitions", f"a subject of dataset '{dataset}' has one trial per stimulus: scores are not "
+    single = [who for who, own in read.items() if _n_trials(own, shared) < 2]
+    repeated = not single
+    if single:
+        which = listed(single) if len(single) < len(read) else "every one"
+        lacks("repetitions", f"dataset '{dataset}' has subjects with one trial per stimulus ({which}): no score is "
               "corrected for noise, and only brains have noise", Reason.NO_REPEATED_MEASURE)  # fmt: skip
     trials = repeated and options.model_trials == "matched"
     grows = tuple(over for over in options.growth if repeated or over != "repetitions")

@@ -77,6 +77,7 @@ def time_courses(material: Material) -> Drawing | str:
         "Mean agreement over pairs, which the test compares: brains with each other, with the range over subjects, and "
         "models with brains. Symbols are verdicts.": True,
         note: True,
+        common.chance_note(material): True,
         f"Symbols are at {MOST_SYMBOLS} time points at most.": rows["lag_ms"].n_unique() > MOST_SYMBOLS,
         f"{counted(n_grey, 'model')} without a name agree less with brains on average.": n_grey,
         f"For lack of space left out: {counted(n_left, 'panel')}.": n_left,
