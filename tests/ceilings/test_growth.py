@@ -158,5 +158,7 @@ def test_draws_depend_on_the_seed_alone():
 def test_bad_input_says_what_is_wrong():
     with pytest.raises(InputError, match="quantity"):
         ceilings.growth(brains(4), measures.RSA(), over="time")
+    with pytest.raises(InputError, match="cannot be subsampled"):
+        ceilings.growth(brains(4), measures.ResponseCorrelation(), over="units")
     with pytest.raises(InputError, match="no repetitions"):
         ceilings.growth([b[:, 0] for b in brains(4)], measures.RSA(), over="repetitions")

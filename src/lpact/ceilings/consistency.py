@@ -189,6 +189,8 @@ def all_consistencies(
     draws = Draws(n_halves if halves is None else len(halves), seed, halves)
     if draws.n < 1:
         raise _error("no halves to correlate", f"{draws.n} draws", "at least 1 draw")
+    if source_units and measure.behavioural:
+        raise _error("alternatives of answers cannot be subsampled", f"source_units = {source_units}", "all of them")
     targets = {id(y): y for _, ys in cases for y in ys}
     every = {key: Trials(y, "target", draws) for key, y in targets.items()}
     made = [(Trials(x, "source", draws), [every[id(y)] for y in ys]) for x, ys in cases]

@@ -129,6 +129,9 @@ def growth(
         Other parameters of `consistency`, for all data.
     """
     require_known(over, tuple(FEWEST), "quantity", where="growth, parameter 'over'")
+    if over == "units" and measure.behavioural:
+        what, expected = "alternatives of answers cannot be subsampled", "stimuli or repetitions"
+        raise InputError(what, where="growth, parameter 'over'", got=over, expected=expected)
     arrays = [np.asarray(own, dtype=np.float64) for own in subjects]
     rows = None
     if measure.needs_fit and folds is not None:

@@ -177,6 +177,13 @@ def test_the_layer_is_chosen_without_the_test_stimuli() -> None:
     assert best["optimistic"]
 
 
+def test_the_layer_is_chosen_by_measures_of_single_trials_too() -> None:
+    _, subjects, models = arrays(noise=0.3)
+    layers = {"net": {0: np.random.default_rng(5).standard_normal((60, 9)), 1: models["one_more"]}}
+    run = compare(subjects, layers, "rsa", options={"rsa": {"dissimilarity": "crossnobis"}})
+    assert row_of(run)["layers"] == [1, 1]
+
+
 def test_a_fold_counts_above_chance_with_its_own_layer() -> None:
     """Not with all folds of that layer, of which others are what it was chosen on."""
     _, subjects, _ = arrays()
@@ -531,6 +538,36 @@ def test_behaviour_is_compared_by_error_consistency() -> None:
         compare(arrays()[1], arrays()[2], "error_consistency")
 
 
+def test_alternatives_that_a_subject_never_chooses_or_lacks_stay_in_their_columns() -> None:
+    rng = np.random.default_rng(0)
+    preference = rng.standard_normal((80, 4))
+
+    def answers(never: int | None = None) -> np.ndarray:
+        own = preference + rng.standard_normal((80, 4))
+        if never is not None:
+            own[:, never] = -np.inf
+        return np.eye(4)[own.argmax(1)]
+
+    # Each of the first three has an alternative of its own that it never chooses.
+    subjects = {f"s{i}": np.stack([answers(i), answers(i)], axis=1) for i in range(3)}
+    subjects["s3"] = np.stack([answers(), answers()], axis=1)
+    run = compare(subjects, answers(), "response_correlation", growth=("units", "stimuli"))
+    pairs = run.table("turing/pairs")
+    correlation = measures.ResponseCorrelation()
+    for source, target, found in pairs.filter(kind="brain").select("source", "target", "uncorrected").iter_rows():
+        expected = float(correlation.score(*(subjects[who].mean(axis=1) for who in (source, target))))
+        assert found == pytest.approx(expected, abs=1e-12)
+    assert set(pairs["n_units"]) == {4}
+    assert set(run.table("turing/growth")["over"]) == {"stimuli"}
+    lacking = {who: own.copy() for who, own in subjects.items()}
+    lacking["s3"][5, :, 2] = np.nan  # no stimulus lacks a column for others
+    row = compare(lacking, answers(), "response_correlation").table("turing/pairs").filter(source="s0", target="s3")
+    assert (row["n_stimuli"].item(), row["n_stimuli_left_out"].item(), row["n_units"].item()) == (79, 1, 4)
+    kept = np.arange(80) != 5
+    expected = float(correlation.score(*(subjects[who][kept].mean(axis=1) for who in ("s0", "s3"))))
+    assert row["uncorrected"].item() == pytest.approx(expected, abs=1e-12)
+
+
 def test_a_region_that_a_subject_lacks_is_a_row_with_a_reason(tmp_path: Path) -> None:
     from lpact.responses import Responses
 
@@ -628,6 +665,7 @@ def test_growth_ends_at_the_brain_brain_value() -> None:
         ({"instances": {"net": ["seed1"]}}, "there is no model 'seed1'"),
         ({"source": "pooled", "test": "exact"}, "needs source"),
         ({"source": "pooled", "measures": ["error_consistency"]}, "cannot be pooled"),
+        ({"source_units": 2, "measures": ["response_correlation"]}, "cannot be subsampled"),
         ({"test": "exact"}, "needs a symmetric measure, which 'linear' is not"),
         ({"options": {"cka": {}}}, "not in measures"),
     ],

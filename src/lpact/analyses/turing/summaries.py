@@ -466,9 +466,10 @@ def sentence(row: Mapping[str, Any], label: str) -> str:
     """The verdict in one sentence."""
     model, measure = f"'{row['model']}'", row["measure"]
     if label == NO_AGREEMENT:
+        p = "too few defined pairs for a test" if row["agreement_p"] is None else f"p = {number(row['agreement_p'])}"
         return (
-            f"No evidence that brains agree with each other by {measure} ({fixed(row['between'])}, "
-            f"p = {number(row['agreement_p'])}): {model} has nothing to be compared with."
+            f"No evidence that brains agree with each other by {measure} ({fixed(row['between'])}, {p}): "
+            f"{model} has nothing to be compared with."
         )
     share = f"mean gap {fixed(row['gap'], sign=True)} ({interval(row)})"
     if row["fraction_of_between"] is not None:

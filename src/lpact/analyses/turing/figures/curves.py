@@ -159,6 +159,8 @@ def growth(material: Material) -> Drawing | str:
     if not options.growth:
         return "growth was not computed (turing.growth is empty)"
     rows = material.table(tables.GROWTH.name).rename({"size": "amount"})
+    if rows.is_empty() and material.table(tables.CLAIMS.name).height:
+        return "nothing of turing.growth can be varied"
     if rows["value"].is_null().all():
         details = [own for own in rows["detail"].unique(maintain_order=True) if own]
         return f"no size has a value: {listed(details, 3, '; ')}" if details else common.nothing(material)
