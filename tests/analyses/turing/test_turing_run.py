@@ -476,6 +476,14 @@ def test_what_is_undefined_has_a_reason_and_is_counted_once() -> None:
     assert "source or target is constant" in row_of(flat)["reason"]
     scores = run.table("turing/scores")
     assert f"{scores['n_undefined'].sum():,} values" in " ".join(run.conclusion().why)
+    noisy = {who: own.copy() for who, own in subjects.items()}
+    noisy["s3"] = (
+        np.random.default_rng(1).permuted(np.broadcast_to([-1.0, 0.0, 1.0], (60, 8, 3)), axis=2).swapaxes(1, 2)
+    )
+    run = compare(noisy, models, "rsa")  # trials of a stimulus add up to 0: halves are anticorrelated
+    assert set(run.claims()["n_left_out"]) == {1}
+    assert "left out of tests: up to 1 in 2 comparisons" in " ".join(run.conclusion().why)
+    assert "left out of the test, with an undefined value: 1" in str(run.claim("data/all/0ms/rsa/noise").explain())
     with pytest.raises(LPactError, match="there are no features"):
         compare(subjects, {})
     with pytest.raises(LPactError, match="one row per stimulus of the responses"):

@@ -177,6 +177,12 @@ def warnings(material: Material) -> list[str]:
             f"Dataset '{name}': only {fewest} of {counted(most, 'stimulus', 'stimuli')} could be compared everywhere, "
             "since subjects lack the others; see turing/subjects and turing/pairs."
         )
+    fewer = claims.filter(pl.col("n_left_out") > 0)
+    if fewer.height:
+        made.append(
+            f"Subjects with an undefined value are left out of tests: up to {fewer['n_left_out'].max()} in "
+            f"{counted(fewer.height, 'comparison')}; see n_left_out of turing/claims."
+        )
     scores = material.table(tables.SCORES.name)
     if undefined := int(scores["n_undefined"].sum()):
         share = undefined / int(scores["n_values"].sum())
@@ -242,6 +248,7 @@ def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> 
         "smallest p-value that the test can give": row["smallest_p"],
         "smallest gap noticed with a probability of 0.8": row["detectable_gap"],
         "subjects": row["n_subjects"],
+        "subjects left out of the test, with an undefined value": row["n_left_out"] or None,
         "share of variance between pairs due to subjects": row["subject_share"],
         "layers": ", ".join(map(str, dict.fromkeys(row["layers"]))),
         "corrected for noise": row["corrected"],
