@@ -120,7 +120,8 @@ def growth(
         As in `between_subjects`. Measures that are not fitted compare all stimuli.
     over
         ``"units"``: the same share of the units of every subject. ``"stimuli"``: training stimuli of measures that are
-        fitted, whose test stimuli stay the same; stimuli to compare otherwise. ``"repetitions"``: of every subject.
+        fitted, whose test stimuli stay the same; stimuli to compare otherwise. ``"repetitions"``: of every subject, or
+        all of a subject that has fewer.
     whole
         Consistency with all data, if it is known already, such as from `between_subjects`.
     n_draws
@@ -176,8 +177,8 @@ def _subsample(
 ) -> tuple[Arrays, Rows | None]:
     """Responses and folds with ``size`` of n."""
     if over == "repetitions":
-        kept = np.sort(rng.permutation(n)[:size])  # the same for all: repetitions may share noise
-        return [own[:, kept[kept < own.shape[1]]] for own in arrays], rows
+        order = rng.permutation(n)  # the same for all: repetitions may share noise
+        return [own[:, np.sort(order[order < own.shape[1]][:size])] for own in arrays], rows
     if over == "units":
         return [own[..., _some(own.shape[-1], size / n, rng)] for own in arrays], rows
     if rows is None:
