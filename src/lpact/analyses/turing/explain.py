@@ -351,8 +351,8 @@ def _what_would_change(row: Mapping[str, Any], options: TuringSection) -> tuple[
                     f"{number(row['equivalence_p'])} of equivalence.",),
         ABOVE: (AVERAGE_BRAIN, NEW_STIMULI),
         INCONCLUSIVE: ("Sources with as many units: set turing.source_units.",) if not row["comparable"] else
-                      (f"The interval of the gap would have to lie within ±{fixed(row['bound'])}: more subjects, "
-                       "trials or stimuli.",),
+                      (f"The {percent(1 - 2 * alpha)} interval of the gap would have to lie within "
+                       f"±{fixed(row['bound'])}: more subjects, trials or stimuli.",),
         BELOW: (f"The test would have to give p > {alpha:g}, now {number(row['p_value'])}.",),
         CANNOT_REJECT: ("More subjects: 3 for the approximate test, and 19 for the exact test at 0.05.",),
         NO_AGREEMENT: ("Brains would have to agree: more trials or stimuli, another region or time point.",),
