@@ -69,7 +69,7 @@ class SubjectTest:
     bound: float
     """Gaps up to this size count as none."""
     equivalence_p: float
-    """P-value that the gap is within ± bound, by two one-sided tests."""
+    """P-value that the gap is outside ± bound, by two one-sided tests."""
     power: float
     """Probability that the test rejects one more brain that is shifted by the bound, given the estimated variance. For
     the exact test that of a t-test at the level that ranks can meet: up to 0.04 too large near 20 subjects.
@@ -232,7 +232,7 @@ class PairMeans(NamedTuple):
 
     @property
     def p_value(self) -> FloatArray:
-        """P-values that the mean is above 0: Student's t with n − 1 degrees of freedom.
+        """P-values that the mean is not above 0: Student's t with n − 1 degrees of freedom.
 
         Where pairs do not vary at all, 0 if the mean is above 0, else 1.
         """

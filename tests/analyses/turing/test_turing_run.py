@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -420,7 +421,8 @@ def test_one_subject_with_single_trials_leaves_all_scores_uncorrected(growth: tu
 
 def test_pooled_sources_and_subsampled_ones() -> None:
     _, subjects, models = arrays()
-    run = compare(subjects, models, source="pooled")
+    run = compare(subjects, models, source="pooled", estimator="as_printed")
+    assert "Scores are too low, of brains and models alike" in " ".join(run.conclusion().why)
     pairs = run.table("turing/pairs").filter(kind="pooled")
     assert pairs["source"].unique().to_list() == ["others"]
     assert pairs["target"].to_list() == list(subjects)
@@ -428,6 +430,8 @@ def test_pooled_sources_and_subsampled_ones() -> None:
     assert "'noise' scores lower than all other brains together" in run.conclusion().headline
     said = str(run.claim("data/all/0ms/linear/noise").explain())
     assert "p-value that the gap is 0" in said
+    assert re.search(r"P-value that the gap, \S+, is outside ±", said)
+    assert "false alarms" not in said  # of tests of pairs
     (_, test) = methods_parts(study(source="pooled").config, run.table("turing/pairs"))
     assert "paired t-test" in test.sentences[0]
     assert "below: Scores lower than all other brains together." in said

@@ -165,7 +165,12 @@ def warnings(material: Material) -> list[str]:
             f"Of models, single answers count as noise-free by {listed(answers)}: give the share of every answer over "
             "many runs."
         )
-    if (claims["optimistic"]).any():
+    if options_of(material.config).estimator == "as_printed" and claims["corrected"].any():
+        made.append(
+            "Scores are too low, of brains and models alike: the estimator as_printed divides those of half of the "
+            "trials by reliabilities of all."
+        )
+    if claims["optimistic"].any():
         made.append("Layers or folds are chosen in an optimistic way; see turing.layer_choice and turing.split_by.")
     instances = material.table(tables.INSTANCES.name).drop_nulls("p_spread")
     made += [_of_instances(row) for row in instances.iter_rows(named=True)]
@@ -281,7 +286,8 @@ def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> 
 def _in_paper(row: Mapping[str, Any], test: str) -> str | None:
     if row[f"{test}_p"] is None:
         return None
-    return f"p = {number(row[f'{test}_p'])}; false alarms {fixed(row[f'{test}_false_alarms'], 2)} at 0.05"
+    said, rate = f"p = {number(row[f'{test}_p'])}", row[f"{test}_false_alarms"]
+    return said if rate is None else f"{said}; false alarms {fixed(rate, 2)} at 0.05"
 
 
 def _gates(
@@ -309,7 +315,7 @@ def _gates(
     gap = fixed(row["gap"], sign=True)
     null = "the gap is 0" if row["test"] == PAIRED else "the model is one more brain"
     agreement = Criterion(
-        "agreement", f"Brains agree by {fixed(row['between'])}; p-value over subjects (at least 3).",
+        "agreement", f"Brains agree by {fixed(row['between'])}; p-value that they do not, over subjects (at least 3).",
         row["agreement_p"], "<=", alpha, row["agrees"], n, "no agreement", distributions=(between,),
     )  # fmt: skip
     possible = Criterion(
@@ -325,7 +331,7 @@ def _gates(
         (row["power"] or 0.0) >= 0.8, n, decisive=False,
     )  # fmt: skip
     equivalence = Criterion(
-        "equivalence_p", f"P-value that the gap {gap} is within ±{fixed(row['bound'])} "
+        "equivalence_p", f"P-value that the gap, {gap}, is outside ±{fixed(row['bound'])} "
         f"({percent(options.equivalence_bound)} of the agreement of brains).",
         row["equivalence_p"], "<=", alpha, row["equivalent"], n, "the bound",
     )  # fmt: skip

@@ -303,7 +303,7 @@ def tested_kind(models: pl.DataFrame) -> str:
 
 
 def test_of(pairs: pl.DataFrame, model: FloatArray, options: TuringSection) -> tuple[SubjectTest | None, float]:
-    """The test of one model, and the p-value that brains agree; no test if they do not agree on average."""
+    """The test of one model, and the p-value that brains do not agree; no test if they do not agree on average."""
     pooled = pairs.filter(kind=POOLED)
     if pooled.height:
         values = _values(pooled["above_chance"])
