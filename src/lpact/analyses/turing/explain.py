@@ -184,8 +184,9 @@ def warnings(material: Material) -> list[str]:
         )
     fewer = claims.filter(pl.col("n_left_out") > 0)
     if fewer.height:
+        most = fewer.select(pl.max("n_left_out")).item()
         made.append(
-            f"Subjects with an undefined value are left out of tests: up to {fewer['n_left_out'].max()} in "
+            f"Subjects with an undefined value are left out of tests: up to {most} in "
             f"{counted(fewer.height, 'comparison')}; see n_left_out of turing/claims."
         )
     scores = material.table(tables.SCORES.name)
