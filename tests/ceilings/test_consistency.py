@@ -13,7 +13,7 @@ from lpact import ceilings
 from lpact.ceilings import consistency as consistency_of
 from lpact.errors import InputError
 from lpact.math.ridge import RidgeGrid, Selection
-from lpact.measures import CKA, RSA, EventResponse, LinearPredictivity, Measure
+from lpact.measures import CKA, RSA, EventResponse, LinearPredictivity, Measure, ResponseCorrelation
 from lpact.splits import contiguous, shuffled
 
 ALPHA = 30.0
@@ -489,6 +489,8 @@ def test_bad_input_says_what_is_wrong(change, message):
     given = {"source": trials[0], "target": trials[1], "split": contiguous(60, 3)} | change
     with pytest.raises(InputError, match=message):
         consistency_of(measure=RIDGE, **given)
+    with pytest.raises(InputError, match="cannot be subsampled"):
+        consistency_of(trials[0], trials[0], ResponseCorrelation(), source_units=2)
 
 
 def test_shuffled_splits_are_folds_too():

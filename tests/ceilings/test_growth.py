@@ -1,5 +1,7 @@
 """Growth of brain–brain consistency: curves that are known, and brains that are simulated."""
 
+import sys
+
 import numpy as np
 import pytest
 from scipy.optimize import curve_fit
@@ -141,6 +143,21 @@ def test_more_repetitions_raise_what_is_not_corrected_alone():
     assert abs(corrected[-1] - corrected[0]) < 0.15 * corrected[-1]  # approximate for RDMs
 
 
+def test_subjects_with_fewer_repetitions_keep_what_they_have(monkeypatch):
+    taken: list[list[int]] = []
+
+    def spy(arrays, *rest, **options):
+        taken.append([own.shape[1] for own in arrays])
+        return ceilings.between_subjects(arrays, *rest, **options)
+
+    monkeypatch.setattr(sys.modules["lpact.ceilings.growth"], "between_subjects", spy)
+    unequal = [own[:, :r] for own, r in zip(brains(8, r=8, noise=0.5), (2, 3, 8, 8), strict=True)]
+    found = ceilings.growth(unequal, measures.RSA(), over="repetitions", n_draws=3, n_halves=2)
+    assert taken == 3 * [[2, 2, 2, 2]] + 3 * [[2, 3, 4, 4]] + [[2, 3, 8, 8]]
+    assert found.corrected
+    assert np.isfinite(found.values).all()
+
+
 def test_stimuli_of_measures_without_a_fit():
     found = ceilings.growth(brains(n_units=10), measures.RSA(), over="stimuli", n_draws=1, n_halves=1)
     assert found.sizes.tolist() == [25, 50, 100, 200]
@@ -158,5 +175,7 @@ def test_draws_depend_on_the_seed_alone():
 def test_bad_input_says_what_is_wrong():
     with pytest.raises(InputError, match="quantity"):
         ceilings.growth(brains(4), measures.RSA(), over="time")
+    with pytest.raises(InputError, match="cannot be subsampled"):
+        ceilings.growth(brains(4), measures.ResponseCorrelation(), over="units")
     with pytest.raises(InputError, match="no repetitions"):
         ceilings.growth([b[:, 0] for b in brains(4)], measures.RSA(), over="repetitions")

@@ -189,6 +189,8 @@ def all_consistencies(
     draws = Draws(n_halves if halves is None else len(halves), seed, halves)
     if draws.n < 1:
         raise _error("no halves to correlate", f"{draws.n} draws", "at least 1 draw")
+    if source_units and measure.behavioural:
+        raise _error("alternatives of answers cannot be subsampled", f"source_units = {source_units}", "all of them")
     targets = {id(y): y for _, ys in cases for y in ys}
     every = {key: Trials(y, "target", draws) for key, y in targets.items()}
     made = [(Trials(x, "source", draws), [every[id(y)] for y in ys]) for x, ys in cases]
@@ -284,7 +286,7 @@ def _averaged(parts: Sequence[Pair], estimator: Estimator) -> Consistency:
         n_undefined=np.isnan(flat).sum(axis=0)[kept],
         n_values=len(flat),
         corrected=corrected,
-        reason=next((pair.reason for pair in parts if pair.reason), "") or undefined,
+        reason=undefined or next((pair.reason for pair in parts if pair.reason), ""),
         n_stimuli=int(pair.rows.sum()),
         n_stimuli_left_out=int((~pair.rows).sum()),
         n_without_halves=pair.n_without_halves if corrected else 0,

@@ -120,7 +120,8 @@ def growth(
         As in `between_subjects`. Measures that are not fitted compare all stimuli.
     over
         ``"units"``: the same share of the units of every subject. ``"stimuli"``: training stimuli of measures that are
-        fitted, whose test stimuli stay the same; stimuli to compare otherwise. ``"repetitions"``: of every subject.
+        fitted, whose test stimuli stay the same; stimuli to compare otherwise. ``"repetitions"``: of every subject, or
+        all of a subject that has fewer.
     whole
         Consistency with all data, if it is known already, such as from `between_subjects`.
     n_draws
@@ -129,6 +130,9 @@ def growth(
         Other parameters of `consistency`, for all data.
     """
     require_known(over, tuple(FEWEST), "quantity", where="growth, parameter 'over'")
+    if over == "units" and measure.behavioural:
+        what, expected = "alternatives of answers cannot be subsampled", "stimuli or repetitions"
+        raise InputError(what, where="growth, parameter 'over'", got=over, expected=expected)
     arrays = [np.asarray(own, dtype=np.float64) for own in subjects]
     rows = None
     if measure.needs_fit and folds is not None:
@@ -173,8 +177,8 @@ def _subsample(
 ) -> tuple[Arrays, Rows | None]:
     """Responses and folds with ``size`` of n."""
     if over == "repetitions":
-        kept = np.sort(rng.permutation(n)[:size])  # the same for all: repetitions may share noise
-        return [own[:, kept[kept < own.shape[1]]] for own in arrays], rows
+        order = rng.permutation(n)  # the same for all: repetitions may share noise
+        return [own[:, np.sort(order[order < own.shape[1]][:size])] for own in arrays], rows
     if over == "units":
         return [own[..., _some(own.shape[-1], size / n, rng)] for own in arrays], rows
     if rows is None:

@@ -120,12 +120,16 @@ def _correctable(measure: Measure) -> bool:
 
 
 def _pair(x: Trials, y: Trials, measure: Measure, reason: str, n_folds: int) -> Pair:
-    """What counts for this source and target; all terms are still undefined."""
-    rows: BoolArray = np.asarray(np.isfinite(x.mean).any(axis=1) & np.isfinite(y.mean).any(axis=1))
+    """What counts for this source and target; all terms are still undefined.
+
+    Of answers, whose columns are alike on both sides, stimuli that lack a column are left out, not the column.
+    """
+    among = np.all if measure.behavioural else np.any
+    rows: BoolArray = np.asarray(among(np.isfinite(x.mean), axis=1) & among(np.isfinite(y.mean), axis=1))
     noisy = [y] if x.noise_free else [y, x]
     half_rows = rows.copy()
     for one in noisy:
-        half_rows &= one.has_halves.any(axis=1)
+        half_rows &= among(one.has_halves, axis=1)
     for one in noisy:
         if not reason and not one.has_halves[rows].any():
             reason = NO_REPETITIONS.format(one.name)

@@ -62,10 +62,12 @@ def place_recordings(
     subject: str,
     session: str | None = None,
     place: Place = put_on_grid,
+    keep_constant: bool = False,
 ) -> list[Placed]:
     """Read a subject's recordings on their event grids, with NaN for units that are unusable; empty ones are left out.
 
-    ``place`` puts a recording on its grid, or reads a cached one.
+    ``place`` puts a recording on its grid, or reads a cached one. With ``keep_constant`` units that do not vary keep
+    their values, as answers do: an alternative that is never chosen is one.
     """
     ids = _recordings(dataset, subject, session)
     found = []
@@ -78,7 +80,7 @@ def place_recordings(
         if entry.grid.units == "regions":
             own = np.ascontiguousarray(grid.responses[..., usable])
             grid = average_regions(replace(grid, responses=own, units=grid.units.take(usable)))
-        elif len(usable) < len(grid.units.ids):
+        elif len(usable) < len(grid.units.ids) and not keep_constant:
             responses = np.full_like(grid.responses, np.nan)
             responses[..., usable] = grid.responses[..., usable]
             grid = replace(grid, responses=responses)

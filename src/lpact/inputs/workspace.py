@@ -127,11 +127,12 @@ class Workspace:
         kept = entry.preprocess.model_copy(update={"missing": "keep"})
         return entry.model_copy(update={"preprocess": kept})
 
-    def recordings_of(self, name: str, subject: str) -> list[Placed]:
+    def recordings_of(self, name: str, subject: str, *, keep_constant: bool = False) -> list[Placed]:
         """A subject's recordings on their event grids, with missing responses kept, for analyses that count trials."""
         self._look_at(name)
         place = self._grids.place if self.run.paths.get(name) is not None else put_on_grid
-        return place_recordings(self.dataset(name), self.entry(name), subject=subject, place=place)
+        entry = self.entry(name)
+        return place_recordings(self.dataset(name), entry, subject=subject, place=place, keep_constant=keep_constant)
 
     def _drop_recordings(self) -> None:
         kept = [seen.prepared for seen in self._inspections.values()]

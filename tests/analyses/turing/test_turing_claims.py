@@ -297,7 +297,7 @@ def test_the_reason_of_a_verdict_is_supported_by_it(label: str, test: str) -> No
     row = dict.fromkeys((*numbers, "fraction_of_between"), 0.2) | {"n_subjects": 4, "test": test}
     row["fewer_columns"] = True
     for model, fair in (("gpt2", True), ("half_brain", True), ("net", False)):
-        named = row | {"model": model, "measure": "linear", "equivalent": True, "comparable": fair}
+        named = row | {"model": model, "measure": "linear", "equivalent": True, "comparable": fair, "chance": fair}
         assert flagged(sentence(named, label), run(("linear", model, label), test=test)) == []
 
 

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 from xml.etree.ElementTree import Element
 
+import numpy as np
 import polars as pl
 import pytest
 from figure_checks import EVIL, DrawnMark, checked_svg, marks, texts, width_of
+from scipy import special
 
 import lpact
 from lpact.analyses.base import Material
@@ -259,6 +261,24 @@ def test_without_rows_there_are_reasons(run: Material):
     for name in FIGURES:
         assert missing(nothing, name)
         assert "no table" in missing(Material({}, run.config), name)
+
+
+def test_the_caption_of_gaps_names_the_interval_of_equivalence(run: Material):
+    assert "the 90 % interval, which is narrower, lies within the zone" in figure(run, "gaps").caption
+    claims = run.table("turing/claims")
+    equivalent = claims["equivalence_p"] <= 0.05
+    t = special.stdtrit(claims["n_subjects"].to_numpy() - 1.0, np.array([[0.95], [0.975]]))
+    half = (claims["gap_high"] - claims["gap"]).to_numpy() * t[0] / t[1]
+    assert equivalent.to_list() == (np.abs(claims["gap"].to_numpy()) + half <= claims["bound"].to_numpy()).tolist()
+
+
+def test_captions_say_where_tests_compare_agreement_above_chance(run: Material):
+    pairs = run.table("turing/pairs")
+    chance = pl.when(measure="rsa").then(0.1).otherwise("chance")
+    other = changed(run, pairs=pairs.with_columns(chance=chance))
+    for name in ("brains_and_models", "subject_dots", "time_courses"):
+        assert "above chance" not in figure(run, name).caption
+        assert "By rsa, tests compare agreement above chance, which is not drawn." in figure(other, name).caption
 
 
 def test_names_stay_text(run: Material):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -177,6 +178,28 @@ def test_the_layer_is_chosen_without_the_test_stimuli() -> None:
     assert best["optimistic"]
 
 
+def test_the_layer_is_chosen_by_measures_of_single_trials_too() -> None:
+    _, subjects, models = arrays(noise=0.3)
+    layers = {"net": {0: np.random.default_rng(5).standard_normal((60, 9)), 1: models["one_more"]}}
+    run = compare(subjects, layers, "rsa", options={"rsa": {"dissimilarity": "crossnobis"}})
+    assert row_of(run)["layers"] == [1, 1]
+
+
+def test_a_fold_counts_above_chance_with_its_own_layer() -> None:
+    """Not with all folds of that layer, of which others are what it was chosen on."""
+    _, subjects, _ = arrays()
+    rng = np.random.default_rng(0)
+    layers = {"net": {k: rng.standard_normal((60, 9)) for k in range(6)}}
+    run = compare(subjects, layers, "cka", model_trials="none", estimator="none")
+    chosen = row_of(run)["layers"]
+    assert len(set(chosen)) == len(chosen) == 2
+    pairs = run.table("turing/pairs").filter(kind="model")
+    for target, above in run.table("turing/model_pairs").select("target", "above_chance").iter_rows():
+        rows = {row["layer"]: row for row in pairs.filter(target=target).iter_rows(named=True)}
+        own = [(rows[k]["by_fold"][f] - rows[k]["chance"]) / (1.0 - rows[k]["chance"]) for f, k in enumerate(chosen)]
+        assert above == pytest.approx(np.mean(own), abs=1e-12)
+
+
 def test_planted_verdicts() -> None:
     _, subjects, models = arrays(n=120, r=4, units=(12,) * 6)
     run = compare(subjects, models, equivalence_bound=0.2)
@@ -200,6 +223,7 @@ def test_brains_that_share_nothing_do_not_agree(measure: str) -> None:
     shared = {who: own + (signal @ rng.standard_normal((6, 20)))[:, None] for who, own in brains.items()}
     run = compare(shared, models, measure, **(options if measure == "rsa" else {}))
     assert run.claims()["label"].to_list() == ["below"]
+    assert "its score above chance is" in run.claims()["reason"].item()
 
 
 def test_values_of_exactly_zero_and_measures_that_are_always_one_end_no_run() -> None:
@@ -226,6 +250,19 @@ def test_many_columns_do_not_make_a_model_a_brain() -> None:
     assert row["label"] not in {"converges", "above"}
     row = row_of(compare(subjects, wide, "rsa", source_units=10), model="half")
     assert row["comparable"]
+
+
+@pytest.mark.parametrize("measure", ["linear", "cka"])
+def test_more_columns_are_comparable_where_agreement_has_levelled_off(measure: str) -> None:
+    """Unless it is partly that of chance."""
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((60, 3))
+    signal = lambda p: z @ rng.standard_normal((3, p))  # noqa: E731
+    subjects = {f"s{i}": signal(64)[:, None] + 0.3 * rng.standard_normal((60, 3, 64)) for i in range(4)}
+    run = compare(subjects, {"wide": signal(200)}, measure, growth=("units",))
+    fits = run.table("turing/growth_fits")
+    assert fits["verdict"].to_list() == ["levelled_off"]
+    assert row_of(run)["comparable"] == (measure == "linear")
 
 
 def test_few_columns_alone_may_be_why_a_model_is_further_from_brains() -> None:
@@ -364,11 +401,28 @@ def test_a_single_trial_leaves_scores_uncorrected_and_says_so() -> None:
     assert "Not corrected for noise: linear" in said
     assert "models have no noise" in said
     assert "no_repeated_measure" in run.table("turing/unavailable")["reason"].to_list()
+    (agreement, _) = methods_parts(run.config, run.table("turing/pairs"))
+    assert "Values were not corrected for noise. Models had no noise." in agreement.sentences[1]
+
+
+@pytest.mark.parametrize("growth", [(), ("units",)])
+def test_one_subject_with_single_trials_leaves_all_scores_uncorrected(growth: tuple[str, ...]) -> None:
+    """More pairs of brains than of the model would be uncorrected, and lower."""
+    _, subjects, models = arrays()
+    subjects["s3"] = subjects["s3"][:, :1]
+    run = compare(subjects, models, "rsa", growth=growth)
+    pairs = run.table("turing/pairs")
+    assert not pairs["corrected"].any()
+    assert pairs["value"].equals(pairs["uncorrected"])
+    assert set(pairs["detail"]) == {"a subject has one trial per stimulus"}
+    assert not run.table("turing/growth")["corrected"].any()
+    assert "one trial per stimulus (s3)" in run.table("turing/unavailable")["detail"].item()
 
 
 def test_pooled_sources_and_subsampled_ones() -> None:
     _, subjects, models = arrays()
-    run = compare(subjects, models, source="pooled")
+    run = compare(subjects, models, source="pooled", estimator="as_printed")
+    assert "Scores are too low, of brains and models alike" in " ".join(run.conclusion().why)
     pairs = run.table("turing/pairs").filter(kind="pooled")
     assert pairs["source"].unique().to_list() == ["others"]
     assert pairs["target"].to_list() == list(subjects)
@@ -376,7 +430,9 @@ def test_pooled_sources_and_subsampled_ones() -> None:
     assert "'noise' scores lower than all other brains together" in run.conclusion().headline
     said = str(run.claim("data/all/0ms/linear/noise").explain())
     assert "p-value that the gap is 0" in said
-    (_, test) = methods_parts(study(source="pooled").config)
+    assert re.search(r"P-value that the gap, \S+, is outside ±", said)
+    assert "false alarms" not in said  # of tests of pairs
+    (_, test) = methods_parts(study(source="pooled").config, run.table("turing/pairs"))
     assert "paired t-test" in test.sentences[0]
     assert "below: Scores lower than all other brains together." in said
     assert "one more brain" not in said + " ".join(test.sentences)
@@ -420,8 +476,18 @@ def test_what_is_undefined_has_a_reason_and_is_counted_once() -> None:
     row = row_of(run, model="flat")
     assert row["label"] == "not_computed"
     assert "source or target is constant" in row["reason"]
+    flat = compare(subjects, {"flat": np.ones((60, 4))}, "procrustes")
+    assert "source or target is constant" in row_of(flat)["reason"]
     scores = run.table("turing/scores")
     assert f"{scores['n_undefined'].sum():,} values" in " ".join(run.conclusion().why)
+    noisy = {who: own.copy() for who, own in subjects.items()}
+    noisy["s3"] = (
+        np.random.default_rng(1).permuted(np.broadcast_to([-1.0, 0.0, 1.0], (60, 8, 3)), axis=2).swapaxes(1, 2)
+    )
+    run = compare(noisy, models, "rsa")  # trials of a stimulus add up to 0: halves are anticorrelated
+    assert set(run.claims()["n_left_out"]) == {1}
+    assert "left out of tests: up to 1 in 2 comparisons" in " ".join(run.conclusion().why)
+    assert "left out of the test, with an undefined value: 1" in str(run.claim("data/all/0ms/rsa/noise").explain())
     with pytest.raises(LPactError, match="there are no features"):
         compare(subjects, {})
     with pytest.raises(LPactError, match="one row per stimulus of the responses"):
@@ -482,6 +548,36 @@ def test_behaviour_is_compared_by_error_consistency() -> None:
     assert set(again.table("turing/pairs")["kind"]) == {"brain", "model"}
     with pytest.raises(LPactError, match="not correct or wrong"):
         compare(arrays()[1], arrays()[2], "error_consistency")
+
+
+def test_alternatives_that_a_subject_never_chooses_or_lacks_stay_in_their_columns() -> None:
+    rng = np.random.default_rng(0)
+    preference = rng.standard_normal((80, 4))
+
+    def answers(never: int | None = None) -> np.ndarray:
+        own = preference + rng.standard_normal((80, 4))
+        if never is not None:
+            own[:, never] = -np.inf
+        return np.eye(4)[own.argmax(1)]
+
+    # Each of the first three has an alternative of its own that it never chooses.
+    subjects = {f"s{i}": np.stack([answers(i), answers(i)], axis=1) for i in range(3)}
+    subjects["s3"] = np.stack([answers(), answers()], axis=1)
+    run = compare(subjects, answers(), "response_correlation", growth=("units", "stimuli"))
+    pairs = run.table("turing/pairs")
+    correlation = measures.ResponseCorrelation()
+    for source, target, found in pairs.filter(kind="brain").select("source", "target", "uncorrected").iter_rows():
+        expected = float(correlation.score(*(subjects[who].mean(axis=1) for who in (source, target))))
+        assert found == pytest.approx(expected, abs=1e-12)
+    assert set(pairs["n_units"]) == {4}
+    assert set(run.table("turing/growth")["over"]) == {"stimuli"}
+    lacking = {who: own.copy() for who, own in subjects.items()}
+    lacking["s3"][5, :, 2] = np.nan  # no stimulus lacks a column for others
+    row = compare(lacking, answers(), "response_correlation").table("turing/pairs").filter(source="s0", target="s3")
+    assert (row["n_stimuli"].item(), row["n_stimuli_left_out"].item(), row["n_units"].item()) == (79, 1, 4)
+    kept = np.arange(80) != 5
+    expected = float(correlation.score(*(subjects[who][kept].mean(axis=1) for who in ("s0", "s3"))))
+    assert row["uncorrected"].item() == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_region_that_a_subject_lacks_is_a_row_with_a_reason(tmp_path: Path) -> None:
@@ -581,6 +677,7 @@ def test_growth_ends_at_the_brain_brain_value() -> None:
         ({"instances": {"net": ["seed1"]}}, "there is no model 'seed1'"),
         ({"source": "pooled", "test": "exact"}, "needs source"),
         ({"source": "pooled", "measures": ["error_consistency"]}, "cannot be pooled"),
+        ({"source_units": 2, "measures": ["response_correlation"]}, "cannot be subsampled"),
         ({"test": "exact"}, "needs a symmetric measure, which 'linear' is not"),
         ({"options": {"cka": {}}}, "not in measures"),
     ],

@@ -93,6 +93,14 @@ class Turing(Analysis):
                     expected="pairs",
                     remedy='set turing.source = "pairs", or leave the measure out',
                 )
+            if options.source_units and measure.behavioural:
+                raise ConfigError(
+                    f"answers cannot be subsampled for the measure '{name}', which compares all alternatives",
+                    where="option 'turing.source_units'",
+                    got=options.source_units,
+                    expected="0",
+                    remedy="set turing.source_units = 0, or leave the measure out",
+                )
             if options.test == "exact" and not measure.symmetric:
                 raise ConfigError(
                     f"the exact test needs a symmetric measure, which '{name}' is not",
@@ -184,4 +192,4 @@ class Turing(Analysis):
         """Measures, noise correction and tests."""
         from lpact.analyses.turing.explain import methods_parts
 
-        return methods_parts(material.config)
+        return methods_parts(material.config, material.table(own.PAIRS.name))

@@ -10,11 +10,11 @@ from functools import cached_property
 import numpy as np
 
 from lpact.analyses.turing.config import ALL, TuringSection, options_of
-from lpact.ceilings import split_half
+from lpact.ceilings import consistency, split_half
 from lpact.ceilings.consistency import all_consistencies
 from lpact.config import StudyConfig
 from lpact.errors import SplitError
-from lpact.inputs.prepare import compute_settings
+from lpact.inputs.prepare import Placed, compute_settings
 from lpact.inputs.responses import stack_recordings
 from lpact.inputs.subjects import shared_stimuli
 from lpact.inputs.workspace import Workspace
@@ -64,6 +64,11 @@ class Brains:
         return max(1, round(float(np.median(present))))
 
     @cached_property
+    def repeated(self) -> bool:
+        """Whether each subject has two trials of a stimulus. Else no pair is corrected: corrected values are higher."""
+        return all((np.isfinite(v).sum(axis=1) > 1).any() for v in self.trials.values())
+
+    @cached_property
     def neighbours_alike(self) -> bool:
         """Whether neighbouring stimuli have similar responses, as in time series (median over units)."""
         found: list[float] = []
@@ -86,10 +91,16 @@ class Brains:
         return float(np.sqrt(self.n_trials * max(0.0, 1.0 - rho) / rho)) if rho > 0.0 else None
 
 
+def recordings_of(workspace: Workspace, dataset: str, subject: str) -> list[Placed]:
+    """A subject's recordings. Of answers, what does not vary counts: a subject may never choose an alternative."""
+    answers = any(MEASURES.get(name).behavioural for name in options_of(workspace.config).measures)
+    return workspace.recordings_of(dataset, subject, keep_constant=answers)
+
+
 def brains_of(workspace: Workspace, dataset: str, subjects: Sequence[str], lag_ms: float) -> Brains:
     """The subjects of a dataset at one lag."""
     entry = workspace.entry(dataset)
-    read = [stack_recordings(workspace.recordings_of(dataset, who), entry, lag_ms) for who in subjects]
+    read = [stack_recordings(recordings_of(workspace, dataset, who), entry, lag_ms) for who in subjects]
     shared = shared_stimuli(read)
     kept = {own.subject: own.select(stimuli=shared) for own in read}
     first = kept[subjects[0]]
@@ -184,14 +195,14 @@ def training_scores(measure: Measure, X: FloatArray, trials: FloatArray, folds: 
     target = target[:, np.isfinite(target).all(axis=0)]
     found = []
     for train, _ in folds.rows:
-        if not target.shape[1]:
+        if not measure.needs_fit:
+            found.append(consistency(X[train], trials[train], measure, estimator="none").median)
+        elif not target.shape[1]:
             found.append(np.nan)
-        elif measure.needs_fit:
+        else:
             inner = contiguous(len(train), N_INNER, gap=folds.gap)
             own = measure.cross_validate(X[train], target[train], inner)
             found.append(median_of_finite(own.value))
-        else:
-            found.append(median_of_finite(measure.score(X[train], target[train]).value))
     return found
 
 

@@ -165,7 +165,12 @@ def warnings(material: Material) -> list[str]:
             f"Of models, single answers count as noise-free by {listed(answers)}: give the share of every answer over "
             "many runs."
         )
-    if (claims["optimistic"]).any():
+    if options_of(material.config).estimator == "as_printed" and claims["corrected"].any():
+        made.append(
+            "Scores are too low, of brains and models alike: the estimator as_printed divides those of half of the "
+            "trials by reliabilities of all."
+        )
+    if claims["optimistic"].any():
         made.append("Layers or folds are chosen in an optimistic way; see turing.layer_choice and turing.split_by.")
     instances = material.table(tables.INSTANCES.name).drop_nulls("p_spread")
     made += [_of_instances(row) for row in instances.iter_rows(named=True)]
@@ -176,6 +181,13 @@ def warnings(material: Material) -> list[str]:
         made.append(
             f"Dataset '{name}': only {fewest} of {counted(most, 'stimulus', 'stimuli')} could be compared everywhere, "
             "since subjects lack the others; see turing/subjects and turing/pairs."
+        )
+    fewer = claims.filter(pl.col("n_left_out") > 0)
+    if fewer.height:
+        most = fewer.select(pl.max("n_left_out")).item()
+        made.append(
+            f"Subjects with an undefined value are left out of tests: up to {most} in "
+            f"{counted(fewer.height, 'comparison')}; see n_left_out of turing/claims."
         )
     scores = material.table(tables.SCORES.name)
     if undefined := int(scores["n_undefined"].sum()):
@@ -234,7 +246,7 @@ def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> 
         "score of the model": row["score"],
         "score of the model without noise": row["score_without_noise"],
         "score between brains": row["between"],
-        "fraction of the score between brains": row["fraction_of_between"],
+        "fraction of the score between brains (both above chance)": row["fraction_of_between"],
         "position": row["position"],
         "gap": row["gap"],
         "interval of the gap": summaries.interval(row),
@@ -242,6 +254,7 @@ def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> 
         "smallest p-value that the test can give": row["smallest_p"],
         "smallest gap noticed with a probability of 0.8": row["detectable_gap"],
         "subjects": row["n_subjects"],
+        "subjects left out of the test, with an undefined value": row["n_left_out"] or None,
         "share of variance between pairs due to subjects": row["subject_share"],
         "layers": ", ".join(map(str, dict.fromkeys(row["layers"]))),
         "corrected for noise": row["corrected"],
@@ -274,7 +287,8 @@ def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> 
 def _in_paper(row: Mapping[str, Any], test: str) -> str | None:
     if row[f"{test}_p"] is None:
         return None
-    return f"p = {number(row[f'{test}_p'])}; false alarms {fixed(row[f'{test}_false_alarms'], 2)} at 0.05"
+    said, rate = f"p = {number(row[f'{test}_p'])}", row[f"{test}_false_alarms"]
+    return said if rate is None else f"{said}; false alarms {fixed(rate, 2)} at 0.05"
 
 
 def _gates(
@@ -302,7 +316,7 @@ def _gates(
     gap = fixed(row["gap"], sign=True)
     null = "the gap is 0" if row["test"] == PAIRED else "the model is one more brain"
     agreement = Criterion(
-        "agreement", f"Brains agree by {fixed(row['between'])}; p-value over subjects (at least 3).",
+        "agreement", f"Brains agree by {fixed(row['between'])}; p-value that they do not, over subjects (at least 3).",
         row["agreement_p"], "<=", alpha, row["agrees"], n, "no agreement", distributions=(between,),
     )  # fmt: skip
     possible = Criterion(
@@ -318,7 +332,7 @@ def _gates(
         (row["power"] or 0.0) >= 0.8, n, decisive=False,
     )  # fmt: skip
     equivalence = Criterion(
-        "equivalence_p", f"P-value that the gap {gap} is within ±{fixed(row['bound'])} "
+        "equivalence_p", f"P-value that the gap, {gap}, is outside ±{fixed(row['bound'])} "
         f"({percent(options.equivalence_bound)} of the agreement of brains).",
         row["equivalence_p"], "<=", alpha, row["equivalent"], n, "the bound",
     )  # fmt: skip
@@ -344,8 +358,8 @@ def _what_would_change(row: Mapping[str, Any], options: TuringSection) -> tuple[
                     f"{number(row['equivalence_p'])} of equivalence.",),
         ABOVE: (AVERAGE_BRAIN, NEW_STIMULI),
         INCONCLUSIVE: ("Sources with as many units: set turing.source_units.",) if not row["comparable"] else
-                      (f"The interval of the gap would have to lie within ±{fixed(row['bound'])}: more subjects, "
-                       "trials or stimuli.",),
+                      (f"The {percent(1 - 2 * alpha)} interval of the gap would have to lie within "
+                       f"±{fixed(row['bound'])}: more subjects, trials or stimuli.",),
         BELOW: (f"The test would have to give p > {alpha:g}, now {number(row['p_value'])}.",),
         CANNOT_REJECT: ("More subjects: 3 for the approximate test, and 19 for the exact test at 0.05.",),
         NO_AGREEMENT: ("Brains would have to agree: more trials or stimuli, another region or time point.",),
@@ -356,9 +370,10 @@ def _what_would_change(row: Mapping[str, Any], options: TuringSection) -> tuple[
 # --- Methods --------------------------------------------------------------------------------------
 
 
-def methods_parts(study: StudyConfig) -> list[MethodsPart]:
-    """Measures, noise correction and tests."""
+def methods_parts(study: StudyConfig, pairs: pl.DataFrame) -> list[MethodsPart]:
+    """Measures, noise correction and tests, as they were possible for these pairs."""
     options = options_of(study)
+    corrected, noisy = (set(pairs.filter(own)["measure"]) for own in ("corrected", pl.col("kind") == TRIALS))
     estimators = {
         "full_trials": "Values were computed from all trials and divided by the square root of the product of the "
         "reliabilities of both sides (split halves, Spearman–Brown)",
@@ -368,11 +383,14 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
         "trials, which is biased low",
         "none": "Values were not corrected for noise",
     }
-    halves = (
-        ""
-        if options.estimator == "none"
-        else f", averaged over {counted(options.n_halves, 'random half', 'random halves')}"
-    )
+    correction = estimators["none"]
+    if corrected:
+        correction = (
+            f"{estimators[options.estimator]}, averaged over "
+            f"{counted(options.n_halves, 'random half', 'random halves')}{cite('feather2025')}"
+        )
+        if plain := [own for own in options.measures if own not in corrected]:
+            correction += f"; not so those of {listed(plain)}"
     folds = {
         "auto": f"{options.n_folds} folds of whole stories, or of contiguous stimuli where stories are few",
         "story": f"{options.n_folds} folds of whole stories",
@@ -384,11 +402,11 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
         "nested": " The layer with the best agreement on training stimuli was used in every fold.",
         "best_on_test": " The layer with the best test score was used, which is optimistic.",
     }[options.layer_choice]
-    trials = (
-        "Models were given simulated trials, as many and as noisy as those of a typical brain."
-        if options.model_trials == "matched"
-        else "Models had no noise."
-    )
+    trials = "Models had no noise."
+    if noisy:
+        trials = "Models were given simulated trials, as many and as noisy as those of a typical brain"
+        plain = [own for own in options.measures if own not in noisy]
+        trials += f", except by {listed(plain)}." if plain else "."
     source = {
         "pairs": "every other subject",
         "pooled": "the units of all other subjects together",
@@ -404,8 +422,7 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
             (
                 f"Models, and {source}, were compared with every subject by {', '.join(options.measures)}. Fitted "
                 f"measures were scored on held-out stimuli of {folds}.{layers if several else ''}",
-                f"{estimators[options.estimator]}{halves}{cite('feather2025')}. {trials} Missing trials were left out "
-                "of means.",
+                f"{correction}. {trials} Missing trials were left out of means.",
             ),
         ),
         MethodsPart(

@@ -23,7 +23,7 @@ from lpact.analyses.turing.brains import (
 )
 from lpact.analyses.turing.config import Growth, TuringSection, options_of, time_of
 from lpact.ceilings import Consistency, between_subjects, growth, pool
-from lpact.ceilings.consistency import all_consistencies
+from lpact.ceilings.consistency import NOT_ASKED, Estimator, all_consistencies
 from lpact.codes import Reason
 from lpact.inputs.subjects import features_of
 from lpact.inputs.workspace import Workspace
@@ -45,12 +45,23 @@ UNRELATED = (
 BRAIN, POOLED, MODEL, TRIALS = "brain", "pooled", "model", "model_trials"
 """Kinds of sources."""
 OTHERS = "others"
+SINGLE_TRIALS = "a subject has one trial per stimulus"
 NO_LAYER = -1
 
 
 def finite(value: float | None) -> float | None:
     """A finite number, or None."""
     return None if value is None or not np.isfinite(value) else float(value)
+
+
+def estimator_of(options: TuringSection, brains: Brains) -> Estimator:
+    """The noise correction of all pairs: a mixture with uncorrected ones would favour whoever has fewer of these."""
+    return options.estimator if brains.repeated else "none"
+
+
+def _why(reason: str, brains: Brains) -> str:
+    """Why a value is missing or not corrected."""
+    return SINGLE_TRIALS if reason == NOT_ASKED and not brains.repeated else reason
 
 
 def once(measure: Measure, options: TuringSection) -> bool:
@@ -179,7 +190,7 @@ class SourceJob(PlaceJob):
                 compared,
                 measure,
                 folds.rows or None,
-                estimator=options.estimator,
+                estimator=estimator_of(options, brains),
                 n_halves=options.n_halves,
                 seed=study.seed,
                 **subsample,  # type: ignore[arg-type]
@@ -191,6 +202,7 @@ class SourceJob(PlaceJob):
                     self._row(case.source, who)
                     | _numbers(own, level)
                     | {
+                        "detail": _why(own.reason, brains),
                         "n_units": y.shape[-1],
                         "n_source_units": n_drawn or case.values.shape[-1],
                         "by_fold": [] if case.source.layer == NO_LAYER else own.by_fold.ravel(),
@@ -289,7 +301,6 @@ def _numbers(own: Consistency, chance: float) -> Row:
         "n_stimuli": own.n_stimuli,
         "n_stimuli_left_out": own.n_stimuli_left_out + own.n_without_halves,
         "n_source_left_out": own.n_source_left_out,
-        "detail": own.reason,
         "reason": (Reason.OK if np.isfinite(value) else Reason.UNDEFINED_SCORE).value,
     }
 
@@ -340,7 +351,7 @@ class GrowthJob(PlaceJob):
         made = folds_of(options, measure, brains.groups, n, choice=False)
         measure, folds = made.within(measure), made.rows or None
         own: dict[str, Any] = {
-            "estimator": options.estimator,
+            "estimator": estimator_of(options, brains),
             "n_halves": options.n_halves,
             "seed": study.seed,
         }
@@ -363,7 +374,7 @@ class GrowthJob(PlaceJob):
                         "value": value,
                         "by_target": values,
                         "corrected": found.corrected,
-                        "detail": found.reason,
+                        "detail": _why(found.reason, brains),
                         "reason": reason.value,
                     }
                 )

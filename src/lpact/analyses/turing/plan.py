@@ -13,6 +13,7 @@ from lpact.analyses.turing.brains import (
     Folds,
     folds_of,
     measure_of,
+    recordings_of,
 )
 from lpact.analyses.turing.config import ALL, EACH, Growth, models_of, options_of, time_of
 from lpact.analyses.turing.jobs import (
@@ -89,7 +90,7 @@ def audit_study(workspace: Workspace, problems: list[InputError], advance: Calla
             who = recording.subject
             try:
                 if who not in found:
-                    found[who] = workspace.recordings_of(entry.name, who)
+                    found[who] = recordings_of(workspace, entry.name, who)
             except InputError as error:
                 problems.append(error)
                 found[who] = []
@@ -172,9 +173,11 @@ def _dataset(
             n = own.n_units if region == ALL else (own.regions or ()).count(region)
             row = {"dataset": dataset, "region": region, "subject": who, "n_units": n}
             rows[tables.REGIONS.name].append(row)
-    repeated = all(_n_trials(own, shared) > 1 for own in read.values())
-    if not repeated:
-        lacks("repetitions", f"a subject of dataset '{dataset}' has one trial per stimulus: scores are not "
+    single = [who for who, own in read.items() if _n_trials(own, shared) < 2]
+    repeated = not single
+    if single:
+        which = listed(single) if len(single) < len(read) else "every one"
+        lacks("repetitions", f"dataset '{dataset}' has subjects with one trial per stimulus ({which}): no score is "
               "corrected for noise, and only brains have noise", Reason.NO_REPEATED_MEASURE)  # fmt: skip
     trials = repeated and options.model_trials == "matched"
     grows = tuple(over for over in options.growth if repeated or over != "repetitions")
@@ -283,11 +286,12 @@ def stages(study: StudyConfig, audit: Audit, keys: Keys) -> list[Stage]:
     growing = []
     for plan in audit.detail:
         for place in plan.places:
+            over = _grows(study, plan, place)
             if place in between:
                 known = tuple(between[place])
-                growing += [GrowthJob(place, (over,), known) for over in plan.growth]
-            elif plan.growth:
-                growing.append(GrowthJob(place, plan.growth))
+                growing += [GrowthJob(place, (one,), known) for one in over]
+            elif over:
+                growing.append(GrowthJob(place, over))
     return [
         Stage(BETWEEN, brains),
         Stage(MODELS, keys.tasks(_model_jobs(study, audit.detail))),
@@ -336,6 +340,12 @@ def _model_jobs(study: StudyConfig, plans: Sequence[DatasetPlan]) -> list[Source
             ]
             jobs += _jobs(study, place, sources, SOURCES)
     return jobs
+
+
+def _grows(study: StudyConfig, plan: DatasetPlan, place: Place) -> tuple[Growth, ...]:
+    """What agreement may grow with at a place. Columns of answers are alternatives, which all are compared."""
+    behaviour = measure_of(study, place.measure).behavioural
+    return tuple(over for over in plan.growth if over != "units" or not behaviour)
 
 
 def _kinds(study: StudyConfig, plan: DatasetPlan, place: Place) -> tuple[str, ...]:

@@ -108,19 +108,32 @@ def _at_layers(rows: pl.DataFrame, chosen: list[int]) -> Row:
     by_layer = {row["layer"]: row for row in rows.iter_rows(named=True)}
     used = [by_layer[layer] for layer in dict.fromkeys(chosen)]
     common = {name: sum(row[name] for row in used) for name in ("n_undefined", "n_values")}
-    above = [by_layer[layer]["above_chance"] for layer in chosen]
-    common["above_chance"] = None if None in above else float(np.mean(above))
     if not all(row["by_unit"] for row in used):
-        return {"value": None, "by_unit": [], **common, "reason": used[0]["reason"]}
+        return {"value": None, "above_chance": None, "by_unit": [], **common, "reason": used[0]["reason"]}
     if len(used) == 1:
-        by_unit = _values(used[0]["by_unit"])
+        by_unit, above = _values(used[0]["by_unit"]), used[0]["above_chance"]
     else:
         folds = [_values(by_layer[k]["by_fold"]).reshape(len(chosen), -1)[f] for f, k in enumerate(chosen)]
         by_unit = mean_of_finite(np.stack(folds))
+        above = _above_chance([by_layer[k] for k in chosen], folds)
     value = finite(median_of_finite(by_unit))
     if not any(row["chance"] for row in used):
-        common["above_chance"] = value
-    return {"value": value, "by_unit": by_unit, **common, "reason": _reason(value)}
+        above = value
+    return {"value": value, "above_chance": above, "by_unit": by_unit, **common, "reason": _reason(value)}
+
+
+def _above_chance(chosen: list[Row], folds: list[FloatArray]) -> float | None:
+    """Mean over folds, each at its layer: that of all folds of a layer would count those that the layer was chosen on.
+
+    With chance c of a layer, a fold is as much above that of all its folds as its value is, divided by 1 − c.
+    """
+    if any(row["above_chance"] is None for row in chosen):
+        return None
+    above = [
+        row["above_chance"] + (median_of_finite(own) - row["value"]) / (1.0 - row["chance"])
+        for row, own in zip(chosen, folds, strict=True)
+    ]
+    return finite(float(mean_of_finite(np.array(above))))
 
 
 # --- scores ---------------------------------------------------------------------------------------
@@ -290,7 +303,7 @@ def tested_kind(models: pl.DataFrame) -> str:
 
 
 def test_of(pairs: pl.DataFrame, model: FloatArray, options: TuringSection) -> tuple[SubjectTest | None, float]:
-    """The test of one model, and the p-value that brains agree; no test if they do not agree on average."""
+    """The test of one model, and the p-value that brains do not agree; no test if they do not agree on average."""
     pooled = pairs.filter(kind=POOLED)
     if pooled.height:
         values = _values(pooled["above_chance"])
@@ -345,8 +358,8 @@ def claims(frames: Tables, options: TuringSection) -> pl.DataFrame:
                 "n_values": brains["n_values"] + found[kind]["n_values"],
                 "saturated": False,
             }
-            fewer = more < 0 and not levelled_off
-            here.append(row | _verdict(row | {"fewer_columns": fewer}, own, tested, options))
+            said = {"fewer_columns": more < 0 and not levelled_off, "chance": _chance(own)}
+            here.append(row | _verdict(row | said, own, tested, options))
         saturated = any(row["label"] in (CONVERGES, ABOVE) for row in here)
         made += [row | {"saturated": saturated} for row in here]
     return frame(tables.CLAIMS, made)
@@ -406,7 +419,7 @@ def _share(score: float | None, between: float | None) -> float | None:
 
 def _chance(pairs: pl.DataFrame) -> bool:
     """Whether the agreement of brains is partly that of chance, which grows with units too."""
-    return bool(pairs.filter(pl.col("kind").is_in([BRAIN, POOLED]))["chance"].any())
+    return pairs.filter(pl.col("kind").is_in([BRAIN, POOLED]), pl.col("chance") != 0.0).height > 0
 
 
 def _more_columns(pairs: pl.DataFrame, tested: pl.DataFrame) -> float:
@@ -453,13 +466,15 @@ def sentence(row: Mapping[str, Any], label: str) -> str:
     """The verdict in one sentence."""
     model, measure = f"'{row['model']}'", row["measure"]
     if label == NO_AGREEMENT:
+        p = "too few defined pairs for a test" if row["agreement_p"] is None else f"p = {number(row['agreement_p'])}"
         return (
-            f"No evidence that brains agree with each other by {measure} ({fixed(row['between'])}, "
-            f"p = {number(row['agreement_p'])}): {model} has nothing to be compared with."
+            f"No evidence that brains agree with each other by {measure} ({fixed(row['between'])}, {p}): "
+            f"{model} has nothing to be compared with."
         )
     share = f"mean gap {fixed(row['gap'], sign=True)} ({interval(row)})"
     if row["fraction_of_between"] is not None:
-        share = f"its score is {percent(row['fraction_of_between'])} of that of brains; {share}"
+        its = "its score above chance" if row["chance"] else "its score"
+        share = f"{its} is {percent(row['fraction_of_between'])} of that of brains; {share}"
     p, bound = f"p = {number(row['p_value'], 2)}", f"±{fixed(row['bound'])}"
     if label == CONVERGES:
         said = f"{model} {short(label, row['test'])} by {measure} on these data"

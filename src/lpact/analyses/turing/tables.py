@@ -194,10 +194,10 @@ CLAIMS = _WORDS.table("""
     test           str     `exact`, `approximate`, `paired` (pooled sources) or `none`.
     smallest_p     float?  Smallest p-value that the test can give with these subjects.
     bound          float?  Gap that still counts as equivalent.
-    equivalence_p  float?  P-value that the gap is within the bound (two one-sided tests).
+    equivalence_p  float?  P-value that the gap is outside the bound (two one-sided tests).
     power          float?  Probability of noticing a gap of the size of the bound.
     detectable_gap float?  Gap that is noticed with a probability of 0.8.
-    agreement_p    float?  P-value that brains agree with each other.
+    agreement_p    float?  P-value that brains do not agree with each other.
     n_subjects     int     Subjects that were compared.
     n_left_out     int     Subjects left out because a value of theirs is undefined.
     subject_share float?  Share of variance between pairs that is due to subjects.

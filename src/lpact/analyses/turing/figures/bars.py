@@ -81,6 +81,7 @@ def brains_and_models(material: Material) -> Drawing | str:
         "its verdict.": True,
         "Dots are subjects: the median over the units of one brain.": True,
         found.note: True,
+        common.chance_note(material): True,
         "The noise ceiling is what a perfect model would score: 1 where scores are corrected for noise, else the "
         "square root of the reliability of responses.": has_ceiling,
         "The test compares means of pairs, not these scores: its gaps and intervals are in the figure of gaps.": True,
@@ -190,6 +191,7 @@ def subject_dots(material: Material) -> Drawing | str:
         "agreement with the model. To the right is for how many subjects the model is further from the brain (lower) "
         "than other brains are.",
         found.note,
+        common.chance_note(material),
     ]
     return panels.stacked(key, panels.grid(made, 2)), caption, listed(said, 6, " ")
 

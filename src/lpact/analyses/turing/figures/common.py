@@ -109,6 +109,13 @@ def names_of(rows: pl.DataFrame, by: Iterable[str] = PLACE) -> dict[tuple[Any, .
     return {tuple(own.values()): " · ".join(short(own[key], 24) for key in differing) for own in keys}
 
 
+def chance_note(material: Material) -> str:
+    """That tests compare something else than what is drawn, and by which measures."""
+    own = material.table(tables.PAIRS.name).filter(pl.col("chance") != 0.0)["measure"]
+    measures = listed(own.unique(maintain_order=True).to_list())
+    return f"By {measures}, tests compare agreement above chance, which is not drawn." if measures else ""
+
+
 def nothing(material: Material) -> str:
     """Why there is no claim."""
     details = material.table(tables.UNAVAILABLE.name)["detail"].unique(maintain_order=True)

@@ -77,6 +77,7 @@ def time_courses(material: Material) -> Drawing | str:
         "Mean agreement over pairs, which the test compares: brains with each other, with the range over subjects, and "
         "models with brains. Symbols are verdicts.": True,
         note: True,
+        common.chance_note(material): True,
         f"Symbols are at {MOST_SYMBOLS} time points at most.": rows["lag_ms"].n_unique() > MOST_SYMBOLS,
         f"{counted(n_grey, 'model')} without a name agree less with brains on average.": n_grey,
         f"For lack of space left out: {counted(n_left, 'panel')}.": n_left,
@@ -158,6 +159,8 @@ def growth(material: Material) -> Drawing | str:
     if not options.growth:
         return "growth was not computed (turing.growth is empty)"
     rows = material.table(tables.GROWTH.name).rename({"size": "amount"})
+    if rows.is_empty() and material.table(tables.CLAIMS.name).height:
+        return "nothing of turing.growth can be varied"
     if rows["value"].is_null().all():
         details = [own for own in rows["detail"].unique(maintain_order=True) if own]
         return f"no size has a value: {listed(details, 3, '; ')}" if details else common.nothing(material)

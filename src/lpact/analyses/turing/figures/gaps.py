@@ -45,7 +45,7 @@ def gaps(material: Material) -> Drawing | str:
         _forest(name, own, reach, options.alpha, "gap" if i == last else None)
         for i, (name, own) in enumerate(found.places)
     ]
-    zone = ("equivalent to brains", Look(BOX, "ramp1", "ramp1", 180))
+    zone = ("bound of equivalence", Look(BOX, "ramp1", "ramp1", 180))
     tests = (("a test of the paper rejects", REJECTED), ("does not reject", KEPT),
              "number: how often it rejects one more brain")  # fmt: skip
     of_paper = known["rank_sum_p"].is_not_null().any()
@@ -56,8 +56,9 @@ def gaps(material: Material) -> Drawing | str:
     level = percent(1 - options.alpha)
     caption = {
         f"Mean agreement of the model with brains minus that of brains with each other, with its {level} interval. "
-        f"Shaded: gaps of at most {percent(options.equivalence_bound)} of the agreement of brains count as equivalent. "
-        "p: the model is one more brain; p equivalent: the gap is outside the shaded zone.": True,
+        f"Shaded: gaps of at most {percent(options.equivalence_bound)} of the agreement of brains. p: the model is one "
+        "more brain; p equivalent: the gap is outside the shaded zone, by two one-sided tests. These show equivalence "
+        f"where the {percent(1 - 2 * options.alpha)} interval, which is narrower, lies within the zone.": True,
         f"Rank-sum and Kolmogorov–Smirnov (KS) tests are those of the paper, at {options.alpha:g}; next to them is how "
         "often they reject one more brain at 0.05.": of_paper,
         found.note: True,
