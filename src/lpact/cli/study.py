@@ -158,8 +158,10 @@ def _show_cost(plan: Plan, workers: int, *, report: bool) -> None:
         if stage.n_tasks and (report or stage.stage != REPORT)
     ]
     show_table(columns, rows, right=columns[1:])
-    device = plan.config.readout.device
-    faster = "" if device in ("cpu", "torch") else f" Times are those of the processor; '{device}' can be much faster."
+    readout = plan.config.readout
+    faster = (
+        "" if readout.on_processor else f" Times are those of the processor; '{readout.device}' can be much faster."
+    )
     say(
         "Estimated from counts of operations and the speed of this machine: expect errors of up to a factor of "
         f"{FACTOR}.{faster} During the run, the first finished tasks refine the estimate.",

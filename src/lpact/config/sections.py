@@ -230,6 +230,11 @@ class ReadoutConfig(Section):
     min_test_events: Annotated[int, Field(ge=2)] = 10
     """Fewest test rows in any outer fold."""
 
+    @property
+    def on_processor(self) -> bool:
+        """Whether readouts are computed on the processor, in its memory."""
+        return self.device in ("cpu", "torch")
+
     @model_validator(mode="after")
     def _check(self) -> ReadoutConfig:
         if self.device == "mps" and self.precision == "float64":

@@ -1,15 +1,16 @@
-"""Stimuli and lags that all subjects of a dataset share, and features of models for these stimuli."""
+"""Subjects of a dataset: their recordings, stimuli and lags that all share, and features of models for these."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
 from lpact.codes import Reason
 from lpact.config import StudyConfig
-from lpact.errors import ConfigError, require_known
+from lpact.errors import ConfigError, InputError, require_known
 from lpact.features.models import FULL
 from lpact.inputs.prepare import Placed
 from lpact.inputs.responses import event_ids
@@ -18,8 +19,37 @@ from lpact.math.types import FloatArray
 from lpact.responses import Responses
 from lpact.wording import listed
 
+Plan = TypeVar("Plan")
 Lacks = Callable[[str, str, Reason], None]
 """Notes what the sources do not allow: item, sentence, reason."""
+
+
+def plan_datasets(
+    workspace: Workspace,
+    read: Callable[[str, str], list[Placed]],
+    plan: Callable[[str, dict[str, list[Placed]]], list[Plan]],
+    problems: list[InputError],
+    advance: Callable[[], None],
+) -> list[Plan]:
+    """Plans of all datasets from the recordings of their subjects; errors of either are appended to ``problems``."""
+    plans: list[Plan] = []
+    for entry in workspace.config.datasets:
+        found: dict[str, list[Placed]] = {}
+        for recording in workspace.dataset(entry.name).recording_ids():
+            who = recording.subject
+            try:
+                if who not in found:
+                    found[who] = read(entry.name, who)
+            except InputError as error:
+                problems.append(error)
+                found[who] = []
+            advance()
+        if all(found.values()):
+            try:
+                plans += plan(entry.name, found)
+            except InputError as error:
+                problems.append(error)
+    return plans
 
 
 def shared_stimuli(subjects: Sequence[Responses]) -> list[str]:

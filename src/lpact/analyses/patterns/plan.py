@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +39,7 @@ from lpact.config import StudyConfig
 from lpact.datasets.connectivity import Connectivity, read_connectivity
 from lpact.errors import ConfigError, InputError, require_known
 from lpact.inputs.prepare import Placed, compute_settings
-from lpact.inputs.subjects import Lacks, check_models, layers_of, shared_lags, shared_stimuli
+from lpact.inputs.subjects import Lacks, check_models, layers_of, plan_datasets, shared_lags, shared_stimuli
 from lpact.inputs.workspace import Workspace
 from lpact.math.types import BoolArray, FloatArray
 from lpact.responses import Responses
@@ -83,23 +84,8 @@ def audit_study(workspace: Workspace, problems: list[InputError], advance: Calla
         tables.UNAVAILABLE,
     )
     rows: dict[str, list[Row]] = {table.name: [] for table in audited}
-    plans = []
-    for entry in study.datasets:
-        found: dict[str, list[Placed]] = {}
-        for recording in workspace.dataset(entry.name).recording_ids():
-            who = recording.subject
-            try:
-                if who not in found:
-                    found[who] = workspace.recordings_of(entry.name, who)
-            except InputError as error:
-                problems.append(error)
-                found[who] = []
-            advance()
-        if all(found.values()):
-            try:
-                plans += _dataset(workspace, entry.name, found, rows)
-            except InputError as error:
-                problems.append(error)
+    plan = partial(_dataset, workspace, rows)
+    plans = plan_datasets(workspace, workspace.recordings_of, plan, problems, advance)
     made = {table.name: frame(table, rows[table.name]) for table in audited}
     claims = [
         f"{plan.place.dataset}/{measure}/{region}/{model}"
@@ -115,9 +101,9 @@ def audit_study(workspace: Workspace, problems: list[InputError], advance: Calla
 
 def _dataset(
     workspace: Workspace,
+    rows: dict[str, list[Row]],
     dataset: str,
     found: Mapping[str, list[Placed]],
-    rows: dict[str, list[Row]],
 ) -> list[DatasetPlan]:
     """Audit one dataset; its plan, or none where too little is shared."""
     study, options = workspace.config, options_of(workspace.config)
@@ -429,7 +415,9 @@ def work(study: StudyConfig, audit: Audit) -> dict[str, StageWork]:
             one = _fit(n, width, t) if fitted else _compare(m, width, n_targets)
             total[BRAINS] += n_targets * (one + CALLS)
             longest[BRAINS] = max(longest[BRAINS], one)
-            if fitted:  # products of the responses of every fold, as far as memory allows
+            if fitted and not study.readout.on_processor:
+                prepared = 0  # on the device
+            elif fitted:  # products of the responses of every fold, as far as memory allows
                 folds = options.layer_folds * chooses(plan.layers)
                 prepared = min(memory, 8 * n_targets * n * n * (1 + folds))
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from lpact.config import StudyConfig
 from lpact.errors import ConfigError, InputError, SplitError, did_you_mean
 from lpact.inputs.prepare import Placed
 from lpact.inputs.responses import stack_recordings
-from lpact.inputs.subjects import Lacks, check_models, layers_of, shared_lags, shared_stimuli
+from lpact.inputs.subjects import Lacks, check_models, layers_of, plan_datasets, shared_lags, shared_stimuli
 from lpact.inputs.workspace import Workspace
 from lpact.math.columns import mean_of_finite
 from lpact.math.types import IntArray
@@ -83,23 +84,8 @@ def audit_study(workspace: Workspace, problems: list[InputError], advance: Calla
     check_models(study, named)
     audited = (tables.SUBJECTS, tables.REGIONS, tables.SPLITS, tables.UNAVAILABLE)
     rows: dict[str, list[Row]] = {table.name: [] for table in audited}
-    plans = []
-    for entry in study.datasets:
-        found: dict[str, list[Placed]] = {}
-        for recording in workspace.dataset(entry.name).recording_ids():
-            who = recording.subject
-            try:
-                if who not in found:
-                    found[who] = recordings_of(workspace, entry.name, who)
-            except InputError as error:
-                problems.append(error)
-                found[who] = []
-            advance()
-        if all(found.values()):
-            try:
-                plans += _dataset(workspace, entry.name, found, rows)
-            except InputError as error:
-                problems.append(error)
+    read, plan = partial(recordings_of, workspace), partial(_dataset, workspace, rows)
+    plans = plan_datasets(workspace, read, plan, problems, advance)
     made = {table.name: frame(table, rows[table.name]) for table in audited}
     claims = [
         f"{place.dataset}/{place.region}/{time_of(place.lag_ms)}/{place.measure}/{model}"
@@ -116,9 +102,9 @@ def audit_study(workspace: Workspace, problems: list[InputError], advance: Calla
 
 def _dataset(
     workspace: Workspace,
+    rows: dict[str, list[Row]],
     dataset: str,
     found: Mapping[str, list[Placed]],
-    rows: dict[str, list[Row]],
 ) -> list[DatasetPlan]:
     """Audit one dataset; its plan, or none where too little is shared."""
     study, options = workspace.config, options_of(workspace.config)
