@@ -25,7 +25,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 
 from benchmarks.machine import machine, versions
 from lpact.datasets.fetch import Progress
-from lpact.run.extract import plan_features
+from lpact.word_features import plan_features
 
 RESULTS = Path(__file__).parent / "results"
 TARGET_SHARE = 0.1

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from lpact.in_memory import alignment_patterns, audit, deconstruct, turing_test
     from lpact.inputs.responses import read_responses
     from lpact.responses import Responses
-    from lpact.run.extract import extract_features, plan_features
     from lpact.study import Run, Study, load_study, open_run
+    from lpact.word_features import extract_features, plan_features
 
 __all__ = [
     "Claim",
@@ -109,12 +109,12 @@ _HOMES = {
     "deconstruct": "lpact.in_memory:deconstruct",
     "diff_runs": "lpact.archive:diff_runs",
     "export_run": "lpact.archive:export_run",
-    "extract_features": "lpact.run.extract:extract_features",
+    "extract_features": "lpact.word_features:extract_features",
     "load_study": "lpact.study:load_study",
     "lock_run": "lpact.archive:lock_run",
     "measures": "lpact.measures",
     "open_run": "lpact.study:open_run",
-    "plan_features": "lpact.run.extract:plan_features",
+    "plan_features": "lpact.word_features:plan_features",
     "read_responses": "lpact.inputs.responses:read_responses",
     "splits": "lpact.splits",
     "stats": "lpact.stats",

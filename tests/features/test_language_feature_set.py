@@ -20,7 +20,7 @@ from lpact import extract_features
 from lpact.errors import FeatureError, RunError
 from lpact.features.language import feature_set
 from lpact.features.language.feature_set import FeatureSet, FeatureSetWriter, open_set
-from lpact.features.language.folder import Checksums
+from lpact.features.language.model_files import Checksums
 
 N_LAYERS, N_WORDS, N_COLUMNS = 3, 50, 6
 ABOUT = {"context": "full", "draw": 0}

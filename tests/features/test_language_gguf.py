@@ -15,7 +15,7 @@ from small_models import TEXT, write_model
 
 from lpact import extract_features, plan_features
 from lpact.errors import ConfigError, FeatureError
-from lpact.features.language.folder import find_model
+from lpact.features.language.model_files import find_model
 
 gguf = pytest.importorskip("gguf", reason="tool missing: gguf")
 pytest.importorskip("accelerate", reason="tool missing: accelerate")

@@ -40,7 +40,7 @@ from lpact.math.ridge import (
     nested_banded_ridge,
     nested_ridge,
 )
-from lpact.math.ridge._training import SharedDesign
+from lpact.math.ridge._axes import SharedDesign
 from lpact.math.ridge.banded import SpacesEngine
 from lpact.math.ridge.compute import Backend
 from lpact.math.splits import BlockedFolds, contiguous_folds

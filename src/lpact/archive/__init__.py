@@ -8,6 +8,7 @@ and one digest of all of it. `verify_run` compares a run with it, and decides it
 from __future__ import annotations
 
 from lpact.archive.diff import Comparison as Comparison, diff_runs as diff_runs
+from lpact.archive.export import Exported as Exported, export_run as export_run
 from lpact.archive.lock import (
     Lock as Lock,
     LockedRun as LockedRun,
@@ -16,8 +17,4 @@ from lpact.archive.lock import (
 )
 from lpact.archive.problems import Problem as Problem, Verification as Verification
 from lpact.archive.verify import verify_run as verify_run
-from lpact.archive.zipped import (
-    Exported as Exported,
-    export_run as export_run,
-    opened_run as opened_run,
-)
+from lpact.archive.zipped import opened_run as opened_run

@@ -13,7 +13,7 @@ from lpact.wording import about, counted, fixed, size
 if TYPE_CHECKING:
     from lpact.features.language.extraction import Extraction
     from lpact.features.language.feature_set import FeatureSet
-    from lpact.run.extract import Words
+    from lpact.word_features import Words
 
 
 _Model = Annotated[str, typer.Option("--model", help="Folder, GGUF file or hub name; lpact-tiny comes with lpact.")]
@@ -86,8 +86,8 @@ def command(
 ) -> None:
     """Extract a language model's features for a text."""
     from lpact.errors import ConfigError
-    from lpact.run.extract import as_words, plan_features
     from lpact.run.progress import reporter
+    from lpact.word_features import as_words, plan_features
 
     given = as_words(words)
     if table is not None and not table.absolute().parent.is_dir():

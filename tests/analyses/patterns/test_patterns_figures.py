@@ -16,7 +16,7 @@ from lpact.analyses.patterns import tables
 from lpact.analyses.patterns.analysis import Patterns
 from lpact.analyses.patterns.config import EXCLUDED, LABELS
 from lpact.analyses.patterns.figures import FIGURES
-from lpact.analyses.patterns.figures.common import VERDICTS, best_models
+from lpact.analyses.patterns.figures.common import VERDICTS, models_by_rank
 from lpact.analyses.patterns.figures.scores import MOST_MODELS
 from lpact.report.figure import Figure, Missing
 
@@ -216,7 +216,7 @@ def test_many_regions_and_models_stay_small():
 def test_a_trained_model_and_its_twin_are_drawn_however_many_are_better():
     models = ["untrained", *(f"net{i:02d}" for i in range(12))]
     many = made_material({}, models=models, regions=[f"V{i}" for i in range(19)])
-    last = [name for name in best_models(many) if name != "untrained"][-1]
+    last = [name for name in models_by_rank(many) if name != "untrained"][-1]
     many = with_options(many, untrained={last: "untrained"})
     drawn = {model for _, _, model in values(many, "pattern_similarity", AT + r",  ?(\w+): median ")}
     assert {last, "untrained", "brains"} < drawn

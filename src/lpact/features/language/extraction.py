@@ -16,8 +16,8 @@ from lpact.datasets.fetch import Progress
 from lpact.datasets.series import ahead
 from lpact.errors import FeatureError
 from lpact.features.language.feature_set import RECORD, FeatureSet, FeatureSetWriter, open_set
-from lpact.features.language.folder import Checksums, ModelFolder, declared_kind, require
 from lpact.features.language.language_model import LanguageModel, Rows, load_model, resolve_precision, to_host
+from lpact.features.language.model_files import Checksums, ModelFolder, declared_kind, require
 from lpact.features.language.reader import StoryReader, stretches
 from lpact.features.language.settings import DRAWN, WORD_BY_WORD, ReadingOptions
 from lpact.features.language.text import Story, WordTokens

@@ -27,7 +27,7 @@ from typing import Any, Self
 import numpy as np
 
 from lpact.errors import FeatureError, LPactError
-from lpact.features.language.folder import Checksums, require
+from lpact.features.language.model_files import Checksums, require
 from lpact.math.types import FloatArray
 from lpact.store import FolderLock, atomic_write_bytes, storage_errors
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpact.errors import ConfigError, FeatureError
-from lpact.features.language.folder import Kind, ModelFolder, declared_kind, pretrained, read_config, require
+from lpact.features.language.model_files import Kind, ModelFolder, declared_kind, pretrained, read_config, require
 from lpact.features.language.settings import DEFAULT_WINDOW, Pooling, ReadingOptions
 from lpact.math.types import IntArray
 

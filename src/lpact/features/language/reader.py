@@ -10,7 +10,6 @@ from itertools import pairwise
 import numpy as np
 
 from lpact.errors import ConfigError, FeatureError
-from lpact.features.language.folder import require
 from lpact.features.language.language_model import (
     LanguageModel,
     ReadSequence,
@@ -21,6 +20,7 @@ from lpact.features.language.language_model import (
     read_masked,
     read_static,
 )
+from lpact.features.language.model_files import require
 from lpact.features.language.settings import WORD_BY_WORD, ReadingOptions
 from lpact.features.language.text import Story, WordTokens, tokenise
 from lpact.features.language.transcript import Passage

@@ -14,7 +14,7 @@ from lpact.codes import Reason
 from lpact.datasets._files.source_folder import check_regular
 from lpact.datasets.base import FeatureKey, Finding, SourceFile, Stimulus
 from lpact.errors import FeatureError, require_known
-from lpact.features.language.folder import Checksums
+from lpact.features.language.model_files import Checksums
 from lpact.features.models import FULL, ModelSource, check_features
 from lpact.math.types import FloatArray
 from lpact.registry import PluginOptions

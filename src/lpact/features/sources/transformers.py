@@ -16,7 +16,7 @@ from lpact.datasets.fetch import Progress
 from lpact.errors import FeatureError
 from lpact.features.language.extraction import Extraction, LoadedModel, PlannedSet, surely_causal
 from lpact.features.language.feature_set import FeatureSet, array_files
-from lpact.features.language.folder import Checksums, ModelFolder, find_model, missing_here
+from lpact.features.language.model_files import Checksums, ModelFolder, find_model, missing_here
 from lpact.features.language.settings import KNOWN_CONTEXTS, WORD_BY_WORD, ReadingOptions
 from lpact.features.language.text import read_stories
 from lpact.features.mechanisms import Missing, WordValues

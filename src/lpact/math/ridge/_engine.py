@@ -23,7 +23,7 @@ from lpact.math.ridge._arrays import (
     n_rows,
     nested_validation,
 )
-from lpact.math.ridge._training import Axes, SharedDesign, fitted_axes
+from lpact.math.ridge._axes import Axes, SharedDesign, fitted_axes
 from lpact.math.ridge._validation import Settings, Validation, coefficients_of, settings, validation, validation_scores
 from lpact.math.ridge.compute import Array, Backend, Compute, TooLittleMemory
 from lpact.math.ridge.grid import METRICS, RidgeGrid, check_known, deviation_scores, mean_scores, select

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from lpact.math.ridge._arrays import Projected, Responses, n_rows, power_of_two
-from lpact.math.ridge._training import Axes, HeldOut
+from lpact.math.ridge._axes import Axes, HeldOut
 from lpact.math.ridge.compute import Array, Backend, Coefficients
 from lpact.math.ridge.grid import RidgeGrid, rankable
 from lpact.math.scores import spearman_columns

@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lpact.math.ridge._arrays import Form, Held, Kept, n_rows
+from lpact.math.ridge._axes import Axes, KernelAxes, Moments, Parts, StandardRows, kernel_parts, narrow_parts
 from lpact.math.ridge._engine import Engine, Fitted, HeldOutResults, Loaded, fit_all_rows
-from lpact.math.ridge._training import Axes, KernelAxes, Moments, Parts, StandardRows, kernel_parts, narrow_parts
 from lpact.math.ridge.compute import Array, Backend, Compute
 from lpact.math.ridge.grid import (
     METRICS,

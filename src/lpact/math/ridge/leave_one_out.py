@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from lpact.math.columns import as_matrix
 from lpact.math.ridge._arrays import check_finite
-from lpact.math.ridge._training import leading_axes
+from lpact.math.ridge._axes import leading_axes
 from lpact.math.ridge.compute import Array, Backend, Compute, TooLittleMemory
 from lpact.math.ridge.grid import first_best
 from lpact.math.types import FloatArray, IntArray

@@ -106,7 +106,7 @@ def names(rows: pl.DataFrame, column: str) -> list[str]:
     return rows[column].unique(maintain_order=True).to_list()
 
 
-def best_models(material: Material) -> list[str]:
+def models_by_rank(material: Material) -> list[str]:
     """Models without the untrained twins of others, by their mean rank over measures and datasets."""
     twins = set(options_of(material.config).untrained.values())
     ranked = in_order(material, tables.RANKING).filter(pl.col("region") == MEAN, ~pl.col("model").is_in(twins))

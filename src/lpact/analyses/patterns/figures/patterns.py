@@ -38,7 +38,7 @@ def pattern_lines(material: Material) -> Drawing | str:
     rows = common.in_order(material, tables.PATTERNS).drop_nulls("mean")
     if rows.is_empty():
         return common.nothing(material)
-    twins, best = options_of(material.config).untrained, common.best_models(material)
+    twins, best = options_of(material.config).untrained, common.models_by_rank(material)
     models = best[:MOST_MODELS]
     looks = {name: Look(LINE, None, role, 120) for name, role in zip(models, SERIES, strict=False)}
     looks |= {twins[name]: looks[name].changed(shape=BROKEN) for name in models if name in twins}
@@ -129,7 +129,7 @@ def pattern_similarity(material: Material) -> Drawing | str:
     found = common.by_region(rows)
     drawn = found[:MOST_PANELS]
     lanes = max(FEWEST_LANES, MOST_LANES // len(drawn)) - 1
-    models = _with_twins(common.best_models(material), twins, lanes)
+    models = _with_twins(common.models_by_rank(material), twins, lanes)
     reach = panels.domain(rows.filter((pl.col("kind") == BRAIN) | pl.col("source").is_in(models))["value"])
     made, said = [], []
     for name, region, own in drawn:

@@ -14,7 +14,7 @@ from lpact.datasets._folder_dataset import read_transcripts, read_words_file
 from lpact.errors import ConfigError, StimulusError, did_you_mean
 from lpact.features.language.extraction import Extraction
 from lpact.features.language.feature_set import FeatureSet
-from lpact.features.language.folder import find_model, require
+from lpact.features.language.model_files import find_model, require
 from lpact.features.language.settings import KNOWN_CONTEXTS, ReadingOptions, is_context
 from lpact.features.language.text import read_stories
 from lpact.run.progress import reporter

@@ -22,7 +22,7 @@ from small_models import TEXT, write_model
 from lpact import extract_features, plan_features
 from lpact.errors import FeatureError
 from lpact.features.language.feature_set import FeatureSet
-from lpact.features.language.folder import Checksums, find_model
+from lpact.features.language.model_files import Checksums, find_model
 
 WORDS = pl.DataFrame({"word": TEXT.split()[:30]})
 
