@@ -24,7 +24,8 @@ from typing import Any, ClassVar
 import polars as pl
 
 from benchmarks.machine import machine, versions
-from lpact.analyses.base import Task, digest
+from lpact.analyses.base import Task
+from lpact.validation import json_digest
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
@@ -69,7 +70,7 @@ def one(way: str, n_tasks: str, folder: str, address: str) -> None:
     store = TaskStore(place / "tasks")
     workers = 1 if way == "here" else N_WORKERS
     journal = Journal(place, Reporter(), study="nothing", config_digest="", workers=workers)
-    tasks = [Task(Nothing(i), digest([i])) for i in range(int(n_tasks))]
+    tasks = [Task(Nothing(i), json_digest([i])) for i in range(int(n_tasks))]
     with open_executor(workspace, store, workers) as executor:
         conductor = Conductor(store, executor, journal)
         conductor.run("first", tasks[: 10 * N_WORKERS])  # processes start, libraries are loaded

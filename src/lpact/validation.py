@@ -70,10 +70,10 @@ PLUGIN_OPTIONS = "the options of a plugin are"
 """How a message begins about the options of a plugin."""
 
 
-def config_digest(plain: Mapping[str, Any]) -> str:
-    """SHA-256 of a configuration or another record as canonical JSON (sorted keys, no white space)."""
+def json_digest(plain: object) -> str:
+    """SHA-256 of plain values as canonical JSON (sorted keys, no white space)."""
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def parse_digest(text: str, what: str, *, where: str, remedy: str) -> str:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from lpact.archive.lock import Content, lock_bytes, make_lock, read_lock
 from lpact.store import read_table, write_table
 from lpact.tables import find_table
-from lpact.validation import config_digest
+from lpact.validation import json_digest
 
 
 def sha256(path: Path) -> str:
@@ -62,7 +62,7 @@ def rehash_manifest(root: Path) -> None:
         for output in values["outputs"]:
             path = root / output["path"]
             output |= {"n_bytes": path.stat().st_size, "sha256": sha256(path)}
-        values["config_digest"] = config_digest(values["config"])
+        values["config_digest"] = json_digest(values["config"])
 
     edit_manifest(root, edit)
 

@@ -16,7 +16,7 @@ from lpact.store import RunTables, build_manifest, read_manifest, write_manifest
 from lpact.store.manifest import Provenance
 from lpact.study import open_run
 from lpact.tables import find_table
-from lpact.validation import config_digest
+from lpact.validation import json_digest
 from tiny_study import Lpact, TinyRun
 
 
@@ -38,7 +38,7 @@ def other(tiny_run: TinyRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_table(frame, find_table(name), root)
     inputs = tuple(file.model_copy(update={"sha256": "0" * 64}) for file in manifest.inputs)
     provenance = Provenance(manifest.study, manifest.seed, config, inputs)
-    assert provenance.config_digest == config_digest(config) != manifest.config_digest
+    assert provenance.config_digest == json_digest(config) != manifest.config_digest
     write_manifest(root, build_manifest(root, provenance))
     return root
 

@@ -22,7 +22,7 @@ from lpact.config import (
     study_config,
 )
 from lpact.errors import ConfigError
-from lpact.validation import config_digest, validate_model
+from lpact.validation import json_digest, validate_model
 
 MINIMAL: dict[str, Any] = {
     "name": "study",
@@ -376,7 +376,7 @@ def test_run_settings_do_not_enter_the_digest() -> None:
 
 def test_the_digest_is_stable() -> None:
     # printf '{"a":"é","b":[1,2.5]}' | sha256sum
-    assert config_digest({"b": [1, 2.5], "a": "é"}) == (
+    assert json_digest({"b": [1, 2.5], "a": "é"}) == (
         "123b424b7606d08d0756074e1f76051117423e1a66a03e02f56fd334de63705b"
     )
     assert re.fullmatch(r"[0-9a-f]{64}", validate_model(StudyConfig, MINIMAL, where="s").digest())
@@ -384,7 +384,7 @@ def test_the_digest_is_stable() -> None:
 
 @given(st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.integers())))
 def test_the_digest_does_not_depend_on_the_order_of_keys(plain: dict[str, object]) -> None:
-    assert config_digest(plain) == config_digest(dict(reversed(plain.items())))
+    assert json_digest(plain) == json_digest(dict(reversed(plain.items())))
 
 
 def test_configurations_are_frozen() -> None:

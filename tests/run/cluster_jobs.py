@@ -12,7 +12,8 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
-from lpact.analyses.base import Task, digest
+from lpact.analyses.base import Task
+from lpact.validation import json_digest
 
 
 @dataclass(frozen=True)
@@ -142,4 +143,4 @@ class Threads:
 
 def task(job):
     """A task whose key is of the job alone."""
-    return Task(job, digest([type(job).__name__, vars(job)]))
+    return Task(job, json_digest([type(job).__name__, vars(job)]))

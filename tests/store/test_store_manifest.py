@@ -20,7 +20,7 @@ from lpact.store import (
     write_manifest,
     write_table,
 )
-from lpact.validation import config_digest
+from lpact.validation import json_digest
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_the_manifest_says_what_the_run_was_made_from(run) -> None:
         "study": "tiny",
         "seed": 3,
         "config": config,
-        "config_digest": config_digest(config),
+        "config_digest": json_digest(config),
         "plugins": [],
         "plugin_code": {},
         "versions": {

@@ -9,8 +9,6 @@ whichever study, run or machine made it first.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -36,7 +34,7 @@ from lpact.registry import ANALYSES, Plugin, Registry
 from lpact.store import Manifest, Results, code_digest, library_versions
 from lpact.store.code import SHARED
 from lpact.tables import MODEL_FILES, SOURCE_FILES, Table
-from lpact.validation import Section
+from lpact.validation import Section, json_digest
 
 if TYPE_CHECKING:
     from lpact.claim_audit import Verdicts
@@ -378,14 +376,14 @@ class Keys:
             {own.name: self._short(getattr(job, own.name)) for own in fields(job)},  # type: ignore[arg-type]
             self._libraries,
         ]
-        return Task(job, digest(parts))
+        return Task(job, json_digest(parts))
 
     def _short(self, value: object) -> object:
         """A field of a job as plain values; long lists, which many jobs share, by their digest."""
         if not isinstance(value, tuple) or len(value) <= LONG:
             return plain(value)
         if value not in self._lists:
-            self._lists[value] = digest([plain(value)])
+            self._lists[value] = json_digest([plain(value)])
         return self._lists[value]
 
     def tasks(self, jobs: Sequence[StudyJob]) -> list[Task]:
@@ -407,7 +405,7 @@ class Keys:
             pl.col("model").is_in([*read, PARSER]),
             own | ~pl.col("path").str.starts_with(FEATURE_SETS),
         )
-        return digest(
+        return json_digest(
             [
                 config,
                 sources.select("path", "sha256").sort("path").rows(),
@@ -448,12 +446,6 @@ def plain(value: object) -> object:
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
     return value
-
-
-def digest(parts: Sequence[object]) -> str:
-    """Hash of plain values."""
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def analyses_of(study: StudyConfig) -> dict[str, Analysis]:

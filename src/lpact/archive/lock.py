@@ -31,7 +31,7 @@ from lpact.errors import RunError
 from lpact.report.folder import clear_leftovers, refuse_being_written, report_contents
 from lpact.store import InputFile, atomic_write_bytes, code_digest, read_manifest, sha256_file, storage_errors
 from lpact.store.manifest import LOCK_FILE, MANIFEST_NAME, REPORT_FOLDER, Record, is_locked, parse_record
-from lpact.validation import config_digest
+from lpact.validation import json_digest
 from lpact.wording import listed
 
 LOCK_FORMAT = 3
@@ -104,10 +104,10 @@ def make_lock(content: Content, *, locked_on: str) -> Lock:
     """The lock of this content."""
     head = {
         "format_version": LOCK_FORMAT,
-        "root_digest": config_digest(content.model_dump(mode="json")),
+        "root_digest": json_digest(content.model_dump(mode="json")),
         "locked_on": locked_on,
     }
-    return Lock.model_validate({**head, "checksum": config_digest(head), "content": content})
+    return Lock.model_validate({**head, "checksum": json_digest(head), "content": content})
 
 
 def lock_bytes(lock: Lock) -> bytes:

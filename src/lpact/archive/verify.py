@@ -37,7 +37,7 @@ from lpact.store import LazyTables, Manifest, StoredRun, code_digest, read_manif
 from lpact.store.frames import write_csv
 from lpact.store.manifest import LOCK_FILE, MANIFEST_NAME, REPORT_FOLDER, is_locked
 from lpact.tables import PREREGISTRATION_ITEMS, Table, declared_tables
-from lpact.validation import config_digest, parse_digest
+from lpact.validation import json_digest, parse_digest
 from lpact.wording import listed
 
 Tell = Callable[[str], None]
@@ -283,7 +283,7 @@ class _Verifier:
         if self.lock is None:
             self.add("lock", LOCK_FILE, "a digest was given, but the run has no readable lock")
             return
-        found = config_digest(self.lock.content.model_dump(mode="json"))
+        found = json_digest(self.lock.content.model_dump(mode="json"))
         if found == quoted:
             self.checked.append("The root digest is the given one.")
         else:

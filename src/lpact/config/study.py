@@ -29,7 +29,7 @@ from lpact.config.sections import (
 )
 from lpact.errors import ConfigError, did_you_mean, require_known
 from lpact.registry import ANALYSES
-from lpact.validation import Section, config_digest, validate_model
+from lpact.validation import Section, json_digest, validate_model
 
 _Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.,@:+-]*$")]
 MOST_NESTED = 50
@@ -166,7 +166,7 @@ class SharedConfig(Section):
 
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of this configuration."""
-        return config_digest(self.model_dump(mode="json"))
+        return json_digest(self.model_dump(mode="json"))
 
 
 C = TypeVar("C", bound=SharedConfig)

@@ -30,6 +30,7 @@ from lpact.errors import RunError
 from lpact.grid import EventGrid, Exclusion, read_grid
 from lpact.preprocess import preprocess
 from lpact.store import SIGNAL_LIBRARIES, atomic_write_bytes, code_digest
+from lpact.validation import json_digest
 
 KEEP_AFTER_S = 1.0
 """A grid that took longer than this to make is cached."""
@@ -94,7 +95,7 @@ class GridCache:
     def place(self, dataset: Dataset, recording_id: RecordingId, stimulus: Stimulus, entry: DatasetConfig) -> OnGrid:
         """Return a recording on its grid: the cached one, or a new one."""
         # One file for each recording and its options; the key identifies the sources.
-        name = _digest({"recording": asdict(recording_id), "entry": entry.model_dump(mode="json")})
+        name = json_digest({"recording": asdict(recording_id), "entry": entry.model_dump(mode="json")})[:32]
         path = self._folder / f"{name}.npz"
         files = self._known(entry.name)
         key = _key(name, stimulus, entry, files)
@@ -111,7 +112,7 @@ class GridCache:
 
 def fingerprint(dataset: Dataset) -> str:
     """Digest of a dataset's files by path and content."""
-    return _digest({file.path: file.sha256 for file in dataset.source_files()})
+    return json_digest({file.path: file.sha256 for file in dataset.source_files()})[:32]
 
 
 def _key(name: str, stimulus: Stimulus, entry: DatasetConfig, files: str) -> str:
@@ -123,16 +124,8 @@ def _key(name: str, stimulus: Stimulus, entry: DatasetConfig, files: str) -> str
     for library in ("numpy", "scipy", *SIGNAL_LIBRARIES):
         with suppress(importlib.metadata.PackageNotFoundError):
             versions[library] = importlib.metadata.version(library)
-    return _digest(
-        {
-            "slot": name,
-            "files": files,
-            "reader": _reader(entry.reader),
-            "words": words.hexdigest(),
-            "code": code_digest(),
-            "libraries": versions,
-        }
-    )
+    parts = {"slot": name, "files": files, "reader": _reader(entry.reader), "words": words.hexdigest()}
+    return json_digest(parts | {"code": code_digest(), "libraries": versions})[:32]
 
 
 def _reader(name: str) -> str:
@@ -140,11 +133,6 @@ def _reader(name: str) -> str:
     source = inspect.getsourcefile(DATASETS.get(name))
     code = Path(source).read_bytes() if source else b""
     return f"{DATASETS.origin(name)} {hashlib.sha256(code).hexdigest()}"
-
-
-def _digest(value: Mapping[str, object]) -> str:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 # --- On disk: a tree of records as JSON, and its arrays ---------------------------------

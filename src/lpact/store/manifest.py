@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from lpact.errors import RunError
 from lpact.store.code import code_digest
 from lpact.store.disk import atomic_write_bytes, sha256_file, storage_errors
-from lpact.validation import config_digest
+from lpact.validation import json_digest
 
 MANIFEST_NAME = "manifest.json"
 MANIFEST_FORMAT = 4
@@ -97,9 +97,9 @@ class Provenance:
         object.__setattr__(self, "config", json.loads(_canonical_json(self.config)))
 
     @property
-    def config_digest(self) -> str:
+    def json_digest(self) -> str:
         """SHA-256 of the configuration."""
-        return config_digest(self.config)
+        return json_digest(self.config)
 
 
 def library_versions(config: Mapping[str, Any]) -> dict[str, str]:
@@ -195,7 +195,7 @@ def read_manifest(root: Path) -> Manifest:
     with storage_errors(path, "the manifest cannot be read"):
         content = path.read_bytes()
     manifest = parse_record(content, Manifest, MANIFEST_FORMAT, where=str(path), verb="made")
-    if config_digest(manifest.config) != manifest.config_digest:
+    if json_digest(manifest.config) != manifest.config_digest:
         raise _damaged(str(path), "a configuration that does not match its own digest")
     if (seed := manifest.config.get("seed")) != manifest.seed:
         raise _damaged(str(path), f"seed {manifest.seed}, and {seed} in its configuration")

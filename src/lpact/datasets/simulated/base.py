@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from lpact.datasets.base import Dataset, DatasetInfo, DatasetReader, Recording, RecordingId, SourceFile, Stimulus
 from lpact.errors import RecordingError, StimulusError, require_known
 from lpact.registry import PluginOptions
-from lpact.validation import config_digest
+from lpact.validation import json_digest
 
 VERSION = "1"
 """Goes up whenever the same options give other numbers."""
@@ -75,5 +75,5 @@ class SimulatedDataset(Dataset, DatasetReader, Generic[OptionsT]):
         """Return one generated source: the hash of everything that the numbers depend on."""
         recipe = {"generator": VERSION, "name": self.opened_as, "options": self._recipe(), "seed": self.seed}
         text = json.dumps(recipe, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        digest = config_digest(recipe)
+        digest = json_digest(recipe)
         return [SourceFile(f"generated:{self.name}", len(text.encode()), digest, LICENCE)]

@@ -23,7 +23,7 @@ from lpact.features.language.settings import DRAWN, WORD_BY_WORD, ReadingOptions
 from lpact.features.language.text import Story, WordTokens
 from lpact.features.models import SENTENCE_RESET, STATIC, UNTRAINED, ExtractionCost
 from lpact.math.seeding import keyed_rng
-from lpact.validation import config_digest
+from lpact.validation import json_digest
 
 EXTRACTION_VERSION = 1
 """Raised whenever the same inputs give other numbers."""
@@ -99,7 +99,7 @@ class Extraction:
     def _planned(self, context: str, draw: int) -> PlannedSet:
         checksums = self.checksums.of(self.folder.files)
         about = describe(self.folder, self.options, checksums, self.stories, context, draw)
-        key = config_digest(about)
+        key = json_digest(about)
         suffix = f"_draw-{draw}" if context in DRAWN else ""
         path = self._parent / f"{context}{suffix}-{key[:12]}"
         return PlannedSet(context, draw, key, about, path, self.n_words)

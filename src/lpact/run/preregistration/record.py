@@ -25,7 +25,7 @@ from lpact.store import InputFile, Manifest, Provenance, code_digest, storage_er
 from lpact.store.disk import atomic_write_bytes
 from lpact.store.manifest import Record, library_versions, lpact_version
 from lpact.tables import MODEL_FILES, PREREGISTRATION_ITEMS
-from lpact.validation import config_digest, parse_digest
+from lpact.validation import json_digest, parse_digest
 
 FORMAT: Literal["lpact preregistration"] = "lpact preregistration"
 FORMAT_VERSION: Literal[2] = 2
@@ -180,7 +180,7 @@ class Registration(Item):
     def found_digest(self) -> str:
         """Digest of the content as it is now: SHA-256 of its JSON without white space."""
         own = {"format": FORMAT, "format_version": FORMAT_VERSION}
-        return config_digest(own | {"registered": self.registered.model_dump(mode="json")})
+        return json_digest(own | {"registered": self.registered.model_dump(mode="json")})
 
     @property
     def found_dated_digest(self) -> str:

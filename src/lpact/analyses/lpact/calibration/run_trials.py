@@ -40,7 +40,7 @@ from lpact.run.executors.local import open_executor
 from lpact.run.progress import Reporter
 from lpact.store import Results, TaskStore, code_digest, concat
 from lpact.store.code import SHARED
-from lpact.validation import config_digest
+from lpact.validation import json_digest
 
 OPTIONS = {
     "truths": "--truth",
@@ -176,7 +176,7 @@ class TrialJob:
     def key(self) -> str:
         """Everything that the trial's numbers depend on."""
         rules = [] if self.rules is None else [r.model_dump(mode="json") for r in self.rules]
-        spent = config_digest({"effort": asdict(self.effort), "rules": rules})
+        spent = json_digest({"effort": asdict(self.effort), "rules": rules})
         return f"{self.name} effort={spent} {numbers_key()}"
 
     def run(
