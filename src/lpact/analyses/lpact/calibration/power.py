@@ -26,7 +26,7 @@ from lpact.analyses.lpact.calibration.trial import GATES, Effort
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.dataset_support import reason_clause
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.analyses.lpact.gates.rows import LAYER_KEY
+from lpact.analyses.lpact.gates.keys import LAYER_KEY
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.calibration import LAYER_DETECTABILITY, MINIMUM_DETECTABLE_EFFECT, STUDY_DESIGN
 from lpact.analyses.lpact.tables.decisions import DECISIONS
