@@ -112,7 +112,7 @@ class LPact(Analysis):
     size_options = ("controls.draws", "lpact.stripping.mismatch_draws")
     task_modules = (
         "lpact.analyses.lpact.jobs",
-        "lpact.analyses.lpact.positive_controls",
+        "lpact.analyses.lpact.assays.jobs",
         "scipy.signal",
     )
     starter: ClassVar[Mapping[str, Any]] = {"stripping": {"mismatch_draws": 1}}
@@ -221,9 +221,9 @@ class LPact(Analysis):
         self, study: StudyConfig, tables: Mapping[str, pl.DataFrame]
     ) -> Mapping[str, Callable[[], pl.DataFrame]]:
         """Corrected p-values, ceiling-normalised scores, and summaries of the positive controls."""
+        from lpact.analyses.lpact.assays.jobs import derived_tables
         from lpact.analyses.lpact.levels import ceiling
         from lpact.analyses.lpact.levels.predictive import with_q_values
-        from lpact.analyses.lpact.positive_controls import derived_tables
 
         config = LPactConfig.of(study)
         reliability = levels.BRAIN_CEILING.name

@@ -11,7 +11,7 @@ import polars as pl
 
 from lpact.analyses.base import Audit, Frames, Scope, StudyJob, analyses_of
 from lpact.analyses.lpact.assays import brain_as_model, implant, reliability
-from lpact.analyses.lpact.assays.brain_as_model import profile_order, read_profiles, roles
+from lpact.analyses.lpact.assays.brain_as_model import profile_order, read_patterns, roles
 from lpact.analyses.lpact.assays.signal import kind_of
 from lpact.analyses.lpact.assays.stimulus import Place, run_recording, summarise_recordings, unused_recording
 from lpact.analyses.lpact.config import LPactConfig
@@ -37,7 +37,6 @@ JUDGING = (
     "analyses/lpact/analysis.py",
     "analyses/lpact/assays",
     "analyses/lpact/gates",
-    "analyses/lpact/positive_controls.py",
     "analyses/lpact/stages.py",
     "run/audit.py",
     "run/conductor.py",
@@ -127,7 +126,7 @@ def _implanted(config_json: str, arm: str) -> pl.DataFrame:
 
 
 @dataclass(frozen=True)
-class BrainProfilesJob(LPactJob):
+class BrainAsModelJob(LPactJob):
     """Brain-as-model and profile order of one dataset; ``patterns`` and ``ceilings`` are keys of measured results."""
 
     kind = "controls/brain"
@@ -147,7 +146,7 @@ class BrainProfilesJob(LPactJob):
     def run(self, workspace: Workspace, results: Results) -> Frames:
         """Compare patterns, in right and in shuffled unit order."""
         patterns = _read(results, self.patterns, BRAIN_PATTERNS)
-        brains = read_profiles(patterns, self.recordings)
+        brains = read_patterns(patterns, self.recordings)
         config = LPactConfig.of(workspace.config)
         rows = brain_as_model.compare_brains(config, self.dataset, brains)
         summaries = brain_as_model.summarise_comparisons(
@@ -213,7 +212,7 @@ def control_jobs(
     jobs: list[StudyJob] = [ImplantJob.of(config, arm) for arm in implant.ARMS]
     for name, dataset in audit.detail.items():
         keys = (tuple(brains[name].values()), (ceilings[name],) if name in ceilings else ())
-        jobs.append(BrainProfilesJob(name, role[name], tuple(dataset.recordings), *keys))
+        jobs.append(BrainAsModelJob(name, role[name], tuple(dataset.recordings), *keys))
     return [*jobs, *stimulus_jobs(config, audit)]
 
 
