@@ -10,7 +10,7 @@ import lpact
 from lpact.analyses.base import analyses_of
 from lpact.analyses.lpact.assays.jobs import BrainAsModelJob, derived_tables
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.stages import BRAINS, CEILINGS
+from lpact.analyses.lpact.plan.stages import BRAINS, CEILINGS
 from lpact.analyses.lpact.tables.assay import BRAIN_ORACLE, BRAIN_RELIABILITY
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, BRAIN_PATTERNS

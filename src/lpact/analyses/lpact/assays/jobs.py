@@ -17,7 +17,7 @@ from lpact.analyses.lpact.assays.stimulus import Place, run_recording, summarise
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates import decide
 from lpact.analyses.lpact.jobs import MEASURING, LPactJob
-from lpact.analyses.lpact.levels.audit import RecordingSummary
+from lpact.analyses.lpact.plan.audit import RecordingSummary
 from lpact.analyses.lpact.tables import assay
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY, UNIT_INVENTORY
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, BRAIN_PATTERNS
@@ -37,7 +37,9 @@ JUDGING = (
     "analyses/lpact/analysis.py",
     "analyses/lpact/assays",
     "analyses/lpact/gates",
-    "analyses/lpact/stages.py",
+    "analyses/lpact/plan/audit.py",
+    "analyses/lpact/plan/media.py",
+    "analyses/lpact/plan/stages.py",
     "run/audit.py",
     "run/conductor.py",
 )
@@ -116,7 +118,7 @@ class ImplantJob:
 @lru_cache(maxsize=8)
 def _implanted(config_json: str, arm: str) -> pl.DataFrame:
     """Table of one arm; studies with the same settings share it, since nothing else of them enters."""
-    from lpact.analyses.lpact.stages import measure_levels
+    from lpact.analyses.lpact.plan.stages import measure_levels
 
     config = LPactConfig.model_validate_json(config_json)
     metric = config.readout.primary_metric
@@ -180,7 +182,7 @@ def measure_controls(
     audit: StudyAudit | None = None,
 ) -> Frames:
     """Positive controls alone, from brains and stimuli; nothing is written."""
-    from lpact.analyses.lpact.stages import BRAINS, CEILINGS, CONTROLS
+    from lpact.analyses.lpact.plan.stages import BRAINS, CEILINGS, CONTROLS
 
     enabled = LPactConfig.of(study).assay.model_copy(update={"enabled": True})
     own = study.analyses["lpact"].model_copy(update={"assay": enabled})
