@@ -40,6 +40,7 @@ JUDGING = (
     "analyses/lpact/plan/audit.py",
     "analyses/lpact/plan/media.py",
     "analyses/lpact/plan/stages.py",
+    "analyses/lpact/tables",
     "run/audit.py",
     "run/conductor.py",
 )
