@@ -11,8 +11,8 @@ import polars as pl
 import lpact
 from lpact.analyses.base import Audit
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.levels.audit import ContextOffer, RecordingSummary
-from lpact.analyses.lpact.plan_sizes import AT_MOST, count_study
+from lpact.analyses.lpact.plan.audit import ContextOffer, RecordingSummary
+from lpact.analyses.lpact.plan.sizes import AT_MOST, count_study
 from lpact.analyses.lpact.tables.audit import UNIT_INVENTORY
 from lpact.config import StudyConfig
 from lpact.datasets.base import RecordingId

@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.machine import machine, versions
-from lpact.analyses.lpact.stages import BRAINS, CEILINGS, CONTROLS, LEVELS
+from lpact.analyses.lpact.plan.stages import BRAINS, CEILINGS, CONTROLS, LEVELS
 from lpact.run.progress import Reporter
 
 RESULTS = Path(__file__).parent / "results"

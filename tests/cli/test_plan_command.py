@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lpact.analyses.lpact.stages import BRAINS, CONTROLS, LEVELS
+from lpact.analyses.lpact.plan.stages import BRAINS, CONTROLS, LEVELS
 from lpact.run import plan
 from lpact.run.machine import Limits
 from lpact.run.progress import DECISION, FEATURES, TABLES

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from lpact.analyses.lpact.stages import BRAINS, LEVELS
+from lpact.analyses.lpact.plan.stages import BRAINS, LEVELS
 from lpact.report.folder import new_folder
 from lpact.run.executors.local import TaskFailure, TaskRecord
 from lpact.run.journal import Journal

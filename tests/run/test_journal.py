@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from lpact.analyses.lpact.stages import BRAINS, LEVELS
+from lpact.analyses.lpact.plan.stages import BRAINS, LEVELS
 from lpact.run.executors.local import TaskFailure, TaskRecord
 from lpact.run.journal import MOST_FAILURES, Journal
 from lpact.run.progress import Estimate, Reporter
@@ -298,7 +298,7 @@ from pathlib import Path
 from lpact.run.journal import Journal
 from lpact.run.progress import reporter
 from lpact.run.executors.local import TaskFailure, TaskRecord
-from lpact.analyses.lpact.stages import (BRAINS, LEVELS)
+from lpact.analyses.lpact.plan.stages import (BRAINS, LEVELS)
 from lpact.store import FolderLock
 
 folder = Path(sys.argv[1])

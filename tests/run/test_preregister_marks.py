@@ -18,8 +18,8 @@ import lpact
 from lpact.analyses.base import Task
 from lpact.analyses.lpact.analysis import LPact
 from lpact.analyses.lpact.assays import implant
+from lpact.analyses.lpact.assays.jobs import ImplantJob
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.positive_controls import ImplantJob
 from lpact.errors import RunError
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import study_keys

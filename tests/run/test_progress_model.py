@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lpact.analyses.lpact.stages import BRAINS, CEILINGS, LEVELS
+from lpact.analyses.lpact.plan.stages import BRAINS, CEILINGS, LEVELS
 from lpact.run.progress import AUDIT, DECISION, FEATURES, Estimate, RunProgress
 
 

@@ -13,9 +13,9 @@ import pytest
 
 import lpact
 from lpact.analyses.base import Task, analyses_of
+from lpact.analyses.lpact.assays.jobs import JUDGING
 from lpact.analyses.lpact.config import LPactSection
 from lpact.analyses.lpact.jobs import MEASURING
-from lpact.analyses.lpact.positive_controls import JUDGING
 from lpact.config import SharedConfig, StudyConfig
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, study_keys
@@ -323,7 +323,7 @@ def within(path: Path, parts: tuple[str, ...]) -> bool:
     ("start", "covered"),
     [
         (("analyses/lpact/jobs.py", *PLUGINS), (*SHARED, *MEASURING)),
-        (("analyses/lpact/positive_controls.py", *PLUGINS), (*SHARED, *JUDGING)),
+        (("analyses/lpact/assays/jobs.py", *PLUGINS), (*SHARED, *JUDGING)),
     ],
 )
 def test_everything_that_a_task_imports_is_in_its_key(start, covered) -> None:

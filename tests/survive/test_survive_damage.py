@@ -10,7 +10,7 @@ import pytest
 from survivors import Undisturbed, assert_same_run, computed, events, partial_of
 
 import lpact
-from lpact.analyses.lpact.stages import LEVELS
+from lpact.analyses.lpact.plan.stages import LEVELS
 from lpact.errors import RunError
 from lpact.run.journal import Journal
 from lpact.run.progress import DECISION

@@ -88,7 +88,7 @@ _BREEDER = """
 import json, os, sys
 import lpact.cli, lpact.cli.study, lpact.study
 import scipy.ndimage, scipy.signal, scipy.stats, multiprocessing.context, concurrent.futures.process
-import lpact.analyses.lpact.conclusion, lpact.analyses.lpact.gates, lpact.analyses.lpact.plan_sizes
+import lpact.analyses.lpact.conclusion, lpact.analyses.lpact.gates, lpact.analyses.lpact.plan.sizes
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.levels.stripping_methods import STRIPPINGS
 from lpact.measures.base import MEASURES

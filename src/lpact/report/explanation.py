@@ -80,7 +80,7 @@ def needed(value: float | None, relation: str, threshold: float | None) -> str:
 
 
 def numbers(criterion: Criterion) -> str:
-    """A criterion's number and threshold, what it was compared with, and how many rows it summarises."""
+    """A criterion in one line of text: number, threshold, what it was compared with, number of rows."""
     parts = [needed(criterion.value, criterion.relation, criterion.threshold)]
     if criterion.compared_with:
         parts.append(f"compared with {criterion.compared_with}")

@@ -112,7 +112,7 @@ class LPact(Analysis):
     size_options = ("controls.draws", "lpact.stripping.mismatch_draws")
     task_modules = (
         "lpact.analyses.lpact.jobs",
-        "lpact.analyses.lpact.positive_controls",
+        "lpact.analyses.lpact.assays.jobs",
         "scipy.signal",
     )
     starter: ClassVar[Mapping[str, Any]] = {"stripping": {"mismatch_draws": 1}}
@@ -176,7 +176,7 @@ class LPact(Analysis):
 
     def contexts(self, study: StudyConfig) -> set[str]:
         """Contexts that controls and stripping methods load."""
-        from lpact.analyses.lpact.levels.audit import wanted_contexts
+        from lpact.analyses.lpact.plan.audit import wanted_contexts
 
         return set(wanted_contexts(LPactConfig.of(study)))
 
@@ -188,8 +188,8 @@ class LPact(Analysis):
 
     def audit(self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]) -> Audit:
         """Audit every dataset: the evidence chain, roles, controls, reliability modes, media."""
-        from lpact.analyses.lpact.levels.audit import audit_datasets, frames
-        from lpact.analyses.lpact.plan_sizes import AT_MOST, count_study
+        from lpact.analyses.lpact.plan.audit import audit_datasets, frames
+        from lpact.analyses.lpact.plan.sizes import AT_MOST, count_study
 
         config = LPactConfig.of(workspace.config)
         datasets = audit_datasets(config, workspace, problems, advance)
@@ -201,19 +201,19 @@ class LPact(Analysis):
 
     def stages(self, study: StudyConfig, audit: Audit, keys: Keys) -> list[Stage]:
         """Brain patterns, levels 1 to 3, ceilings, positive controls."""
-        from lpact.analyses.lpact.stages import stages
+        from lpact.analyses.lpact.plan.stages import stages
 
         return stages(LPactConfig.of(study), audit, keys)
 
     def work(self, study: StudyConfig, audit: Audit) -> Mapping[str, StageWork]:
         """Work of all stages, from sizes alone."""
-        from lpact.analyses.lpact.plan_sizes import work
+        from lpact.analyses.lpact.plan.sizes import work
 
         return work(LPactConfig.of(study), audit)
 
     def list_bytes(self, study: StudyConfig, audit: Audit) -> int:
         """Bytes of patterns and other lists."""
-        from lpact.analyses.lpact.plan_sizes import list_bytes
+        from lpact.analyses.lpact.plan.sizes import list_bytes
 
         return list_bytes(LPactConfig.of(study), audit)
 
@@ -221,9 +221,9 @@ class LPact(Analysis):
         self, study: StudyConfig, tables: Mapping[str, pl.DataFrame]
     ) -> Mapping[str, Callable[[], pl.DataFrame]]:
         """Corrected p-values, ceiling-normalised scores, and summaries of the positive controls."""
+        from lpact.analyses.lpact.assays.jobs import derived_tables
         from lpact.analyses.lpact.levels import ceiling
         from lpact.analyses.lpact.levels.predictive import with_q_values
-        from lpact.analyses.lpact.positive_controls import derived_tables
 
         config = LPactConfig.of(study)
         reliability = levels.BRAIN_CEILING.name
@@ -326,6 +326,6 @@ class LPact(Analysis):
     @classmethod
     def check_dataset(cls, check: DatasetCheck) -> DatasetReport:
         """Which evidence levels the dataset supports."""
-        from lpact.analyses.lpact.dataset_support import DatasetSupport
+        from lpact.analyses.lpact.plan.dataset_support import DatasetSupport
 
         return DatasetSupport(check).report()

@@ -14,7 +14,7 @@ from lpact.analyses.explanation import Conclusion
 from lpact.analyses.explanation import Outcome as OutcomeRecord
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.analyses.lpact.gates.rows import LAYER_KEY
+from lpact.analyses.lpact.gates.keys import LAYER_KEY
 from lpact.analyses.lpact.gates.verdict import FALSE_DISCOVERY_RATE
 from lpact.analyses.lpact.tables.assay import IMPLANT, IMPLANTED, SHAM
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY

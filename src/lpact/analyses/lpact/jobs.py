@@ -24,7 +24,8 @@ from lpact.store import Results
 MEASURING = (
     "analyses/lpact/best_control.py",
     "analyses/lpact/config.py",
-    "analyses/lpact/tables",
+    "analyses/lpact/tables/__init__.py",
+    "analyses/lpact/tables/levels.py",
     "analyses/lpact/levels",
     "analyses/lpact/jobs.py",
 )

@@ -253,7 +253,7 @@ def growth_fits(growth: pl.DataFrame) -> pl.DataFrame:
 
 
 def instances(pairs: pl.DataFrame, all_models: pl.DataFrame, options: TuringSection, seed: int) -> pl.DataFrame:
-    """Scores of instances of a model, and of brains, as distributions."""
+    """Table ``turing/instances``: do instances of a model vary as brains do?"""
     from scipy.stats import permutation_test
 
     def spread(a: FloatArray, b: FloatArray, axis: int = -1) -> Any:

@@ -32,7 +32,7 @@ class Events:
     duration_s: FloatArray
 
     def rows(self, columns: Sequence[str], value: str) -> list[int]:
-        """Return the rows with ``value`` in one of the columns."""
+        """Rows of events that have ``value`` in one of the columns."""
         found = [self.table.cells(column) for column in columns if column in self.table.columns]
         return [row for row in range(self.table.n_rows) if any(c[row] == value for c in found)]
 

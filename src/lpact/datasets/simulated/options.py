@@ -175,5 +175,5 @@ class SimulatedOptions(PluginOptions):
 
     @property
     def best_layer(self) -> int:
-        """The layer that carries more than word identity."""
+        """The layer of the simulated models that carries more than word identity."""
         return self.n_layers - 2

@@ -190,6 +190,7 @@ class PrimalAxes(TrainingAxes):
 
     @cached_property
     def used(self) -> BoolArray:
+        """Columns with a non-zero axis, and the unpenalised ones, [P]."""
         low, high = self.be.minmax(self.axes, 1) if self.rank else (np.zeros(1), np.zeros(1))
         used: BoolArray = np.broadcast_to((low != 0.0) | (high != 0.0), self.axes.shape[:1]).copy()
         used[: self.n_unpenalised] = True
@@ -197,6 +198,7 @@ class PrimalAxes(TrainingAxes):
 
     @property
     def nbytes(self) -> int:
+        """Memory of the arrays of this training set alone."""
         own = self.columns.values.shape[0] if self.design is None else 0
         return int(self.be.itemsize * self.axes.shape[0] * (self.axes.shape[1] + own))
 
@@ -229,6 +231,7 @@ class PrimalAxes(TrainingAxes):
         return y @ (self.be.concatenate(parts, 0) - self.mean), mean
 
     def held_out(self, rows: slice) -> HeldOut:
+        """Held-out rows, centred on their own mean, in the axes."""
         shared = self.design
         block = shared.block(rows) if shared else Block(self.be, self.columns.values[rows], 0)
         shift, m = block.mean - self.mean, self.n_unpenalised
@@ -243,6 +246,7 @@ class PrimalAxes(TrainingAxes):
         )
 
     def scores(self, rows: slice) -> tuple[Array, Array | None]:
+        """Principal scores [n_rows, k] and unpenalised columns [n_rows, m], minus the training mean."""
         shifted = self.columns.values[rows] - self.mean
         m = self.n_unpenalised
         scores = shifted @ self.axes
@@ -251,6 +255,7 @@ class PrimalAxes(TrainingAxes):
         return scores, shifted[:, :m] if m else None
 
     def weights(self, coefficients: Array, nuisance: Array | None) -> tuple[Array, Array, Array]:
+        """Weights [q, p] and [q, m] on raw columns, and the prediction at raw zero [q]."""
         return self._raw_weights(coefficients @ self.axes.T, nuisance, self.mean)
 
 
@@ -387,6 +392,7 @@ class KernelAxes(TrainingAxes):
 
     @property
     def nbytes(self) -> int:
+        """Memory of the arrays of this training set alone."""
         kept = self.loadings.shape[0] * self.loadings.shape[1]
         kept += sum(scores.shape[0] * scores.shape[1] for scores in self._ready.values())
         if self.own_columns:
@@ -394,12 +400,14 @@ class KernelAxes(TrainingAxes):
         return int(self.be.itemsize * kept)
 
     def project(self, responses: Responses, columns: IntArray | None = None) -> Projected:
+        """Products of the centred responses with the loadings."""
         y, mean = responses.centred_training(self.standard.held, columns)
         fitted = self.standard.nuisance
         nuisance = None if fitted is None else y @ self.be.narrow(fitted[1])
         return Projected(y @ self.loadings, self.be.narrow(mean), nuisance)
 
     def scores(self, rows: slice) -> tuple[Array, Array | None]:
+        """Principal scores [n_rows, k] and unpenalised columns [n_rows, m], minus the training mean."""
         scores = self._ready[rows.start, rows.stop]
         if self.constant_over(rows, self.used):
             scores = scores[:1] + 0.0 * scores
@@ -409,6 +417,7 @@ class KernelAxes(TrainingAxes):
         return scores, self.columns.values[rows][:, :m] - self.be.narrow(self.standard.mean[:m])
 
     def held_out(self, rows: slice) -> HeldOut:
+        """Held-out rows, centred on their own mean, in the axes."""
         scores, nuisance = self.scores(rows)
         own = Block(self.be, scores, 0)
         if nuisance is None:

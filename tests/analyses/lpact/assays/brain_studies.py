@@ -8,9 +8,9 @@ import polars as pl
 
 import lpact
 from lpact.analyses.base import analyses_of
+from lpact.analyses.lpact.assays.jobs import BrainAsModelJob, derived_tables
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.positive_controls import BrainProfilesJob, derived_tables
-from lpact.analyses.lpact.stages import BRAINS, CEILINGS
+from lpact.analyses.lpact.plan.stages import BRAINS, CEILINGS
 from lpact.analyses.lpact.tables.assay import BRAIN_ORACLE, BRAIN_RELIABILITY
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, BRAIN_PATTERNS
@@ -66,7 +66,7 @@ def brain_controls(config: LPactConfig) -> Frames:
     audit, workspace, results, tables = _measured(config)
     stages = Measuring(workspace.config, audit, analyses_of(workspace.config)["lpact"]).stages
     jobs = [task.job for stage in stages for task in stage.tasks]
-    (job,) = (job for job in jobs if isinstance(job, BrainProfilesJob))
+    (job,) = (job for job in jobs if isinstance(job, BrainAsModelJob))
     made = job.run(workspace, results)
     frames = {name: concat(find_table(name), [table]) for name, table in made.items()}
     derived = derived_tables(config, tables | frames)

@@ -13,10 +13,10 @@ from scipy.stats import pearsonr, spearmanr
 
 from lpact.analyses.lpact.assays import brain_as_model, reliability
 from lpact.analyses.lpact.assays.brain_as_model import (
-    BrainProfiles,
+    RecordingPatterns,
     profile_order,
     random_orders,
-    read_profiles,
+    read_patterns,
     shuffled_similarities,
 )
 from lpact.analyses.lpact.config import GatesConfig
@@ -223,7 +223,7 @@ def test_of_very_many_pairs_some_are_drawn():
 def test_rows_hold_the_similarity_of_a_unit_with_itself_elsewhere(planted):
     config = study_config()
     audit, measured = measured_brains(config)
-    first, second, *_ = read_profiles(measured[BRAIN_PATTERNS.name], audit.of["lpact"].detail["sim"].recordings)
+    first, second, *_ = read_patterns(measured[BRAIN_PATTERNS.name], audit.of["lpact"].detail["sim"].recordings)
     unit = first.unit_ids[3]
     row = (
         planted[BRAIN_AS_MODEL.name]
@@ -296,7 +296,7 @@ def test_recordings_with_other_unit_names_say_so():
     config = study_config(relational={"alignments": ["cka"], "profiles": ["pearson"]})
     audit, measured = measured_brains(config)
     recordings = [replace(r, comparable=False) for r in audit.of["lpact"].detail["sim"].recordings]
-    brains = read_profiles(measured[BRAIN_PATTERNS.name], recordings)
+    brains = read_patterns(measured[BRAIN_PATTERNS.name], recordings)
     rows = brain_as_model.compare_brains(config, "sim", brains)
     assert set(rows["comparison"]) == {"run_to_run"}
     table = brain_as_model.summarise_comparisons(
@@ -321,7 +321,7 @@ def test_a_recording_with_its_units_in_another_order_no_longer_passes():
     """The planted signal is there as before; only the names of the units in one run of every subject are exchanged."""
     config = study_config(relational={"alignments": ["cka"], "profiles": ["pearson", "spearman"]})
     audit, measured = measured_brains(config)
-    brains = read_profiles(measured[BRAIN_PATTERNS.name], audit.of["lpact"].detail["sim"].recordings)
+    brains = read_patterns(measured[BRAIN_PATTERNS.name], audit.of["lpact"].detail["sim"].recordings)
     straight = brain_as_model.compare_brains(config, "sim", brains)
     rng = np.random.default_rng(4)
     mixed = [mislabelled(b, rng) if b.id.run == "02" else b for b in brains]
@@ -337,7 +337,7 @@ def test_a_recording_with_its_units_in_another_order_no_longer_passes():
     assert passes(moved)[1] < 0.2
 
 
-def mislabelled(brain: BrainProfiles, rng: np.random.Generator) -> BrainProfiles:
+def mislabelled(brain: RecordingPatterns, rng: np.random.Generator) -> RecordingPatterns:
     order = rng.permutation(len(brain.unit_ids))
     return replace(brain, matrices={name: m[np.ix_(order, order)] for name, m in brain.matrices.items()})
 
@@ -359,7 +359,7 @@ def test_too_few_units_are_a_reason_not_a_failure():
 def order_rows(mean):
     config = study_config()
     rng = np.random.default_rng(5)
-    brain = BrainProfiles(
+    brain = RecordingPatterns(
         tuple(f"u{i}" for i in range(12)),
         {name: patterns(rng, 12, mean=mean) for name in ("linear", "rsa", "cka")},
         {name: np.ones(12) for name in ("linear", "rsa", "cka")},
@@ -387,7 +387,7 @@ def test_correlations_notice_the_order_of_units_and_the_cosine_of_positive_patte
 
 def test_patterns_that_do_not_vary_have_no_order():
     config = study_config()
-    flat = BrainProfiles(
+    flat = RecordingPatterns(
         tuple(f"u{i}" for i in range(9)),
         {name: np.ones((9, 9)) for name in ("linear", "rsa", "cka")},
         {name: np.full(9, np.nan) for name in ("linear", "rsa", "cka")},

@@ -7,10 +7,10 @@ import pytest
 
 import lpact
 from lpact.analyses.lpact.assays import implant
+from lpact.analyses.lpact.assays.jobs import ImplantJob
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig, LPactSection
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER, decide
-from lpact.analyses.lpact.positive_controls import ImplantJob
-from lpact.analyses.lpact.stages import measure_levels
+from lpact.analyses.lpact.plan.stages import measure_levels
 from lpact.analyses.lpact.tables.assay import IMPLANT
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, CONTROL_DELTAS
 from lpact.inputs.workspace import Workspace

@@ -11,7 +11,7 @@ from scipy.stats import pearsonr, spearmanr
 
 from lpact.analyses.lpact.assays import brain_as_model
 from lpact.analyses.lpact.assays.brain_as_model import (
-    BrainProfiles,
+    RecordingPatterns,
     order_p_value,
     reordered_means,
     whole_orders,
@@ -34,7 +34,7 @@ def brain(place, factor, noise, rng):
     """Patterns that one factor makes: units with a large loading resemble each other."""
     matrix = np.outer(factor, factor) + noise * rng.standard_normal((N_UNITS, N_UNITS))
     matrix = (matrix + matrix.T) / 2
-    return BrainProfiles(UNITS, {"cka": matrix}, {"cka": np.ones(N_UNITS)}, RecordingId(*place, "s"), True)
+    return RecordingPatterns(UNITS, {"cka": matrix}, {"cka": np.ones(N_UNITS)}, RecordingId(*place, "s"), True)
 
 
 def rows_of(brains, config=ONE_MEASURE):

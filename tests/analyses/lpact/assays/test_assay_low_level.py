@@ -13,6 +13,7 @@ from scipy import stats
 
 import lpact
 from lpact.analyses.base import Audit
+from lpact.analyses.lpact.assays.jobs import stimulus_jobs
 from lpact.analyses.lpact.assays.low_level import WordWindows, series_rate_scores
 from lpact.analyses.lpact.assays.scores import (
     Scores,
@@ -28,8 +29,7 @@ from lpact.analyses.lpact.assays.scores import (
 from lpact.analyses.lpact.assays.signal import OpenRecording, usable_columns
 from lpact.analyses.lpact.assays.stimulus import summarise_recordings
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.plan_sizes import assay_rows
-from lpact.analyses.lpact.positive_controls import stimulus_jobs
+from lpact.analyses.lpact.plan.sizes import assay_rows
 from lpact.analyses.lpact.tables.assay import LOW_LEVEL, LOW_LEVEL_SUMMARY, STIMULUS_TABLES
 from lpact.analyses.lpact.tables.audit import UNIT_INVENTORY
 from lpact.config import GridConfig, PreprocessConfig

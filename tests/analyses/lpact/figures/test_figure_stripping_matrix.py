@@ -8,7 +8,7 @@ from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 from level3_rows import DECISIONS, DELTAS, MECHANISMS, SPECIFICITY, decisions, stripping_tables
 
 from lpact.analyses.lpact.figures.stripping_matrix import MAX_PANELS, make, rows_of
-from lpact.analyses.lpact.gates.rows import summarise_mechanisms
+from lpact.analyses.lpact.gates.summaries import summarise_mechanisms
 from lpact.report.figure import Missing
 
 LAYER = ("d", "m", 1)

@@ -33,7 +33,7 @@ from lpact.analyses.lpact.gates.calibrated.tests import (
     read_drops,
     rival_targets,
 )
-from lpact.analyses.lpact.gates.rows import LAYER_KEY
+from lpact.analyses.lpact.gates.keys import LAYER_KEY
 
 
 @pytest.fixture(scope="module")

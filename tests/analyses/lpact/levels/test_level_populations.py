@@ -14,10 +14,10 @@ from scipy.stats import pearsonr, zscore
 import lpact
 from lpact.analyses.lpact.config import RelationalConfig
 from lpact.analyses.lpact.levels import relational
-from lpact.analyses.lpact.levels.audit import RecordingSummary, mode_rows
 from lpact.analyses.lpact.levels.populations import Populations
 from lpact.analyses.lpact.levels.relational import BrainPatterns, LaggedResponses
-from lpact.analyses.lpact.stages import BRAINS, LEVELS
+from lpact.analyses.lpact.plan.audit import RecordingSummary, mode_rows
+from lpact.analyses.lpact.plan.stages import BRAINS, LEVELS
 from lpact.codes import Reason
 from lpact.errors import ConfigError, InputError, LPactError
 from lpact.measures import CKA, RSA, DebiasedCKA, LinearPredictivity, Pearson

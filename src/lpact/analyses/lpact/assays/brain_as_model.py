@@ -52,21 +52,21 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class BrainProfiles(BrainPatterns):
+class RecordingPatterns(BrainPatterns):
     """Measured patterns of one recording."""
 
     id: RecordingId
     comparable: bool
 
 
-def read_profiles(patterns: pl.DataFrame, recordings: Sequence[HasUnits]) -> list[BrainProfiles]:
+def read_patterns(patterns: pl.DataFrame, recordings: Sequence[HasUnits]) -> list[RecordingPatterns]:
     """Patterns of a dataset's recordings, from its rows of ``relational/brain_alignment_patterns``."""
-    profiles = []
+    made = []
     for recording in recordings:
         own = recording.id
         read = BrainPatterns.read(patterns.filter(subject=own.subject, session=own.session, run=own.run))
-        profiles.append(BrainProfiles(**vars(read), id=own, comparable=recording.comparable))
-    return profiles
+        made.append(RecordingPatterns(**vars(read), id=own, comparable=recording.comparable))
+    return made
 
 
 def random_orders(n: int, n_orders: int, rng: np.random.Generator) -> IntArray:
@@ -160,7 +160,7 @@ def most_frequent_reason(reasons: Iterable[str]) -> Reason:
     return min(Reason, key=lambda reason: (-given.count(reason.value), reason.value))
 
 
-def profile_order(config: LPactConfig, dataset: str, role: str, brains: Sequence[BrainProfiles]) -> pl.DataFrame:
+def profile_order(config: LPactConfig, dataset: str, role: str, brains: Sequence[RecordingPatterns]) -> pl.DataFrame:
     """One row per measure and profile similarity, over the units of all recordings."""
     usable = [b for b in brains if len(b.unit_ids) >= config.relational.min_units]
     why_none = Reason.UNDEFINED_SCORE if usable else Reason.TOO_FEW_UNITS
@@ -185,7 +185,7 @@ def profile_order(config: LPactConfig, dataset: str, role: str, brains: Sequence
     return validate(frame(assay.PROFILE_ORDER, rows), assay.PROFILE_ORDER)
 
 
-def _compare(config: LPactConfig, dataset: str, brain: BrainProfiles, alignment: str, name: str) -> FloatArray:
+def _compare(config: LPactConfig, dataset: str, brain: RecordingPatterns, alignment: str, name: str) -> FloatArray:
     """Similarity of every unit's pattern with itself: right order, and mean over shuffled orders; [2, N]."""
     rng = keyed_rng(config.seed, "profile order", dataset, str(brain.id))
     orders = random_orders(len(brain.unit_ids) - 1, config.assay.unit_permutations, rng)
@@ -251,7 +251,7 @@ def pairs(
 
 
 def _patterns(
-    config: LPactConfig, source: BrainProfiles, target: BrainProfiles, units: Sequence[str]
+    config: LPactConfig, source: RecordingPatterns, target: RecordingPatterns, units: Sequence[str]
 ) -> Iterator[tuple[str, IntArray, IntArray, FloatArray, FloatArray]]:
     """Alignment measure, rows of the units in target and source, and both patterns over these units."""
     rows, source_rows = (np.array([b.unit_index[u] for u in units]) for b in (target, source))
@@ -261,8 +261,8 @@ def _patterns(
         yield alignment, rows, source_rows, a, b
 
 
-def compare_brains(config: LPactConfig, dataset: str, brains: Sequence[BrainProfiles]) -> pl.DataFrame:
-    """Row-level comparisons of one dataset."""
+def compare_brains(config: LPactConfig, dataset: str, brains: Sequence[RecordingPatterns]) -> pl.DataFrame:
+    """Rows of brain as model for one dataset: every recording in another's place."""
     parts = [
         part
         for comparison in COMPARISONS
@@ -273,7 +273,7 @@ def compare_brains(config: LPactConfig, dataset: str, brains: Sequence[BrainProf
 
 
 def _pair(
-    config: LPactConfig, dataset: str, comparison: str, source: BrainProfiles, target: BrainProfiles
+    config: LPactConfig, dataset: str, comparison: str, source: RecordingPatterns, target: RecordingPatterns
 ) -> list[pl.DataFrame]:
     """All measures and similarities of one pair, over the units that both recordings have."""
     shared = [unit for unit in target.unit_ids if unit in source.unit_index]
@@ -336,7 +336,7 @@ def _contrast(
     }
 
 
-def unit_order_tests(config: LPactConfig, dataset: str, brains: Sequence[BrainProfiles]) -> dict[Place, FloatArray]:
+def unit_order_tests(config: LPactConfig, dataset: str, brains: Sequence[RecordingPatterns]) -> dict[Place, FloatArray]:
     """T of every summary of one dataset, then T in every shuffled order; none where pairs share too few units."""
     found: dict[Place, list[FloatArray]] = {}
     for comparison in COMPARISONS:
@@ -355,7 +355,7 @@ def order_p_value(means: FloatArray) -> float | None:
 
 
 def _pair_means(
-    config: LPactConfig, dataset: str, comparison: str, source: BrainProfiles, target: BrainProfiles
+    config: LPactConfig, dataset: str, comparison: str, source: RecordingPatterns, target: RecordingPatterns
 ) -> dict[tuple[str, str], FloatArray]:
     """Mean similarity over the units of one pair, by measure and similarity: in the right order, then shuffled."""
     shared = sorted(set(source.unit_ids) & set(target.unit_ids))

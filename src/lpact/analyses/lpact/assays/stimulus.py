@@ -15,7 +15,7 @@ from lpact.analyses.lpact.assays.low_level import WordWindows, window_name
 from lpact.analyses.lpact.assays.scores import Scores, passes_by_chance, reachable_level, shift_p
 from lpact.analyses.lpact.assays.signal import EPOCHS, SERIES, TRS, OpenRecording
 from lpact.analyses.lpact.config import AssayConfig, LPactConfig
-from lpact.analyses.lpact.levels.media import PROXY_LABELS
+from lpact.analyses.lpact.plan.media import PROXY_LABELS
 from lpact.analyses.lpact.tables import assay as assay_tables
 from lpact.codes import Reason
 from lpact.config import DatasetConfig

@@ -24,9 +24,9 @@ from lpact.analyses.lpact.calibration.power_simulate import SAME, Simulated
 from lpact.analyses.lpact.calibration.run_trials import Forecast
 from lpact.analyses.lpact.calibration.trial import GATES, Effort
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
-from lpact.analyses.lpact.dataset_support import reason_clause
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.analyses.lpact.gates.rows import LAYER_KEY
+from lpact.analyses.lpact.gates.keys import LAYER_KEY
+from lpact.analyses.lpact.plan.dataset_support import reason_clause
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.calibration import LAYER_DETECTABILITY, MINIMUM_DETECTABLE_EFFECT, STUDY_DESIGN
 from lpact.analyses.lpact.tables.decisions import DECISIONS

@@ -31,8 +31,8 @@ from scipy import stats
 from lpact.analyses.base import Audit
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels import ceiling
-from lpact.analyses.lpact.levels.audit import ContextOffer, DatasetAudit
 from lpact.analyses.lpact.levels.ceiling import RESPONSE, BrainOnGrid
+from lpact.analyses.lpact.plan.audit import ContextOffer, DatasetAudit
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.codes import Reason
 from lpact.controls.base import CONTROLS

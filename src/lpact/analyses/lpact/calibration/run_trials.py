@@ -18,6 +18,7 @@ from typing import ClassVar
 import polars as pl
 
 from lpact.analyses.base import Frames, Task
+from lpact.analyses.lpact.assays.jobs import JUDGING
 from lpact.analyses.lpact.calibration.trial import (
     EFFORT,
     TRUTHS,
@@ -30,7 +31,6 @@ from lpact.analyses.lpact.calibration.trial import (
     observed_effect,
     summarise_trial,
 )
-from lpact.analyses.lpact.positive_controls import JUDGING
 from lpact.analyses.lpact.tables.calibration import TRIALS
 from lpact.config import RunConfig
 from lpact.errors import ConfigError

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from lpact.analyses.lpact.analysis import LABELS
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig, RelationalConfig
 from lpact.analyses.lpact.gates import PAPER, decide
-from lpact.analyses.lpact.stages import measure_levels
+from lpact.analyses.lpact.plan.stages import measure_levels
 from lpact.analyses.lpact.tables.calibration import TRIALS
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS

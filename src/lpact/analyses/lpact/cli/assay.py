@@ -68,7 +68,7 @@ def command(
 
 
 def _compute(study: Study, workers: int | None, progress: bool | None, *, quiet: bool) -> dict[str, pl.DataFrame]:
-    from lpact.analyses.lpact.positive_controls import measure_controls
+    from lpact.analyses.lpact.assays.jobs import measure_controls
     from lpact.run.progress import reporter
 
     settings = study.run_config

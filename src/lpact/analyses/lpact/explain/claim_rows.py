@@ -15,16 +15,8 @@ from lpact.analyses.explanation import Distribution
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates.calibrated.frames import Level1, SubjectRun, read_level1
 from lpact.analyses.lpact.gates.calibrated.tests import REAL, PredictiveTests
-from lpact.analyses.lpact.gates.rows import (
-    BOUNDED,
-    SUBJECT_RUN_KEY,
-    Claim,
-    Layer,
-    is_label,
-    label_ceiling,
-    label_predictive,
-    label_relational,
-)
+from lpact.analyses.lpact.gates.keys import SUBJECT_RUN_KEY, Claim, Layer, is_label
+from lpact.analyses.lpact.gates.labels import BOUNDED, label_ceiling, label_predictive, label_relational
 from lpact.analyses.lpact.tables.levels import (
     BLOCK_SCORES,
     BRAIN_CEILING,

@@ -29,13 +29,8 @@ from lpact.analyses.lpact.explain.claim_rows import (
     pooled_over,
 )
 from lpact.analyses.lpact.gates.calibrated.tests import NUISANCE, SURROGATE, SWAP, UNIT_ORDER, Pooled, pool
-from lpact.analyses.lpact.gates.rows import (
-    OK,
-    SUBJECT_RUN_KEY,
-    advantages_by_summary,
-    by_summary,
-    mean_over_subject_runs,
-)
+from lpact.analyses.lpact.gates.keys import OK, SUBJECT_RUN_KEY, mean_over_subject_runs
+from lpact.analyses.lpact.gates.summaries import advantages_by_summary, by_summary
 from lpact.analyses.lpact.tables.levels import CONTROL_NULLS, PROFILE_SCORES, RELATIONAL_NULLS
 from lpact.wording import counted, number
 

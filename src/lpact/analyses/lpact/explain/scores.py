@@ -36,7 +36,8 @@ from lpact.analyses.lpact.gates.calibrated.tests import (
     rival_targets,
 )
 from lpact.analyses.lpact.gates.criteria import Comparison
-from lpact.analyses.lpact.gates.rows import OK, means_by_control, medians_by_method, usable_rows
+from lpact.analyses.lpact.gates.keys import OK
+from lpact.analyses.lpact.gates.summaries import means_by_control, medians_by_method, usable_rows
 from lpact.analyses.lpact.tables.levels import BLOCK_DROPS, CONTROL_NULLS, SPECIFICITY
 from lpact.wording import counted
 

@@ -12,7 +12,7 @@ from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.explain.claim_rows import MODES
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import LANE, LAYER, SUBJECT_RUN, marked
-from lpact.analyses.lpact.gates.rows import mean_over_subject_runs
+from lpact.analyses.lpact.gates.keys import mean_over_subject_runs
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, NORMALIZED_SCORES
 from lpact.codes import Reason
 from lpact.report import panels

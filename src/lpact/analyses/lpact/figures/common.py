@@ -12,7 +12,7 @@ from lpact.analyses.base import Material
 from lpact.analyses.lpact.analysis import LPact
 from lpact.analyses.lpact.explain.claim_rows import METRICS, MODES
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.analyses.lpact.gates.rows import LAYER_KEY, SUBJECT_RUN_KEY
+from lpact.analyses.lpact.gates.keys import LAYER_KEY, SUBJECT_RUN_KEY
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS
 from lpact.codes import FinalLabel

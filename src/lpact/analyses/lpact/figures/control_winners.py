@@ -15,7 +15,7 @@ import polars as pl
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import LANE, LAYER, NUISANCE, marked, primary_deltas
-from lpact.analyses.lpact.gates.rows import OK, missing
+from lpact.analyses.lpact.gates.keys import OK, missing
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, CONTROL_NULLS, PROFILE_DELTAS
 from lpact.report import panels
 from lpact.report.figure import Caption, Drawing, Spec, figure

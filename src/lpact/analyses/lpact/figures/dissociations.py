@@ -8,7 +8,7 @@ from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import LAYER, layer_name, marked
 from lpact.analyses.lpact.figures.stripping_matrix import MAX_PANELS, mechanism_lanes, panel_grid
-from lpact.analyses.lpact.gates.rows import OK
+from lpact.analyses.lpact.gates.keys import OK
 from lpact.analyses.lpact.tables.levels import DISSOCIATIONS
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure

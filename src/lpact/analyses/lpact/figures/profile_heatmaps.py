@@ -18,7 +18,7 @@ from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import LAYER, NUISANCE, REAL, SUBJECT_RUN, layer_name
 from lpact.analyses.lpact.figures.relational_profiles import summary_order, unit_similarities
-from lpact.analyses.lpact.gates.rows import mean_over_subject_runs
+from lpact.analyses.lpact.gates.keys import mean_over_subject_runs
 from lpact.analyses.lpact.tables.levels import BRAIN_PATTERNS, BRAIN_UNIT_INDEX, MODEL_PATTERNS, PROFILE_SCORES
 from lpact.math.types import FloatArray
 from lpact.report import panels

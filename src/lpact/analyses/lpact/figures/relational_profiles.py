@@ -19,7 +19,7 @@ from lpact.analyses.base import Material
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import LANE, LAYER, REAL, SUBJECT_RUN, layer_name, marked
-from lpact.analyses.lpact.gates.rows import mean_over_subject_runs
+from lpact.analyses.lpact.gates.keys import mean_over_subject_runs
 from lpact.analyses.lpact.tables.levels import PROFILE_DELTAS, PROFILE_SCORES, RELATIONAL_SUMMARY
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure

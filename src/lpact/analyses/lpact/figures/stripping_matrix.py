@@ -18,7 +18,7 @@ from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import common
 from lpact.analyses.lpact.figures.common import GATE_PROFILES, LAYER, PROFILE_LOOKS, SUBJECT_RUN, layer_name, marked
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.analyses.lpact.gates.rows import usable_rows
+from lpact.analyses.lpact.gates.summaries import usable_rows
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import SPECIFICITY, STRIPPING_DELTAS
 from lpact.report import panels

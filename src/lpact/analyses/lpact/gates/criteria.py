@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from lpact.analyses.lpact.gates.rows import Claim, Layer
+from lpact.analyses.lpact.gates.keys import Claim, Layer
 from lpact.codes import Gate, RowLabel
 from lpact.wording import counted, number
 

@@ -11,9 +11,8 @@ import polars as pl
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates.calibrated.tests import calibrated_profile
 from lpact.analyses.lpact.gates.criteria import ClaimEvidence, Criterion, CriterionName, GateProfile
-from lpact.analyses.lpact.gates.point_rules import Summaries, paper_profile
-from lpact.analyses.lpact.gates.rows import (
-    Claim,
+from lpact.analyses.lpact.gates.keys import Claim, read_measured
+from lpact.analyses.lpact.gates.labels import (
     failure_modes,
     label_ceiling,
     label_dissociations,
@@ -21,10 +20,10 @@ from lpact.analyses.lpact.gates.rows import (
     label_relational,
     label_specificity,
     label_stripping_deltas,
-    read_measured,
     with_direction,
     with_pass_fraction,
 )
+from lpact.analyses.lpact.gates.point_rules import Summaries, paper_profile
 from lpact.analyses.lpact.gates.verdict import (
     RUNGS,
     Case,

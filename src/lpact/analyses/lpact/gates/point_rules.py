@@ -25,11 +25,9 @@ import polars as pl
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates.criteria import PAPER, Bound, GateEvidence, GateProfile, mean_over, rivalry
 from lpact.analyses.lpact.gates.criteria import CriterionName as Name
-from lpact.analyses.lpact.gates.rows import (
-    MIN_TARGETS,
-    Claim,
-    Layer,
-    Row,
+from lpact.analyses.lpact.gates.keys import Claim, Layer, Row
+from lpact.analyses.lpact.gates.labels import MIN_TARGETS
+from lpact.analyses.lpact.gates.summaries import (
     most_reaching_controls,
     strongest_controls,
     summarise_ceiling,

@@ -16,7 +16,7 @@ import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates.criteria import NOBODY, ClaimEvidence, CriterionName, joined
-from lpact.analyses.lpact.gates.rows import LAYER_KEY, Claim, Layer
+from lpact.analyses.lpact.gates.keys import LAYER_KEY, Claim, Layer
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.codes import FinalLabel, Gate, Reason
 from lpact.errors import TableError, require_known

@@ -1,1 +1,1 @@
-"""Source audit and the four levels of evidence: they measure; `gates` decides."""
+"""The four levels of evidence: they measure; `gates` decides."""

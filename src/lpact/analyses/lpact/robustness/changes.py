@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from lpact.analyses.lpact.gates.rows import label_ceiling
+from lpact.analyses.lpact.gates.labels import label_ceiling
 from lpact.analyses.lpact.robustness.controls import Ablation
 from lpact.analyses.lpact.robustness.decide_again import GATES, Counts, Decider, Tables
 from lpact.analyses.lpact.robustness.uncertainty import brain_as_model_passing

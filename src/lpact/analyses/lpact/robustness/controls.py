@@ -16,7 +16,7 @@ import polars as pl
 
 from lpact.analyses.lpact.best_control import best_control
 from lpact.analyses.lpact.gates import PAPER
-from lpact.analyses.lpact.gates.rows import label_predictive, label_relational
+from lpact.analyses.lpact.gates.labels import label_predictive, label_relational
 from lpact.analyses.lpact.robustness.decide_again import Counts, Decider, Tables
 from lpact.analyses.lpact.tables import levels
 from lpact.analyses.lpact.tables.robustness import CONTROL_ABLATION

@@ -19,7 +19,7 @@ from lpact.analyses.lpact.analysis import LPact
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates import NEEDED
 from lpact.analyses.lpact.gates.decision import decide_gathered, gather, read_all
-from lpact.analyses.lpact.gates.rows import LAYER_KEY, Layer
+from lpact.analyses.lpact.gates.keys import LAYER_KEY, Layer
 from lpact.analyses.lpact.tables import levels
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.codes import FinalLabel, Reason

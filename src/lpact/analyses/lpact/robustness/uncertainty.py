@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from lpact.analyses.lpact.gates.rows import SUBJECT_RUN_KEY, most_frequent
+from lpact.analyses.lpact.gates.keys import SUBJECT_RUN_KEY, most_frequent
 from lpact.analyses.lpact.robustness.decide_again import DecidedRun, Tables
 from lpact.analyses.lpact.tables import levels
 from lpact.analyses.lpact.tables import robustness as results

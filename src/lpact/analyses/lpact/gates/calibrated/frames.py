@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lpact.analyses.lpact.gates.rows import LAYER_KEY, OK, SUBJECT_RUN_KEY, Layer
+from lpact.analyses.lpact.gates.keys import LAYER_KEY, OK, SUBJECT_RUN_KEY, Layer
 from lpact.math.columns import mean_of_finite
 from lpact.math.types import FloatArray
 from lpact.stats import draw_p_value, one_sample_p_value, sign_flip_p_value

@@ -78,8 +78,10 @@ from lpact.analyses.lpact.gates.criteria import (
     Tests,
 )
 from lpact.analyses.lpact.gates.criteria import CriterionName as Name
+from lpact.analyses.lpact.gates.keys import LAYER_KEY, SUBJECT_RUN_KEY, Claim, Layer, is_label
+from lpact.analyses.lpact.gates.labels import BOUNDED
 from lpact.analyses.lpact.gates.point_rules import Summaries
-from lpact.analyses.lpact.gates.rows import BOUNDED, LAYER_KEY, SUBJECT_RUN_KEY, Claim, Layer, is_label, why_nothing
+from lpact.analyses.lpact.gates.summaries import why_nothing
 from lpact.analyses.lpact.gates.verdict import NO_MECHANISM
 from lpact.analyses.lpact.tables import levels
 from lpact.codes import Gate, RowLabel

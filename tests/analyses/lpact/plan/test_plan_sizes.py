@@ -13,8 +13,8 @@ from benchmarks.plan_audit import made_up_study
 import lpact
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels import readouts, stripping
-from lpact.analyses.lpact.levels.audit import ContextOffer, RecordingSummary
-from lpact.analyses.lpact.plan_sizes import (
+from lpact.analyses.lpact.plan.audit import ContextOffer, RecordingSummary
+from lpact.analyses.lpact.plan.sizes import (
     context_bytes,
     context_rows,
     context_work,
@@ -23,7 +23,7 @@ from lpact.analyses.lpact.plan_sizes import (
     on_responses,
     work,
 )
-from lpact.analyses.lpact.stages import BRAINS, CEILINGS, CONTROLS, LEVELS
+from lpact.analyses.lpact.plan.stages import BRAINS, CEILINGS, CONTROLS, LEVELS
 from lpact.inputs.workspace import Workspace
 from lpact.math.ridge import NestedRidge
 from lpact.run.audit import StudyAudit

@@ -13,15 +13,15 @@ from dataclasses import replace
 from itertools import product
 
 from lpact.analyses.base import Audit, StageWork
-from lpact.analyses.lpact import stages
 from lpact.analyses.lpact.assays import brain_as_model, implant, reliability
 from lpact.analyses.lpact.assays.envelope import PROXIES
+from lpact.analyses.lpact.assays.jobs import stimulus_jobs
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates.criteria import SHARED, CriterionName
-from lpact.analyses.lpact.levels.audit import ContextOffer, DatasetAudit, RecordingSummary
 from lpact.analyses.lpact.levels.pairing import MODES
 from lpact.analyses.lpact.levels.stripping_methods import STRIPPINGS
-from lpact.analyses.lpact.positive_controls import stimulus_jobs
+from lpact.analyses.lpact.plan import stages
+from lpact.analyses.lpact.plan.audit import ContextOffer, DatasetAudit, RecordingSummary
 from lpact.analyses.lpact.tables import assay
 from lpact.analyses.lpact.tables.audit import MECHANISM_CORRELATIONS
 from lpact.codes import Gate

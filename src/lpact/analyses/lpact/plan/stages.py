@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lpact.analyses.base import Audit, Frames, Keys, Stage
+from lpact.analyses.lpact.assays.jobs import control_jobs
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.jobs import BrainJob, CeilingJob, ContextJob, partners
-from lpact.analyses.lpact.levels.audit import DatasetAudit
-from lpact.analyses.lpact.positive_controls import control_jobs
+from lpact.analyses.lpact.plan.audit import DatasetAudit
 from lpact.datasets.base import RecordingId
 from lpact.run.conductor import measure_in_memory
 

@@ -11,13 +11,13 @@ import polars as pl
 
 from lpact.analyses.base import Audit, Frames, Scope, StudyJob, analyses_of
 from lpact.analyses.lpact.assays import brain_as_model, implant, reliability
-from lpact.analyses.lpact.assays.brain_as_model import profile_order, read_profiles, roles
+from lpact.analyses.lpact.assays.brain_as_model import profile_order, read_patterns, roles
 from lpact.analyses.lpact.assays.signal import kind_of
 from lpact.analyses.lpact.assays.stimulus import Place, run_recording, summarise_recordings, unused_recording
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates import decide
 from lpact.analyses.lpact.jobs import MEASURING, LPactJob
-from lpact.analyses.lpact.levels.audit import RecordingSummary
+from lpact.analyses.lpact.plan.audit import RecordingSummary
 from lpact.analyses.lpact.tables import assay
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY, UNIT_INVENTORY
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, BRAIN_PATTERNS
@@ -37,8 +37,10 @@ JUDGING = (
     "analyses/lpact/analysis.py",
     "analyses/lpact/assays",
     "analyses/lpact/gates",
-    "analyses/lpact/positive_controls.py",
-    "analyses/lpact/stages.py",
+    "analyses/lpact/plan/audit.py",
+    "analyses/lpact/plan/media.py",
+    "analyses/lpact/plan/stages.py",
+    "analyses/lpact/tables",
     "run/audit.py",
     "run/conductor.py",
 )
@@ -117,7 +119,7 @@ class ImplantJob:
 @lru_cache(maxsize=8)
 def _implanted(config_json: str, arm: str) -> pl.DataFrame:
     """Table of one arm; studies with the same settings share it, since nothing else of them enters."""
-    from lpact.analyses.lpact.stages import measure_levels
+    from lpact.analyses.lpact.plan.stages import measure_levels
 
     config = LPactConfig.model_validate_json(config_json)
     metric = config.readout.primary_metric
@@ -127,7 +129,7 @@ def _implanted(config_json: str, arm: str) -> pl.DataFrame:
 
 
 @dataclass(frozen=True)
-class BrainProfilesJob(LPactJob):
+class BrainAsModelJob(LPactJob):
     """Brain-as-model and profile order of one dataset; ``patterns`` and ``ceilings`` are keys of measured results."""
 
     kind = "controls/brain"
@@ -147,7 +149,7 @@ class BrainProfilesJob(LPactJob):
     def run(self, workspace: Workspace, results: Results) -> Frames:
         """Compare patterns, in right and in shuffled unit order."""
         patterns = _read(results, self.patterns, BRAIN_PATTERNS)
-        brains = read_profiles(patterns, self.recordings)
+        brains = read_patterns(patterns, self.recordings)
         config = LPactConfig.of(workspace.config)
         rows = brain_as_model.compare_brains(config, self.dataset, brains)
         summaries = brain_as_model.summarise_comparisons(
@@ -181,7 +183,7 @@ def measure_controls(
     audit: StudyAudit | None = None,
 ) -> Frames:
     """Positive controls alone, from brains and stimuli; nothing is written."""
-    from lpact.analyses.lpact.stages import BRAINS, CEILINGS, CONTROLS
+    from lpact.analyses.lpact.plan.stages import BRAINS, CEILINGS, CONTROLS
 
     enabled = LPactConfig.of(study).assay.model_copy(update={"enabled": True})
     own = study.analyses["lpact"].model_copy(update={"assay": enabled})
@@ -213,7 +215,7 @@ def control_jobs(
     jobs: list[StudyJob] = [ImplantJob.of(config, arm) for arm in implant.ARMS]
     for name, dataset in audit.detail.items():
         keys = (tuple(brains[name].values()), (ceilings[name],) if name in ceilings else ())
-        jobs.append(BrainProfilesJob(name, role[name], tuple(dataset.recordings), *keys))
+        jobs.append(BrainAsModelJob(name, role[name], tuple(dataset.recordings), *keys))
     return [*jobs, *stimulus_jobs(config, audit)]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from lpact.analyses.explanation import Block, DatasetReport
 from lpact.analyses.lpact.config import AuditConfig, RelationalConfig
-from lpact.analyses.lpact.levels.audit import RecordingSummary, mode_rows
+from lpact.analyses.lpact.plan.audit import RecordingSummary, mode_rows
 from lpact.codes import Reason
 from lpact.config import ControlsConfig, MechanismsConfig, ReadoutConfig
 from lpact.controls.base import CONTROLS, ControlInputs

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 import lpact
-from lpact.analyses.lpact.levels.media import MediaAudit, release_rows
+from lpact.analyses.lpact.plan.media import MediaAudit, release_rows
 from lpact.analyses.lpact.tables.audit import (
     ACOUSTIC_PROXIES,
     AUDIO_SOURCES,

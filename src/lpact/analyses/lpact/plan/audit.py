@@ -18,11 +18,11 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.config import LPactConfig, RelationalConfig
-from lpact.analyses.lpact.levels.media import MediaAudit, Row, release_rows
 from lpact.analyses.lpact.levels.pairing import MISSING_PARTNER, MODES, comparable, paired
 from lpact.analyses.lpact.levels.populations import n_populations
 from lpact.analyses.lpact.levels.readouts import LayerInputs, build_controls
 from lpact.analyses.lpact.levels.stripping_methods import StripInputs, build_strippings
+from lpact.analyses.lpact.plan.media import MediaAudit, Row, release_rows
 from lpact.analyses.lpact.tables import audit as tables
 from lpact.codes import Reason
 from lpact.config import DatasetConfig

@@ -17,8 +17,9 @@ from dataset_writers.natural_stories import write_natural_stories
 from dataset_writers.podcast_ecog import write_podcast_ecog
 from dataset_writers.sentence_table import write_sentence_table
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.dataset_support import DatasetSupport
-from lpact.analyses.lpact.levels import audit, ceiling
+from lpact.analyses.lpact.levels import ceiling
+from lpact.analyses.lpact.plan import audit
+from lpact.analyses.lpact.plan.dataset_support import DatasetSupport
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY, RELIABILITY_MODES
 from lpact.config import DatasetConfig, LanguageModelConfig
 from lpact.datasets.base import DATASETS, FeatureKey, Stimulus

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import lpact
 from lpact.analyses.lpact.assays.control_results import control_results
+from lpact.analyses.lpact.assays.jobs import measure_controls
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.positive_controls import measure_controls
 from lpact.analyses.lpact.tables import assay
 from lpact.cli import app
 from lpact.config import RunConfig
