@@ -174,7 +174,7 @@ def test_log_frequency_comes_from_its_column_or_is_missing():
         ({}, "no column 'log_frequency'"),
         ({"log_frequency": pl.Series([1.0, None, 2.0])}, "1 of 3 words, first word 1 ('w1'"),
         ({"log_frequency": pl.Series([1.0, 2.0, math.nan])}, "1 of 3 words, first word 2 ('w2'"),
-        ({"log_frequency": pl.Series(["x", "y", "z"])}, "'log_frequency' holds String"),
+        ({"log_frequency": pl.Series(["x", "y", "z"])}, "'log_frequency' contains String"),
     ):
         values, columns, missing = build_nuisance(make_stimulus(*base, extra=extra), config)
         assert (values.shape, columns) == ((3, 0), ())

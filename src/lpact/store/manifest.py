@@ -97,7 +97,7 @@ class Provenance:
         object.__setattr__(self, "config", json.loads(_canonical_json(self.config)))
 
     @property
-    def json_digest(self) -> str:
+    def config_digest(self) -> str:
         """SHA-256 of the configuration."""
         return json_digest(self.config)
 

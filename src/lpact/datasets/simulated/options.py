@@ -34,7 +34,7 @@ WORDS_PER_SENTENCE = (5, 12)
 """Of syllables."""
 SAMPLES_PER_WORD = 40
 """At 100 Hz, with pauses."""
-MOST_VALUES = 2**29
+MOST_VALUES = 2**30
 """Random numbers of all recordings."""
 Count = Annotated[int, Field(ge=1, le=MOST)]
 Strength = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
