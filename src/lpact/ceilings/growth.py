@@ -1,7 +1,7 @@
 """Brain–brain consistency with fewer units, stimuli or repetitions, and what more of them would give.
 
-If consistency still grows, the bound that brains set for models is low for lack of data. If it has levelled off, what
-is left are differences between subjects.
+If consistency still grows, the bound that brains set for models is low for lack of data. If it has levelled off, the
+remaining disagreement is due to differences between subjects.
 
 References: Feather et al. (2025), Brain-model evaluations need the NeuroAI Turing Test, section 5.5; Nayebi et al.
 (2023), PLOS Comput. Biol. 19:e1011506, for the log-linear extrapolation.
@@ -82,7 +82,7 @@ class Extrapolation:
         too far to extrapolate, where the last step falls by more than 5 %, and for limits above 1.
     levelled_off
         True where the whole interval is at most 5 % above the value with all data, as a share of v∞; False where all of
-        it is more than 5 % above; None where the data do not say, or the last step falls by more than 5 %.
+        it is more than 5 % above; None where the data are inconclusive, or the last step falls by more than 5 %.
     """
 
     per_doubling: float

@@ -19,8 +19,8 @@ class ErrorConsistency(Measure):
     e = 1: both observers are always correct, or always wrong.
 
     With several answers to an item, a value is the share of correct ones, and κ that of one answer of X and one of Y,
-    each drawn at random: o is the mean agreement over all pairs of answers. It is then below 1 of an observer with
-    itself. κ is not corrected for noise.
+    each drawn at random: o is the mean agreement over all pairs of answers. κ of an observer with itself is then below
+    1. κ is not corrected for noise.
 
     Reference: Geirhos, Meding & Wichmann (2020), NeurIPS.
     """
