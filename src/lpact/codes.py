@@ -125,7 +125,7 @@ class Reason(_Explained):
     NO_PREVIOUS_LAYER_FEATURES = "The model offers no features of the previous layer."
     DEGENERATE_DIRECTION = "The mechanism has no finite, non-zero direction in the features."
     FEATURE_SPACE_NOT_OFFERED = "The words or features needed for this feature space are missing."
-    CONNECTIVITY_NOT_OFFERED = "The dataset has no structural connectivity of its own."
+    CONNECTIVITY_NOT_OFFERED = "The dataset comes without structural connectivity."
     NUISANCE_NOT_OFFERED = "The words or audio needed for this nuisance are missing."
     UNDEFINED_SCORE = "The score is undefined: predictions or responses do not vary."
     SINGLE_RUN = "The subject has no second run in the session."

@@ -222,7 +222,7 @@ class Split:
         """Return a row order [n] and the folds of rows in that order, as `lpact.math.ridge` takes them.
 
         Rows are sorted by fold, which changes nothing for a readout that takes rows in any order. A gap is about
-        neighbours, so it needs folds that are contiguous as they are.
+        neighbours, so it needs folds that are already contiguous.
         """
         if self.within is not None or (self.gap and not self.contiguous):
             cause = "training rows that differ by label" if self.within is not None else "a gap"

@@ -53,7 +53,7 @@ class Growth:
     Attributes
     ----------
     sizes
-        [m], increasing; the last is that of all data. Of units, the mean over subjects.
+        [m], increasing; the last is that of all data. For units, the mean over subjects.
     values
         [m, n_subjects]: value of every target, mean over sources and draws; NaN where undefined.
     corrected, reason
@@ -203,7 +203,7 @@ def extrapolate(sizes: npt.ArrayLike, values: npt.ArrayLike, *, both_sides: bool
         [m, n_targets]; targets with an undefined value are left out.
     both_sides
         Whether source and target of a value get better with the size, as for measures that compare representations of
-        more units: the curve is then v∞ n / (n + k). Of a map that predicts single units, only the source does.
+        more units: the curve is then v∞ n / (n + k). For a map that predicts single units, only the source does.
     """
     n, v = np.asarray(sizes, dtype=np.float64), np.asarray(values, dtype=np.float64)
     v = v[:, np.isfinite(v).all(axis=0)]

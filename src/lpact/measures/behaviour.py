@@ -1,4 +1,4 @@
-"""Measures of behaviour: do two observers err on the same items, and choose alike?"""
+"""Measures of behaviour: do two observers err on the same items, and choose the same answers?"""
 
 from __future__ import annotations
 
@@ -56,8 +56,9 @@ class ResponseCorrelation(Measure):
     """Pearson correlation of two response matrices [n items, alternatives], over all cells.
 
     r = Σ_ij (x_ij − x̄_j)(y_ij − ȳ_j) / √(Σ_ij (x_ij − x̄_j)² Σ_ij (y_ij − ȳ_j)²). Every alternative (column) is centred:
-    a preference for alternatives that both share, whatever the item, is no agreement. Columns of X and Y are the same
-    alternatives in the same order; one column (accuracy, or a rating) gives the plain correlation over items.
+    a preference for alternatives that both share, whatever the item, does not count as agreement. Columns of X and Y
+    are the same alternatives in the same order; one column (accuracy, or a rating) gives the plain correlation over
+    items.
 
     Reference: Rajalingham et al. (2018), J. Neurosci. 38:7255, who compare patterns of choices over items and
     alternatives.

@@ -94,7 +94,7 @@ class Pearson(Similarity):
 
 
 class EventResponse(Similarity):
-    """Correlation, over stimuli, of how strongly X and each unit respond, whatever the direction.
+    """Correlation, over stimuli, of how strongly X and each unit respond, regardless of direction.
 
     Strength is √(mean over columns of z²), z being standardised columns; of one unit, |z|.
     """

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 TESTS = ("auto", "exact", "approximate")
 MIN_SUBJECTS = 3
-"""Fewer have no test: with two, nothing but the gap itself says how much sources differ."""
+"""Fewer have no test: with two, only the gap itself shows how much sources differ."""
 NOTICED = 0.8
 """Power at which a gap counts as detectable."""
 _QUANTILES = 4096

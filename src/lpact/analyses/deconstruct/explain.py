@@ -47,7 +47,7 @@ MEANINGS = {
 CAVEATS = (
     "Fitting large feature spaces to few noisy responses makes the model's own share uncertain, and the search grows "
     "with the number of spaces.",
-    "A model's own share is what it adds to these features as they are given: a restatement of them that is easier to "
+    "A model's own share is what it adds to these features in the form given: a restatement of them that is easier to "
     "fit, such as fewer columns, adds too.",
     "Adding features can lower a held-out score; the sub-model used for a step is a choice "
     "(deconstruct.sub_model), and all choices are stored.",

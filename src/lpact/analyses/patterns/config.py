@@ -40,7 +40,7 @@ LABELS = {
     SCORE_ONLY: "Among the best models of the region, but its alignment pattern is not that of the region.",
     NEITHER: "Not among the best models of the region, and its alignment pattern is not that of the region.",
     NO_PATTERN: "Brains do not share a pattern that is specific to the region, so there is nothing to reproduce.",
-    EXCLUDED: "The score is not above 0 in the median subject, so the pattern says nothing.",
+    EXCLUDED: "The score is not above 0 in the median subject, so the pattern cannot be interpreted.",
     CANNOT_REJECT: f"Fewer than {FEWEST_SUBJECTS} subjects: no test can tell a model's pattern from a brain's.",
     UNKNOWN: "The sources do not allow the comparison.",
 }

@@ -55,8 +55,8 @@ NOTHING = ("U", "No pattern could be compared.")
 CEILINGS = (PAIRWISE, "leave_one_out_mean")
 PREDICTABILITY = {RELIABILITY: "reliability of the targets", PAIRWISE: "brain–brain ceiling"}
 MEANINGS = (
-    "`pairwise`: each subject predicted from every other one, as one more brain would (the paper's lower ceiling).",
-    "`leave_one_out_mean`: from the mean of the others (the paper's upper, rsatoolbox's lower ceiling).",
+    "`pairwise`: each subject predicted from every other one, as by one more brain (lower ceiling of Hoefling et al.).",
+    "`leave_one_out_mean`: from the mean of the others (upper ceiling of Hoefling et al., lower one of rsatoolbox).",
 )
 CAVEATS = (
     "A model whose pattern is that of a region cannot be told from a brain by this measure, these regions and these "

@@ -142,7 +142,7 @@ SCORES = _WORDS.table("""
 
 CEILINGS = _WORDS.table("""
     patterns/ceilings
-    One row per place and ceiling: what brains say of brains.
+    One row per place and ceiling: how well brains predict a brain.
     key: dataset measure ceiling region
 
     ceiling  str  `leave_one_out_mean`, `pairwise` or `all_including_self`.

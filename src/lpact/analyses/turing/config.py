@@ -155,7 +155,7 @@ def models_of(study: StudyConfig) -> tuple[str, ...]:
 
 
 def short(label: str, test: str) -> str:
-    """What a verdict says of a model."""
+    """A verdict as the predicate of a sentence about the model."""
     return (SHORT_POOLED if test == PAIRED else SHORT)[label]
 
 

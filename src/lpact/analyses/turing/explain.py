@@ -70,7 +70,7 @@ CAVEATS = (
 )
 AVERAGE_BRAIN = "A model above the brains may be an average brain: it is closer to each brain than single brains are."
 LOW_RELIABILITY = 0.5
-"""Of the mean over trials. Below it, a mean of ratios with noisy denominators can be clearly too high."""
+"""Reliability of the mean over trials. Below it, a mean of ratios with noisy denominators can be clearly too high."""
 NEW_STIMULI = "a model reaches brain–brain agreement. To separate such models, use new stimuli or a stricter measure."
 
 
@@ -230,7 +230,7 @@ def result_blocks(material: Material) -> list[Block]:
            )  # fmt: skip
     return [
         Block("Is the model as close to a brain as brains are to each other?", (), columns, rows, frozenset(titles)),
-        Block("As in the paper", said, (*summaries.PLACE, "model", *tests), paper, frozenset(tests[:2])),
+        Block("Tests of Feather et al. (2025)", said, (*summaries.PLACE, "model", *tests), paper, frozenset(tests[:2])),
         Block("Limits", (PASSES_POOLED if _pooled(claims) else PASSES, *CAVEATS)),
     ]  # fmt: skip
 

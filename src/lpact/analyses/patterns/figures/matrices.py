@@ -59,7 +59,7 @@ def equivalence(material: Material) -> Drawing | str:
     )
     caption = [
         "Filled: the measure cannot tell the model from the best one of the region (paired t-tests, corrected for "
-        "the search). Outlined: equivalent only by the paper's rule, the interval of the best model.",
+        "the search). Outlined: equivalent only by the rule of Hoefling et al. (2026), the interval of the best model.",
         "On the right: in how many regions. Below: how many models are equivalent, and the share of pairs of models "
         "with different scores.",
         common.drawn_of(len(drawn), every["model"].n_unique(), "model", "Equivalent somewhere: "),
