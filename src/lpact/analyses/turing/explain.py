@@ -203,8 +203,9 @@ def _of_instances(row: Mapping[str, Any]) -> str:
     where = " / ".join(str(row[name]) for name in summaries.PLACE)
     return (
         f"{where}: the {len(row['of_instances'])} instances of '{row['group']}' have a standard deviation of "
-        f"{fixed(row['sd_instances'])}, brains of {fixed(row['sd_brains'])} (p = {number(row['p_spread'])} that they "
-        f"are equal, smallest possible {number(row['smallest_p'])}); p = {number(row['p_mean'])} that their means are."
+        f"{fixed(row['sd_instances'])}, brains of {fixed(row['sd_brains'])} (equal spread: p = "
+        f"{number(row['p_spread'])}; equal means: p = {number(row['p_mean'])}; smallest possible p = "
+        f"{number(row['smallest_p'])})."
     )
 
 
