@@ -63,7 +63,7 @@ def audit(
     workers: int = 1,
     progress: bool = False,
 ) -> Run:
-    """Run L-PACT on arrays; the verdict is that of a study file with the same data and options.
+    """Run L-PACT on arrays. A study file with the same data and options gives the same verdict.
 
     Parameters
     ----------
@@ -84,7 +84,8 @@ def audit(
         ``onset_s``, ``offset_s``, ``sentence_id``, ``story_id``, ``log_frequency``. Columns with the name of a
         mechanism (``surprisal`` …) are its values. A column ``stimulus_id`` says which stimulus of the responses a
         row belongs to, if there are several per stimulus, or if the responses are in another order.
-        What needs a missing column is unavailable, and the report says so. None: the rows are items.
+        Features and controls that need a missing column are unavailable, and the report says so. None: the rows are
+        items.
     sampling_rate_hz
         Set for continuous recordings: ``responses`` are then [n_samples, n_units] on the clock of ``words``.
     name
@@ -140,7 +141,7 @@ def deconstruct(
     deconstruct
         Options of the analysis, such as ``{"ladder": [["SP", "SL"], ["vectors"]]}``.
     responses, words, sampling_rate_hz, name, seed, grid, preprocess, readout, nuisance, out, workers, progress
-        As in `audit`. Columns of ``words`` can hold the category of a story.
+        As in `audit`. Columns of ``words`` can contain the category of a story.
 
     Returns
     -------
@@ -171,7 +172,7 @@ def turing_test(
     workers: int = 1,
     progress: bool = False,
 ) -> Run:
-    """Ask whether models are as close to brains as brains are to each other.
+    """Test whether models are as close to brains as brains are to each other.
 
     Parameters
     ----------
@@ -221,7 +222,7 @@ def alignment_patterns(
     workers: int = 1,
     progress: bool = False,
 ) -> Run:
-    """Ask whether models relate to all regions as regions of the brain do.
+    """Test whether models relate to all regions as regions of the brain do.
 
     Parameters
     ----------
@@ -241,7 +242,7 @@ def alignment_patterns(
         Structural connectivity: a file (see the how-to on connectivity), or a square pandas table with regions as its
         index and columns.
     comparable_units
-        Whether units in the same place of the arrays are the same place in every brain, as vertices of a template are.
+        Whether units with the same index are at the same place in every brain, like the vertices of a template.
     patterns
         Options of the analysis, such as ``{"untrained": {"resnet": "random_resnet"}}``.
     words, sampling_rate_hz, name, seed, grid, preprocess, out, workers, progress

@@ -1,6 +1,6 @@
-"""Train and test rows: which stimuli a model is fitted on, and which it is scored on.
+"""Training and test rows: which stimuli a model is fitted on, and which it is scored on.
 
-Neighbouring rows of a recording are alike, so a test row between training rows is partly known already. Splits
+Neighbouring rows of a recording are similar, so a test row between training rows is partly known already. Splits
 therefore hold out contiguous rows (`contiguous`), whole passages, stories or runs (`grouped`), sessions or subjects,
 with a gap around them where rows have an order. `shuffled` shows how much that matters.
 
@@ -222,7 +222,7 @@ class Split:
         """Return a row order [n] and the folds of rows in that order, as `lpact.math.ridge` takes them.
 
         Rows are sorted by fold, which changes nothing for a readout that takes rows in any order. A gap is about
-        neighbours, so it needs folds that are contiguous as they are.
+        neighbours, so it needs folds that are already contiguous.
         """
         if self.within is not None or (self.gap and not self.contiguous):
             cause = "training rows that differ by label" if self.within is not None else "a gap"
@@ -253,7 +253,7 @@ def grouped(groups: npt.ArrayLike, n_folds: int | None = None, *, gap: int = 0) 
     groups
         [n] label of every row.
     n_folds
-        Folds to share the groups among, in the order in which they appear, as evenly as their number allows. By
+        Folds to which groups are assigned, in the order in which they appear, as evenly as their number allows. By
         default every group is a fold.
     gap
         Rows left out of training on either side of the test rows, where rows are in the order of the recording.
@@ -310,7 +310,7 @@ def leave_one_out(n_rows: int, *, gap: int = 0) -> Split:
 
 
 def alternating_halves(n_rows: int, n_blocks: int) -> tuple[IntArray, IntArray]:
-    """Rows of two halves: ``n_blocks`` contiguous blocks, dealt alternately.
+    """Rows of two halves: ``n_blocks`` contiguous blocks, assigned alternately.
 
     Neighbouring rows stay together, so that autocorrelation does not link the halves row by row; both still share slow
     drift over the whole recording.
@@ -320,7 +320,7 @@ def alternating_halves(n_rows: int, n_blocks: int) -> tuple[IntArray, IntArray]:
 
 
 def shuffled(rows: int | Split, n_folds: int | None = None, *, seed: int = 0) -> Split:
-    """Hold out rows at random: a diagnostic of what neighbouring rows give away, never a score to report.
+    """Hold out rows at random: a diagnostic of what neighbouring rows leak, never a score to report.
 
     Parameters
     ----------

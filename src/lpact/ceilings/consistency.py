@@ -123,7 +123,7 @@ def consistency(
     source_units: int | None = None,
     source_draws: int = 1,
 ) -> Consistency:
-    """Consistency of a source with a target, noise of both taken out.
+    """Consistency of a source with a target, corrected for the noise of both.
 
     For every target unit the ratio of numerator and denominator is taken in each draw and fold, and then averaged:
     a mean of ratios, as in the reference. Folds count equally.
@@ -143,10 +143,10 @@ def consistency(
     estimator
         See `lpact.ceilings.consistency`.
     n_halves, seed, halves
-        Draws of `random_halves`, or pairs of repetition numbers in their place. Of an odd number of trials random
-        halves leave one out; reliabilities are still those of all trials.
+        Draws of `random_halves`, or pairs of repetition numbers in their place. If the number of trials is odd,
+        random halves leave one out; reliabilities are still those of all trials.
     source_units, source_draws
-        Draw as many units of the source without replacement, so often, and average over these draws too.
+        Number of units drawn from the source without replacement, and number of draws to average over.
     """
     options: dict[str, Any] = {"estimator": estimator, "n_halves": n_halves, "seed": seed}
     options |= {"halves": halves, "source_units": source_units, "source_draws": source_draws}

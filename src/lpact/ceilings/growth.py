@@ -1,7 +1,7 @@
 """Brain–brain consistency with fewer units, stimuli or repetitions, and what more of them would give.
 
-If consistency still grows, the bound that brains set for models is low for lack of data. If it has levelled off, what
-is left are differences between subjects.
+If consistency still grows, the bound that brains set for models is low for lack of data. If it has levelled off, the
+remaining disagreement is due to differences between subjects.
 
 References: Feather et al. (2025), Brain-model evaluations need the NeuroAI Turing Test, section 5.5; Nayebi et al.
 (2023), PLOS Comput. Biol. 19:e1011506, for the log-linear extrapolation.
@@ -53,7 +53,7 @@ class Growth:
     Attributes
     ----------
     sizes
-        [m], increasing; the last is that of all data. Of units, the mean over subjects.
+        [m], increasing; the last is that of all data. For units, the mean over subjects.
     values
         [m, n_subjects]: value of every target, mean over sources and draws; NaN where undefined.
     corrected, reason
@@ -82,7 +82,7 @@ class Extrapolation:
         too far to extrapolate, where the last step falls by more than 5 %, and for limits above 1.
     levelled_off
         True where the whole interval is at most 5 % above the value with all data, as a share of v∞; False where all of
-        it is more than 5 % above; None where the data do not say, or the last step falls by more than 5 %.
+        it is more than 5 % above; None where the data are inconclusive, or the last step falls by more than 5 %.
     """
 
     per_doubling: float
@@ -203,7 +203,7 @@ def extrapolate(sizes: npt.ArrayLike, values: npt.ArrayLike, *, both_sides: bool
         [m, n_targets]; targets with an undefined value are left out.
     both_sides
         Whether source and target of a value get better with the size, as for measures that compare representations of
-        more units: the curve is then v∞ n / (n + k). Of a map that predicts single units, only the source does.
+        more units: the curve is then v∞ n / (n + k). For a map that predicts single units, only the source does.
     """
     n, v = np.asarray(sizes, dtype=np.float64), np.asarray(values, dtype=np.float64)
     v = v[:, np.isfinite(v).all(axis=0)]

@@ -104,8 +104,8 @@ def random_halves(present: BoolArray, rng: np.random.Generator) -> tuple[BoolArr
     """Trials of two random halves, with as many trials of a stimulus in one as in the other.
 
     ``present`` [n_stimuli, n_repetitions, n_units] marks the trials that are not missing. The order of repetitions is
-    drawn once and shared by all stimuli and units, so that noise which they share stays in one half. Of an odd number
-    of trials the last in this order is left out.
+    drawn once and shared by all stimuli and units, so that noise which they share stays in one half. If the number of
+    trials is odd, the last in this order is left out.
     """
     n_repetitions = present.shape[1]
     if n_repetitions < 2:

@@ -16,8 +16,8 @@ units, the target a population of units. Measures of scope ``"unit"`` give one n
 >>> measures.CKA().score(X, X @ np.linalg.qr(rng.standard_normal((5, 5)))[0]).value.round(6)
 np.float64(1.0)
 
-`MEASURES` is the registry: ``measures.MEASURES.build("rsa")``, or ``lpact list measures``. Other packages add theirs by
-the entry-point group ``lpact.measures``.
+`MEASURES` is the registry: ``measures.MEASURES.build("rsa")``, or ``lpact list measures``. Other packages add
+theirs with the entry-point group ``lpact.measures``.
 """
 
 from __future__ import annotations

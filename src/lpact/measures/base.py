@@ -92,17 +92,17 @@ class Measure(Plugin, ABC):
     fewest_stimuli
         With fewer the value is undefined.
     local
-        Whether neighbourhoods of stimuli are compared, rather than all pairs alike.
+        Whether neighbourhoods of stimuli are compared, rather than all pairs.
     correctable
         Whether the value is a correlation (or a cosine), which the noise correction of `lpact.ceilings` can divide by
-        reliabilities. Of fitted measures, only those with a ``predict`` are corrected.
+        reliabilities. Fitted measures are corrected only if they have a ``predict``.
     from_readout
         Whether `cross_validate` is the nested ridge readout, which chooses among lags of Y and which an analysis may
         have fitted already.
     zero_at_chance
         Whether independent representations have a value of 0 on average.
     behavioural
-        Whether it compares answers of observers, whose columns are alike, rather than representations.
+        Whether it compares answers of observers, with the same columns, rather than representations.
     needs_trials
         Whether it needs single trials of at least one side.
     """

@@ -1,4 +1,4 @@
-"""Measures of behaviour: do two observers err on the same items, and choose alike?"""
+"""Measures of behaviour: do two observers err on the same items, and choose the same answers?"""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class ErrorConsistency(Measure):
     e = 1: both observers are always correct, or always wrong.
 
     With several answers to an item, a value is the share of correct ones, and κ that of one answer of X and one of Y,
-    each drawn at random: o is the mean agreement over all pairs of answers. It is then below 1 of an observer with
-    itself. κ is not corrected for noise.
+    each drawn at random: o is the mean agreement over all pairs of answers. κ of an observer with itself is then below
+    1. κ is not corrected for noise.
 
     Reference: Geirhos, Meding & Wichmann (2020), NeurIPS.
     """
@@ -56,8 +56,9 @@ class ResponseCorrelation(Measure):
     """Pearson correlation of two response matrices [n items, alternatives], over all cells.
 
     r = Σ_ij (x_ij − x̄_j)(y_ij − ȳ_j) / √(Σ_ij (x_ij − x̄_j)² Σ_ij (y_ij − ȳ_j)²). Every alternative (column) is centred:
-    a preference for alternatives that both share, whatever the item, is no agreement. Columns of X and Y are the same
-    alternatives in the same order; one column (accuracy, or a rating) gives the plain correlation over items.
+    a preference for alternatives that both share, whatever the item, does not count as agreement. Columns of X and Y
+    are the same alternatives in the same order; one column (accuracy, or a rating) gives the plain correlation over
+    items.
 
     Reference: Rajalingham et al. (2018), J. Neurosci. 38:7255, who compare patterns of choices over items and
     alternatives.

@@ -28,7 +28,7 @@ class PLSOptions(PluginOptions):
     scale: bool = False
     """Divide the columns of X and Y by their standard deviation over training stimuli."""
     per_unit: bool = False
-    """Fit every unit alone, with components of its own, rather than all units together."""
+    """Fit every unit alone, with its own components, rather than all units together."""
 
 
 class PLS(FittedUnits):
@@ -115,7 +115,7 @@ class CCA(Fitted):
     a_k and b_k maximise a_kᵀ XᵀY b_k over training stimuli, with a_jᵀ S_X a_k = b_jᵀ S_Y b_k = δ_jk and S = (1 − γ) XᵀX
     + γ v I, where γ is ``penalty`` and v the mean of the eigenvalues of XᵀX that are not zero. There are as many
     components as the smaller of both ranks. The value is the mean over k of Corr(X a_k, Y b_k) of the scored stimuli,
-    signed; components that do not generalise count as the zeros that they are.
+    signed; components that do not generalise contribute values near 0.
 
     Scoring the training stimuli gives the in-sample value of the literature, which grows with the number of units.
     With γ = 0, rank(X) + rank(Y) > n − 1 makes some in-sample correlations 1 whatever the data: the value is then NaN.

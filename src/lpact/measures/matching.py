@@ -51,7 +51,7 @@ class PairwiseMatching(FittedUnits):
 
 
 class OneToOne(PairwiseMatching):
-    """As `PairwiseMatching`, with every source unit the partner of one target at most.
+    """Like `PairwiseMatching`, with every source unit the partner of at most one target.
 
     The assignment maximises the sum of the training correlations. With more targets than sources, the targets that are
     left over are undefined.
@@ -76,7 +76,7 @@ class OneToOne(PairwiseMatching):
 
 
 class SoftMatching(Fitted):
-    """Soft-matching correlation: of all soft permutations, that of the highest mean correlation of matched units.
+    """Soft-matching correlation: the highest mean correlation of matched units over all soft permutations.
 
     The plan T [p, t] maximises Σ_ij T_ij Corr(x_i, y_j) over training stimuli, with T ≥ 0, rows that sum to 1/p and
     columns that sum to 1/t: every unit counts the same. The value is that sum with the correlations of the scored

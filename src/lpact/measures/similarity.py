@@ -94,7 +94,7 @@ class Pearson(Similarity):
 
 
 class EventResponse(Similarity):
-    """Correlation, over stimuli, of how strongly X and each unit respond, whatever the direction.
+    """Correlation, over stimuli, of how strongly X and each unit respond, regardless of direction.
 
     Strength is √(mean over columns of z²), z being standardised columns; of one unit, |z|.
     """
@@ -303,8 +303,8 @@ class MutualKNN(Measure):
     """Share of nearest neighbours in common: mean over stimuli a of |N_k(a; X) ∩ N_k(a; Y)| / k.
 
     N_k(a; X) are the k stimuli nearest to a, by the cosine or Euclidean distance of rows of X; one column has no
-    direction, and its distance is Euclidean. Of neighbours at the same distance (to seven digits) the first in the
-    order of stimuli are taken. Independent representations of n stimuli share k / (n − 1) on average. Undefined for
+    direction, and its distance is Euclidean. Among neighbours at the same distance (to seven digits), the first in the
+    order of stimuli are used. Independent representations of n stimuli share k / (n − 1) on average. Undefined for
     n ≤ k, where all distances are equal, and, by cosine, where a row is zero. `pairwise` finds neighbours again for
     every pair of units.
 

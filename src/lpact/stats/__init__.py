@@ -1,6 +1,6 @@
 """Statistics for scores of stimuli, blocks, units and subjects: p-values, intervals, multiple tests.
 
-SciPy's functions are used where SciPy has them. The functions here add what it lacks: whole blocks as the unit of
+SciPy's functions are used if they exist. The functions here add what SciPy lacks: whole blocks as the unit of
 resampling, undefined values that are counted, exact ties.
 
 >>> import numpy as np

@@ -31,7 +31,7 @@ def best_p_values(values: npt.ArrayLike) -> FloatArray:
 
         p_m = min(1, (M − 1) P(T_{n−1} ≥ max_k t_km))
 
-    Of models [models, subjects], finite; 1 for a single model, and for fewer than two subjects.
+    Scores are [models, subjects], all finite; p is 1 for a single model, and for fewer than two subjects.
     """
     t = paired_t(values)
     n_models, n = np.shape(values)

@@ -143,7 +143,7 @@ def median_penalty(n: float) -> float:
 def expected_maximum(deviations: npt.ArrayLike) -> float:
     """Expected maximum of independent normal values of mean 0 and these standard deviations.
 
-    E max = c − ∫_{−c}^{c} F with F = Π_i Φ(t / σ_i) and c far out. Of equal deviations: 0.564 σ for two, 1.352 σ for
+    E max = c − ∫_{−c}^{c} F with F = Π_i Φ(t / σ_i) and c far out. For equal deviations: 0.564 σ for two, 1.352 σ for
     seven.
     """
     deviations = np.asarray(deviations, dtype=np.float64)

@@ -1,10 +1,10 @@
-"""Is a model one more brain? Tests of brain–brain against model–brain values that know that pairs share subjects.
+"""Is a model one more brain? Tests of brain–brain against model–brain values that account for pairs sharing subjects.
 
-Every value belongs to a source i and a target j, and all values of a subject share what is peculiar to it:
+Every value belongs to a source i and a target j, and all values of a subject share the subject's effects:
 
     d_ij = μ + s_i + t_j + e_ij        (symmetric measures: s = t, e_ij = e_ji)
 
-A model is a source of its own, d_mj = μ + s_m + t_j + e_mj, and *one more brain* if s_m is drawn like the s_i. Target
+A model is another source, d_mj = μ + s_m + t_j + e_mj, and *one more brain* if s_m is drawn like the s_i. Target
 effects cancel in the gap, mean_j d_mj − mean_{i≠j} d_ij, since all targets are shared; the draw of s_m does not. Its
 variance under the null is, with ρ the correlation of e_ij and e_ji,
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 TESTS = ("auto", "exact", "approximate")
 MIN_SUBJECTS = 3
-"""Fewer have no test: with two, nothing but the gap itself says how much sources differ."""
+"""Fewer have no test: with two, only the gap itself shows how much sources differ."""
 NOTICED = 0.8
 """Power at which a gap counts as detectable."""
 _QUANTILES = 4096
@@ -75,7 +75,7 @@ class SubjectTest:
     the exact test that of a t-test at the level that ranks can meet: up to 0.04 too large near 20 subjects.
     """
     detectable_gap: float
-    """Shift that would be noticed with a probability of 0.8; infinite where none is."""
+    """Shift that would be detected with a probability of 0.8; infinite where none is."""
     subject_share: float
     """Share of the variance between pairs that is due to subjects; NaN below four, and where pairs do not vary."""
     rank_sum_p: float
@@ -127,7 +127,7 @@ def compare_with_subjects(
     symmetric
         Whether the measure has no direction.
     bound
-        Largest gap that does not matter, above 0, in units of the measure.
+        Largest gap that counts as equivalent, above 0, in units of the measure.
     alpha
         Level of the test; the interval covers 1 − alpha.
     test
@@ -174,9 +174,9 @@ def compare_with_pooled(
 
         t = mean(δ) / (sd(δ) / √N),    δ_j = d_mj − d_pool(j),j,        N − 1 degrees of freedom
 
-    There is one pool, of all other subjects, per target, so that nothing says how much pools differ. The null is
+    There is one pool, of all other subjects, per target, so it is not known how much pools differ. The null is
     therefore *not* that the model is drawn like a pool, but that its mean over all subjects is exactly that of pools:
-    with many targets any difference is found, however small. Pools overlap, which the test does not know; targets are
+    with many targets any difference is found, however small. The test ignores that pools overlap; targets are
     taken as independent and δ as roughly normal. Interval and equivalence are about the same mean.
 
     ``between`` and ``model`` are [N], one value per target; targets where one is not finite are left out. The share of
@@ -249,7 +249,7 @@ class PairMeans(NamedTuple):
 
 
 def pair_means(values: npt.ArrayLike) -> PairMeans:
-    """Means over ordered pairs of subjects, [..., N, N] → [...]; pairs share subjects, which the jackknife knows.
+    """Means over ordered pairs of subjects, [..., N, N] → [...]; the jackknife accounts for shared subjects.
 
     The diagonal is not read; values that are not finite, and subjects without any other, are left out.
     """

@@ -35,7 +35,7 @@ class DeconstructSection(Section):
     """What simple features explain a model's score?"""
 
     ladder: tuple[tuple[str, ...], ...] = ()
-    """Steps from simple to complex, each a list of feature spaces with a penalty of their own: `SP` (sentence position,
+    """Steps from simple to complex, each a list of feature spaces with separate penalties: `SP` (sentence position,
     one-hot), `SL` (sentence length), `WP` (word position: ramp and smoothed one-hot), a nuisance feature, a model of
     the study (word vectors, a user's matrix), or `static:MODEL`. Empty: `SP` and `SL` for sentences, `WP` for words,
     `word_rate` and `position_in_story` for TRs.
@@ -52,18 +52,18 @@ class DeconstructSection(Section):
     """
     category: str = ""
     """Column of the words table with the category of every story. A fold then tests one story of each category, for
-    half of the categories, as is usual for Pereira et al. (2018). Empty: stories are shared among folds in their order.
+    half of the categories, as is usual for Pereira et al. (2018). Empty: stories are assigned to folds in order.
     """
     n_folds: Annotated[int, Field(ge=3)] = 8
-    """Outer folds, or as many as there are groups if those are fewer; categories decide themselves. All other folds
-    validate in turn.
+    """Outer folds; fewer if there are fewer groups. With `category`, categories determine the number. All other folds
+    serve as validation folds in turn.
     """
     block_events: Annotated[int, Field(ge=2)] = 10
     """Events of a block in tests with `split_by = "rows"`; with groups, a block is a group."""
     shuffled: bool = True
     """Whether scores under shuffled splits are computed, as a diagnostic: they reward autocorrelation."""
     oasm: bool = True
-    """Whether orthogonal autocorrelated sequences (OASM), which know nothing but time, are fitted."""
+    """Whether orthogonal autocorrelated sequences (OASM), which encode nothing but time, are fitted."""
     oasm_sigmas: tuple[Positive, ...] = Field(tuple(round(0.1 * i, 1) for i in range(1, 51)), min_length=1)
     """Widths of the Gaussian filter of OASM to choose from, in events."""
     oasm_choice: Choice = "nested"
@@ -83,9 +83,9 @@ class DeconstructSection(Section):
     alphas: tuple[Positive, ...] = Field(tuple(2.0**i for i in range(-5, 20, 2)), min_length=1)
     """Ridge penalties, divided by the weight of each feature space."""
     draws: Annotated[int, Field(ge=0)] = 1000
-    """Largest number of random weights of feature spaces, after all ways of dropping spaces."""
+    """Largest number of random weights of feature spaces, tried after all ways of dropping spaces."""
     patience: Count = 50
-    """The search ends when so many draws in a row have not raised the mean score."""
+    """The search ends when this many draws in a row have not raised the mean score."""
     min_gain: Annotated[float, Field(ge=0.0)] = 1e-4
     """Smallest rise of the mean validation score that counts."""
     selection_score: Literal["mean", "pooled"] = "pooled"

@@ -47,7 +47,7 @@ MEANINGS = {
 CAVEATS = (
     "Fitting large feature spaces to few noisy responses makes the model's own share uncertain, and the search grows "
     "with the number of spaces.",
-    "A model's own share is what it adds to these features as they are given: a restatement of them that is easier to "
+    "A model's own share is what it adds to these features in the form given: a restatement of them that is easier to "
     "fit, such as fewer columns, adds too.",
     "Adding features can lower a held-out score; the sub-model used for a step is a choice "
     "(deconstruct.sub_model), and all choices are stored.",
@@ -96,7 +96,7 @@ def _warnings(material: Material, options: DeconstructSection) -> list[str]:
     found = material.table(tables.CLAIMS.name).drop_nulls(["shuffled_r2", "oasm_r2", "model_r2"])
     return made + [
         f"{row['dataset']}/{row['stimulus']}, shuffled splits: {row['model']} reaches R² {fixed(row['shuffled_r2'])} "
-        f"({fixed(row['model_r2'])} under contiguous ones), and OASM, which knows only time, "
+        f"({fixed(row['model_r2'])} under contiguous ones), and OASM, which encodes only time, "
         f"{fixed(row['oasm_r2'])}."
         for row in found.iter_rows(named=True)
     ]
@@ -267,7 +267,7 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
             oasm if options.oasm else "",
         ),
         "Banded ridge": (
-            f"Each feature space had a penalty of its own{cite('nunezelizalde2019', 'duprelatour2022')}. All ways of "
+            f"Each feature space had its own penalty{cite('nunezelizalde2019', 'duprelatour2022')}. All ways of "
             f"dropping spaces were tried first, then up to {counted(options.draws, 'draw')} of Dirichlet weights, "
             f"until {options.patience} in a row raised the mean score by less than {options.min_gain:g}.",
             f"Weights and penalty ({counted(len(alphas), 'value')} from {min(alphas):g} to {max(alphas):g}) were "

@@ -262,7 +262,7 @@ def _planted(tables: Tables, snr: float | None) -> str:
     """Whether a signal planted in a simulated study is found, and its sham is not."""
     implant = tables.get(IMPLANT.name)
     if implant is None or implant.is_empty():
-        return "Positive controls were not computed, so that it is not known what the assay could have seen."
+        return "Positive controls were not computed, so it is not known what the assay could have detected."
     whole = implant.filter(quantity="integrated", reason=Reason.OK.value)
 
     def profiles(rows: pl.DataFrame, arm: str) -> list[str]:
@@ -282,7 +282,7 @@ def _planted(tables: Tables, snr: float | None) -> str:
     if not missed:
         return (
             f"{planted} passes every gate {' and '.join(asked)}, and the sham without signal does not: these gates can "
-            "say yes, which says nothing of how often they would on these recordings."
+            "pass, which says nothing about how often they would on these recordings."
         )
     if found:
         return f"{planted} passes every gate {found[0]}, but not {missed[0]}: there, a negative verdict is weak."

@@ -111,8 +111,8 @@ class GatesConfig(Section):
     fdr: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.05
     """Expected share of false claims among those that the `calibrated` profile labels."""
     severe_scope: Literal["claimed_levels", "all_levels"] = "claimed_levels"
-    """`claimed_levels`: `predictive_only` asks for severe-control survival at level 1 alone, every stronger label at
-    levels 1 and 2. `all_levels`: every label asks for both.
+    """`claimed_levels`: `predictive_only` requires survival of severe controls at level 1 only, every stronger label at
+    levels 1 and 2. `all_levels`: every label requires both.
     """
 
 
@@ -138,7 +138,7 @@ class AssayConfig(Section):
     orders.
     """
     envelope_lags_ms: tuple[float, ...] = Field((0.0, 50.0, 100.0, 150.0, 200.0, 300.0), min_length=1)
-    """Lags at which the acoustic envelope predicts the signal, side by side."""
+    """Lags of the acoustic envelope that predict the signal jointly."""
     envelope_rate_hz: float = Field(25.0, gt=0)
     """Rate to which envelope and signal are resampled; a slower signal keeps its own rate."""
 

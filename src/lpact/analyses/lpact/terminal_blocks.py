@@ -265,7 +265,7 @@ def result_blocks(material: Material) -> list[Block]:
         share = f"{sum(known)} of {len(known)}" if known else "–"
         rows.append((control, share, str(results.count(None))))
     columns = ("control", "as expected", "not available")
-    lines = ("What passes where, and why not: lpact assay RUN",)
+    lines = ("Details: lpact assay RUN",)
     return [Block(title, lines, columns, tuple(rows), frozenset({"not available"}))]
 
 

@@ -1,1 +1,1 @@
-"""Alignment patterns: does a model relate to all regions as the brain does?"""
+"""Alignment patterns: does a model relate to all regions as a region of the brain does?"""

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class Patterns(Analysis):
-    """Does a model relate to all regions as the brain does?"""
+    """Does a model relate to all regions as a region of the brain does?"""
 
     name = "patterns"
-    summary = "does a model relate to all regions as the brain does?"
+    summary = "does a model relate to all regions as a region of the brain does?"
     Options = PatternsSection
     tables = own.TABLES
     claims = ClaimTable(

@@ -39,8 +39,8 @@ LABELS = {
     INCONCLUSIVE: "The pattern is neither shown to be that of the region nor to differ from it.",
     SCORE_ONLY: "Among the best models of the region, but its alignment pattern is not that of the region.",
     NEITHER: "Not among the best models of the region, and its alignment pattern is not that of the region.",
-    NO_PATTERN: "Brains do not share a pattern that is peculiar to the region, so there is nothing to reproduce.",
-    EXCLUDED: "The score is not above 0 in the median subject, so the pattern says nothing.",
+    NO_PATTERN: "Brains do not share a pattern that is specific to the region, so there is nothing to reproduce.",
+    EXCLUDED: "The score is not above 0 in the median subject, so the pattern cannot be interpreted.",
     CANNOT_REJECT: f"Fewer than {FEWEST_SUBJECTS} subjects: no test can tell a model's pattern from a brain's.",
     UNKNOWN: "The sources do not allow the comparison.",
 }
@@ -57,7 +57,7 @@ GATES = {
 
 
 class PatternsSection(Section):
-    """Does a model relate to all regions as the brain does?"""
+    """Does a model relate to all regions as a region of the brain does? "The paper" is Hoefling et al. (2026)."""
 
     measures: tuple[str, ...] = Field(("rsa", "linear_r2"), min_length=1)
     """Measures of alignment (`lpact list measures`). Those that are fitted use training stimuli, the others test
@@ -102,15 +102,15 @@ class PatternsSection(Section):
     alpha: Share = 0.05
     """Level of all tests; intervals cover 1 − alpha."""
     equivalence_bound: Share = 0.2
-    """Largest loss of pattern similarity that does not matter, as a share of what brains' similarity to the region's
-    pattern is above their similarity to the patterns of other regions.
+    """Largest loss of pattern similarity that counts as equivalent, as a share of the difference between brains'
+    similarity to the region's pattern and that to the patterns of other regions.
     """
     connectivity: str = ""
     """Structural connectivity: a name in `[run.paths]` with the file of the matrix, or `dataset` for the dataset's own.
     Empty: none.
     """
     structure_draws: Annotated[int, Field(ge=20)] = 1000
-    """Random structural patterns for its significance. The paper uses 100."""
+    """Random structural patterns in the test of `connectivity`. The paper uses 100."""
 
     @property
     def path_names(self) -> tuple[str, ...]:

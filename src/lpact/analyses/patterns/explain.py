@@ -47,7 +47,7 @@ PLACE = ["dataset", "measure", "region"]
 OUTCOMES = {
     ALIGNED: ("A", "At least one model relates to all regions as some region of the brain does."),
     PATTERN_ONLY: ("P", "Patterns are reproduced only by models that are not among the best."),
-    INCONCLUSIVE: ("I", "For at least one model and region the data do not decide."),
+    INCONCLUSIVE: ("I", "For at least one model and region the data are inconclusive."),
     NO_PATTERN: ("N", "No model reproduces a pattern, or there is none that brains share."),
 }
 """Code and meaning of the study, by its strongest label; those that are not here count as the next that is."""
@@ -55,8 +55,8 @@ NOTHING = ("U", "No pattern could be compared.")
 CEILINGS = (PAIRWISE, "leave_one_out_mean")
 PREDICTABILITY = {RELIABILITY: "reliability of the targets", PAIRWISE: "brain–brain ceiling"}
 MEANINGS = (
-    "`pairwise`: each subject from every other one, which is what one more brain would reach (the paper's lower).",
-    "`leave_one_out_mean`: from the mean of the others (the paper's upper, rsatoolbox's lower).",
+    "`pairwise`: each subject predicted from every other one, as by one more brain (lower ceiling of Hoefling et al.).",
+    "`leave_one_out_mean`: from the mean of the others (upper ceiling of Hoefling et al., lower one of rsatoolbox).",
 )
 CAVEATS = (
     "A model whose pattern is that of a region cannot be told from a brain by this measure, these regions and these "
@@ -171,7 +171,7 @@ def warnings(material: Material) -> list[str]:
     lost = material.table(tables.SUBJECTS.name).filter(pl.col("n_own") > 0)
     if lost.height:
         made.append(
-            f"Stimuli that some subject lacks are not used: {max(lost['n_own'])} of the subject with most; see "
+            f"Stimuli that some subject lacks are not used: up to {max(lost['n_own'])} per subject; see "
             "patterns/subjects."
         )
     undefined = int((claims["label"] == UNKNOWN).sum())
@@ -193,7 +193,7 @@ def _predictable(material: Material) -> list[str]:
         made.append(
             f"{_by(own)}: the patterns of {len(found)} of {counted(own.height, 'region')} ({regions}) follow the "
             f"{what} (median r = {fixed(median[0], 2)}) and resemble those of other regions (median r = "
-            f"{fixed(median[1], 2)}): they say how predictable targets are rather than how regions relate."
+            f"{fixed(median[1], 2)}): they show how predictable targets are rather than how regions relate."
         )
     return made
 
@@ -250,7 +250,7 @@ def _follows(material: Material) -> Block:
         rows.append((*at.values(), *values, fixed(numbers[0], 2), p_value(numbers[1])))
     titles = ("other brains", "other regions", "predictability", "structure", "structure q")
     said = (
-        "Correlation of a region's pattern with the same of other brains, with those of other regions, with the "
+        "Correlation of a region's pattern with that of other brains, with those of other regions, with the "
         "predictability of the targets, and with structural connectivity.",
     )
     return Block("What patterns follow", said, (*PLACE, *titles), tuple(rows), frozenset(titles))
@@ -345,15 +345,17 @@ def _gates(row: Mapping[str, Any], rows: Rows, place: Mapping[str, Any], options
         row["pattern_p"], "<=", alpha, row["reproduced"], n, "0", distributions=(of_brains,),
     )  # fmt: skip
     distinct = Criterion(
-        "distinct_p", f"{fixed(similar)} with the pattern of the region, {fixed(row['other_regions'])} with others; "
-        "p-value over subjects.", row["distinct_p"], "<=", alpha, row["distinct"], n, "other regions",
+        "distinct_p", f"They correlate by {fixed(similar)} with the pattern of the region, by "
+        f"{fixed(row['other_regions'])} with those of others; p-value over subjects.", row["distinct_p"], "<=", alpha,
+        row["distinct"], n, "other regions",
     )  # fmt: skip
     every = rows(tables.DIAGNOSTICS.name, dataset=place["dataset"], measure=place["measure"])
     follows = _follows_targets(every, place["region"])
     gap = fixed(row["gap"], sign=True)
     rejection = Criterion(
-        "p_value", f"The gap is {gap}; two-sided p-value that the pattern is one more brain's. Only less similar ones "
-        "are rejected.", row["p_value"], ">", alpha, row["not_rejected"], n, "brains", distributions=(of_model,),
+        "p_value", f"The gap is {gap}; two-sided p-value that the pattern is one more brain's. Only less similar "
+        "patterns are rejected.", row["p_value"], ">", alpha, row["not_rejected"], n, "brains",
+        distributions=(of_model,),
     )  # fmt: skip
     bound = None if row["bound"] is None else -row["bound"]
     loss = Criterion(
@@ -382,7 +384,7 @@ def _follows_targets(every: pl.DataFrame, region: str) -> tuple[Criterion, ...]:
     alike = row["other_regions"] >= ALIKE
     sentence = (
         f"Correlation of the region's pattern with the {PREDICTABILITY[row['predictability']]}; with the patterns of "
-        f"other regions it is {fixed(row['other_regions'])}. From {FOLLOWS} and {ALIKE}, a pattern says how "
+        f"other regions it is {fixed(row['other_regions'])}. From {FOLLOWS} and {ALIKE} on, a pattern shows how "
         "predictable targets are rather than how regions relate."
     )
     return (
@@ -409,7 +411,7 @@ def _dots(
 def _what_would_change(row: Mapping[str, Any], options: PatternsSection) -> tuple[str, ...]:
     alpha, bound = f"{options.alpha:g}", fixed(row["bound"])
     similar = f"The pattern would have to be as similar as brains' are: p > {alpha}, now {number(row['p_value'])}."
-    better = f"No other model may have clearly higher scores: p > {alpha}, now {number(row['best_p'])}."
+    better = f"No other model may have significantly higher scores: p > {alpha}, now {number(row['best_p'])}."
     sure = (
         f"The loss of similarity would have to be below {bound} with its interval, now "
         f"{_range(row['gap_low'], row['gap_high'])}: more subjects, stimuli or trials."

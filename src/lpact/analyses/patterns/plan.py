@@ -313,7 +313,7 @@ def _connectivity(
     if name == OWN:
         found = workspace.dataset(dataset).connectivity()
         if found is None:
-            detail = f"dataset '{dataset}' has no structural connectivity of its own"
+            detail = f"dataset '{dataset}' comes without structural connectivity"
             lacks("connectivity", detail, Reason.CONNECTIVITY_NOT_OFFERED)
             return
     elif name not in workspace.run.paths:

@@ -129,7 +129,7 @@ def drawn_pairs(place: Place, options: PatternsSection, seed: int) -> FloatArray
 
 
 def ceilings(found: list[Place], values: pl.DataFrame, options: PatternsSection, seed: int) -> pl.DataFrame:
-    """What brains say of brains, three ways."""
+    """How well brains predict a brain, in three ways."""
     made = []
     for place in found:
         rows = values.filter(**place.key)

@@ -142,7 +142,7 @@ SCORES = _WORDS.table("""
 
 CEILINGS = _WORDS.table("""
     patterns/ceilings
-    One row per place and ceiling: what brains say of brains.
+    One row per place and ceiling: how well brains predict a brain.
     key: dataset measure ceiling region
 
     ceiling  str  `leave_one_out_mean`, `pairwise` or `all_including_self`.
@@ -287,7 +287,7 @@ CLAIMS = _WORDS.table("""
     optimistic     bool    Whether the layer was chosen by test scores.
     positive       bool    Gate V: the score is above 0 in the median subject.
     reproduced     bool    Gate R: brains reproduce the region's pattern.
-    distinct       bool    Gate D: the pattern is peculiar to the region.
+    distinct       bool    Gate D: the pattern is specific to the region.
     not_rejected   bool    Gate N: the model's pattern is not rejected as one more brain's, or more similar.
     as_similar     bool    Gate E: the loss of similarity is within the bound.
     label          str     The verdict.

@@ -232,7 +232,7 @@ def sentence(row: Row, label: str, n_regions: int) -> str:
     if label == INCONCLUSIVE:
         return (
             f"{measure} neither tells the pattern of {model} from that of {region} in a brain nor shows it to be as "
-            f"similar within {fixed(row['bound'], 2)}: {similar} against {brains} of brains ({gap}; {p}); {rank}."
+            f"similar within {fixed(row['bound'], 2)}: {similar} against {brains} for brains ({gap}; {p}); {rank}."
         )
     less = compared.format("less similar", "than")
     return f"{model} does not relate to all regions as {region} does by {measure}: {less}; {rank}."

@@ -13,7 +13,7 @@ Positive = Annotated[float, Field(gt=0.0)]
 Growth = Literal["units", "stimuli", "repetitions"]
 
 ALL, EACH = "all", "each"
-"""All units of a brain, and every region that all brains have."""
+"""All units of a subject, and every region that all subjects have."""
 
 CONVERGES, ABOVE, INCONCLUSIVE, BELOW, CANNOT_REJECT, NO_AGREEMENT, UNKNOWN = (
     "converges",
@@ -65,56 +65,56 @@ class TuringSection(Section):
     """Is the model as close to a brain as brains are to each other?"""
 
     measures: tuple[str, ...] = Field(("linear", "rsa"), min_length=1)
-    """Measures of alignment (`lpact list measures`); each is a test of its own."""
+    """Measures of alignment (`lpact list measures`); each is tested separately."""
     options: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Options by measure; see its reference page."""
     models: tuple[str, ...] = ()
     """Models to test. Empty: all of the study."""
     instances: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Models that are instances of one model, such as its random seeds, by a name for all of them. Their scores are
-    compared with those of brains, as distributions.
+    """Groups of models that are instances of one model, such as its random seeds, by the group's name. The distribution
+    of their scores is compared with that of brains.
     """
     regions: tuple[str, ...] = Field((ALL,), min_length=1)
     """Populations of units: names of regions, `all` for all units, `each` for every region that all subjects have."""
     lags_ms: tuple[float, ...] = ()
     """Time points, among the lags of the event grid. Empty: all of them."""
     source: Literal["pairs", "pooled"] = "pairs"
-    """What a brain is compared with. `pairs`: every other brain. `pooled`: the units of all other brains together,
-    where brains have too few units.
+    """What each subject is compared with. `pairs`: every other subject. `pooled`: the units of all other subjects
+    together, if single subjects have too few units.
     """
     source_units: Annotated[int, Field(ge=0)] = 0
-    """Units drawn at random from every source, brain or model, so that those with many units are no better sources.
+    """Units drawn at random from every source, brain or model, so that sources with many units have no advantage.
     0: all.
     """
     source_draws: Count = 5
     """Draws of `source_units` to average over."""
     model_trials: Literal["matched", "none"] = "matched"
-    """`matched`: models get simulated trials, as many and as noisy as those of a typical brain, so that a model that is
-    one more brain is treated as one. `none`: models have no noise, as in the literature; noise of source brains is
-    corrected only in part, so that models may look closer than they are, or further.
+    """`matched`: models get simulated trials, as many and as noisy as those of a typical subject, so that one more
+    brain is treated like the others. `none`: models have no noise, as in the literature; noise of source brains is
+    corrected only in part, so models may look closer or further than they are.
     """
     estimator: Literal["full_trials", "half_trials", "as_printed", "none"] = "full_trials"
     """Noise correction. `full_trials`: scores of all trials, divided by reliabilities of all trials
     (Spearman–Brown). `half_trials`: scores and reliabilities of half of the trials. `as_printed`: scores of half of the
-    trials, divided by reliabilities of all; biased low. `none`: no correction. Measures that are no correlation are
-    never corrected.
+    trials, divided by reliabilities of all; biased low. `none`: no correction. Measures that are not correlations
+    are never corrected.
     """
     n_halves: Count = 10
     """Random halves of the trials to average over."""
     split_by: Literal["auto", "story", "rows", "random"] = "auto"
     """What a test set never shares with its training set. `story`: stories. `rows`: contiguous blocks of stimuli, with
-    `gap_events`. `auto`: stories where there are at least `n_folds`, else rows. `random`: `n_folds` times a random
-    fifth, as published implementations do; optimistic where neighbouring stimuli are alike.
+    `gap_events`. `auto`: stories where there are at least `n_folds`, else rows. `random`: `n_folds` random
+    fifths, as in published implementations; optimistic if neighbouring stimuli are similar.
     """
     n_folds: Annotated[int, Field(ge=2)] = 5
-    """Folds of measures that are fitted. The others take all stimuli at once, or two halves where a layer is chosen."""
+    """Folds of measures that are fitted. The others use all stimuli at once, or two halves if a layer is chosen."""
     gap_events: Annotated[int, Field(ge=0)] = 5
     """Stimuli left out of training on both sides of a test block, with `split_by = "rows"`."""
     alphas: tuple[Positive, ...] = Field(tuple(10.0**i for i in range(-1, 7)), min_length=1)
     """Ridge penalties of the measure `linear`, chosen for every unit on training stimuli."""
     layer_choice: Literal["nested", "best_on_test"] = "nested"
     """`nested`: the layer with the best score on training stimuli, in every fold. `best_on_test`: the one with the best
-    test score, as in the paper; optimistic.
+    test score, as in Feather et al. (2025); optimistic.
     """
     test: Literal["auto", "exact", "approximate"] = "auto"
     """`exact`: permutation of who is the model, for symmetric measures; it needs 19 subjects to reject at 0.05.
@@ -125,7 +125,7 @@ class TuringSection(Section):
     equivalence_bound: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.1
     """Largest gap between model and brains that counts as equivalent, as a share of the brain–brain value."""
     growth: tuple[Growth, ...] = ("units", "stimuli", "repetitions")
-    """What brain–brain agreement is computed for smaller numbers of, to see whether it still grows."""
+    """What to reduce in number, to see whether brain–brain agreement still grows with it."""
     growth_draws: Count = 4
     """Random subsamples of every size."""
     min_stimuli: Annotated[int, Field(ge=10)] = 20
@@ -155,7 +155,7 @@ def models_of(study: StudyConfig) -> tuple[str, ...]:
 
 
 def short(label: str, test: str) -> str:
-    """What a verdict says of a model."""
+    """A verdict as the predicate of a sentence about the model."""
     return (SHORT_POOLED if test == PAIRED else SHORT)[label]
 
 

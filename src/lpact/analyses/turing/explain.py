@@ -47,7 +47,7 @@ CODES = {CONVERGES: "C", ABOVE: "A", INCONCLUSIVE: "I", BELOW: "B"}
 MEANINGS = {
     "C": "At least one model cannot be told from a brain, by some measure on these data.",
     "A": "No model converges; at least one is closer to brains than they are to each other.",
-    "I": "For at least one model the data do not decide.",
+    "I": "For at least one model the data are inconclusive.",
     "B": "Every model is further from brains than they are from each other.",
     "U": "No model could be tested.",
 }
@@ -66,12 +66,12 @@ PASSES_POOLED = (
 )
 CAVEATS = (
     "Verdicts have no multiple-testing correction over models, regions, time points and measures.",
-    "Subjects are a random sample, stimuli are not: the test says nothing of other stimuli.",
+    "Subjects are a random sample, stimuli are not: the test says nothing about other stimuli.",
 )
 AVERAGE_BRAIN = "A model above the brains may be an average brain: it is closer to each brain than single brains are."
 LOW_RELIABILITY = 0.5
-"""Of the mean over trials. Below it, a mean of ratios with noisy denominators can be clearly too high."""
-NEW_STIMULI = "a model reaches the brains. To separate such models, use new stimuli or a stricter measure."
+"""Reliability of the mean over trials. Below it, a mean of ratios with noisy denominators can be clearly too high."""
+NEW_STIMULI = "a model reaches brain–brain agreement. To separate such models, use new stimuli or a stricter measure."
 
 
 def conclusion(material: Material) -> Conclusion:
@@ -150,25 +150,25 @@ def warnings(material: Material) -> list[str]:
     reliability = corrected.group_by(summaries.PLACE).agg(pl.col("reliability_target").median())
     if low := reliability.filter(pl.col("reliability_target") < LOW_RELIABILITY).height:
         made.append(
-            f"Reliability is below {LOW_RELIABILITY:g} in {counted(low, 'place')}: corrected scores, of brains and "
-            "models alike, may be too high there."
+            f"Reliability is below {LOW_RELIABILITY:g} in {counted(low, 'place')}: corrected scores of brains and "
+            "models may be too high there."
         )
     noisy = set(pairs.filter(kind=TRIALS)["measure"])
     if without := [m for m in pairs["measure"].unique(maintain_order=True) if m not in noisy]:
         made.append(
-            f"By {listed(without)}, models have no noise and brains have: they may look closer than they are, or "
-            "further."
+            f"By {listed(without)}, models have no noise but brains do: models may look closer or further than they "
+            "are."
         )
     answered = claims.filter("corrected")["measure"].unique(maintain_order=True)
     if answers := [m for m in answered if MEASURES.get(m).behavioural]:
         made.append(
-            f"Of models, single answers count as noise-free by {listed(answers)}: give the share of every answer over "
-            "many runs."
+            f"By {listed(answers)}, a model's single answers count as noise-free: give the proportion of every answer "
+            "over many runs."
         )
     if options_of(material.config).estimator == "as_printed" and claims["corrected"].any():
         made.append(
-            "Scores are too low, of brains and models alike: the estimator as_printed divides those of half of the "
-            "trials by reliabilities of all."
+            "Scores of brains and models are too low: the estimator as_printed divides scores of half of the trials "
+            "by reliabilities of all trials."
         )
     if claims["optimistic"].any():
         made.append("Layers or folds are chosen in an optimistic way; see turing.layer_choice and turing.split_by.")
@@ -203,8 +203,9 @@ def _of_instances(row: Mapping[str, Any]) -> str:
     where = " / ".join(str(row[name]) for name in summaries.PLACE)
     return (
         f"{where}: the {len(row['of_instances'])} instances of '{row['group']}' have a standard deviation of "
-        f"{fixed(row['sd_instances'])}, brains of {fixed(row['sd_brains'])} (p = {number(row['p_spread'])} that they "
-        f"are equal, smallest possible {number(row['smallest_p'])}); p = {number(row['p_mean'])} that their means are."
+        f"{fixed(row['sd_instances'])}, brains of {fixed(row['sd_brains'])} (equal spread: p = "
+        f"{number(row['p_spread'])}; equal means: p = {number(row['p_mean'])}; smallest possible p = "
+        f"{number(row['smallest_p'])})."
     )
 
 
@@ -225,11 +226,12 @@ def result_blocks(material: Material) -> list[Block]:
         for row in claims.drop_nulls("rank_sum_p").iter_rows(named=True)
     )  # fmt: skip
     tests = ("rank-sum p", "KS p", "in the paper", "false alarms at 0.05")
-    said = ("These tests take pairs as independent, although pairs share subjects: false alarms are how often they "
-            "reject one more brain. A model converges in the paper if the rank-sum test does not reject.",)  # fmt: skip
+    said = ("These tests treat pairs as independent, although pairs share subjects: false alarms are how often they "
+            "reject one more brain. In the paper, a model converges if the rank-sum test does not reject it.",
+           )  # fmt: skip
     return [
         Block("Is the model as close to a brain as brains are to each other?", (), columns, rows, frozenset(titles)),
-        Block("As in the paper", said, (*summaries.PLACE, "model", *tests), paper, frozenset(tests[:2])),
+        Block("Tests of Feather et al. (2025)", said, (*summaries.PLACE, "model", *tests), paper, frozenset(tests[:2])),
         Block("Limits", (PASSES_POOLED if _pooled(claims) else PASSES, *CAVEATS)),
     ]  # fmt: skip
 
@@ -252,9 +254,9 @@ def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> 
         "interval of the gap": summaries.interval(row),
         "test": row["test"] if row["test"] != "none" else None,
         "smallest p-value that the test can give": row["smallest_p"],
-        "smallest gap noticed with a probability of 0.8": row["detectable_gap"],
+        "smallest gap detected with a probability of 0.8": row["detectable_gap"],
         "subjects": row["n_subjects"],
-        "subjects left out of the test, with an undefined value": row["n_left_out"] or None,
+        "subjects with an undefined value, left out of the test": row["n_left_out"] or None,
         "share of variance between pairs due to subjects": row["subject_share"],
         "layers": ", ".join(map(str, dict.fromkeys(row["layers"]))),
         "corrected for noise": row["corrected"],
@@ -316,7 +318,7 @@ def _gates(
     gap = fixed(row["gap"], sign=True)
     null = "the gap is 0" if row["test"] == PAIRED else "the model is one more brain"
     agreement = Criterion(
-        "agreement", f"Brains agree by {fixed(row['between'])}; p-value that they do not, over subjects (at least 3).",
+        "agreement", f"Brains agree by {fixed(row['between'])}; p-value over subjects (at least 3) that they do not.",
         row["agreement_p"], "<=", alpha, row["agrees"], n, "no agreement", distributions=(between,),
     )  # fmt: skip
     possible = Criterion(
@@ -328,7 +330,7 @@ def _gates(
         row["not_rejected"], n, "brains", distributions=(targets,),
     )  # fmt: skip
     power = Criterion(
-        "power", f"Probability of noticing a gap of {fixed(row['bound'])}.", row["power"], ">=", 0.8,
+        "power", f"Probability of detecting a gap of {fixed(row['bound'])}.", row["power"], ">=", 0.8,
         (row["power"] or 0.0) >= 0.8, n, decisive=False,
     )  # fmt: skip
     equivalence = Criterion(
@@ -357,7 +359,7 @@ def _what_would_change(row: Mapping[str, Any], options: TuringSection) -> tuple[
         CONVERGES: (f"Nearest to failing: p = {number(row['p_value'])} of the test and p = "
                     f"{number(row['equivalence_p'])} of equivalence.",),
         ABOVE: (AVERAGE_BRAIN, NEW_STIMULI),
-        INCONCLUSIVE: ("Sources with as many units: set turing.source_units.",) if not row["comparable"] else
+        INCONCLUSIVE: ("Equally many units of every source: set turing.source_units.",) if not row["comparable"] else
                       (f"The {percent(1 - 2 * alpha)} interval of the gap would have to lie within "
                        f"±{fixed(row['bound'])}: more subjects, trials or stimuli.",),
         BELOW: (f"The test would have to give p > {alpha:g}, now {number(row['p_value'])}.",),
@@ -390,7 +392,7 @@ def methods_parts(study: StudyConfig, pairs: pl.DataFrame) -> list[MethodsPart]:
             f"{counted(options.n_halves, 'random half', 'random halves')}{cite('feather2025')}"
         )
         if plain := [own for own in options.measures if own not in corrected]:
-            correction += f"; not so those of {listed(plain)}"
+            correction += f", except for {listed(plain)}"
     folds = {
         "auto": f"{options.n_folds} folds of whole stories, or of contiguous stimuli where stories are few",
         "story": f"{options.n_folds} folds of whole stories",
@@ -404,7 +406,7 @@ def methods_parts(study: StudyConfig, pairs: pl.DataFrame) -> list[MethodsPart]:
     }[options.layer_choice]
     trials = "Models had no noise."
     if noisy:
-        trials = "Models were given simulated trials, as many and as noisy as those of a typical brain"
+        trials = "Models were given simulated trials, as many and as noisy as those of a typical subject"
         plain = [own for own in options.measures if own not in noisy]
         trials += f", except by {listed(plain)}." if plain else "."
     source = {
@@ -412,7 +414,7 @@ def methods_parts(study: StudyConfig, pairs: pl.DataFrame) -> list[MethodsPart]:
         "pooled": "the units of all other subjects together",
     }[options.source]
     others = {
-        "pairs": "subjects with each other. Its test takes subjects, not pairs, as independent: a permutation of who "
+        "pairs": "subjects with each other. Its test treats subjects, not pairs, as independent: a permutation of who "
         "is the model where it can reject, else Student's t for one new subject",
         "pooled": "all other subjects together. Its test is a paired t-test over subjects",
     }[options.source]

@@ -44,7 +44,7 @@ PLACE = ["dataset", "region", "time", "measure"]
 LEVELLED_OFF, GROWING, UNCLEAR = "levelled_off", "growing", "unclear"
 N_PERMUTATIONS = 9_999
 FEWER_COLUMNS = (
-    " It has fewer columns than other sources have units, which alone can lower agreement: to compare as many of "
+    " It has fewer columns than other sources have units, which alone can lower agreement: to compare equally many of "
     "every source, set turing.source_units."
 )
 
@@ -142,7 +142,7 @@ def _above_chance(chosen: list[Row], folds: list[FloatArray]) -> float | None:
 def between_of(pairs: pl.DataFrame) -> tuple[list[str], FloatArray]:
     """Subjects, and the agreement above chance of every source (row) with every target; NaN on the diagonal.
 
-    Of a symmetric measure, both directions have the mean of those that were computed.
+    For a symmetric measure, both directions have the mean of those that were computed.
     """
     rows = pairs.filter(kind=BRAIN)
     names = list(dict.fromkeys([*rows["source"], *rows["target"]]))
@@ -482,12 +482,13 @@ def sentence(row: Mapping[str, Any], label: str) -> str:
     if label == INCONCLUSIVE and not row["comparable"] and (row["equivalent"] or not row["not_rejected"]):
         return (
             f"{model} has more columns than a typical brain has units, and it is not shown that agreement by {measure} "
-            f"has levelled off with units: {share}. Compare as many units of every source: set turing.source_units."
+            f"has levelled off with units: {share}. To compare equally many units of every source, set "
+            "turing.source_units."
         )
     if label == INCONCLUSIVE:
         return (
             f"{measure} neither distinguishes {model} from a brain nor shows it to be equivalent within {bound}: "
-            f"{share}, {p}; a gap of {fixed(row['bound'])} would be noticed with a probability of "
+            f"{share}, {p}; a gap of {fixed(row['bound'])} would be detected with a probability of "
             f"{number(row['power'], 2)}."
         )
     if label == CANNOT_REJECT:
@@ -497,7 +498,7 @@ def sentence(row: Mapping[str, Any], label: str) -> str:
                 f"at least {MIN_SUBJECTS} are needed."
             )
         return (
-            f"With {row['n_subjects']} subjects the {row['test']} test by {measure} rejects nothing (smallest p = "
+            f"With {row['n_subjects']} subjects the {row['test']} test by {measure} can reject no model (smallest p = "
             f"{number(row['smallest_p'], 2)}). {model}: {share}."
         )
     said = f"{model} {short(label, row['test'])} by {measure}: {share}, {p}."

@@ -195,7 +195,7 @@ CLAIMS = _WORDS.table("""
     smallest_p     float?  Smallest p-value that the test can give with these subjects.
     bound          float?  Gap that still counts as equivalent.
     equivalence_p  float?  P-value that the gap is outside the bound (two one-sided tests).
-    power          float?  Probability of noticing a gap of the size of the bound.
+    power          float?  Probability of detecting a gap of the size of the bound.
     detectable_gap float?  Gap that is noticed with a probability of 0.8.
     agreement_p    float?  P-value that brains do not agree with each other.
     n_subjects     int     Subjects that were compared.

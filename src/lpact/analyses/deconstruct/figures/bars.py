@@ -69,7 +69,7 @@ def accounted_for(material: Material) -> Drawing | str:
     )
     lost, chosen = claims.height - known.height, options_of(material.config).sub_model
     caption = {
-        "Ω = 1 − (R² of both − R² of simple features) / R² of the model, in percent between 0 and 100, of each "
+        "Ω = 1 − (R² of both − R² of simple features) / R² of the model, in percent between 0 and 100, for each "
         f"subject and on average, under contiguous splits. {common.scores_are(material)} Sub-models were chosen by "
         f"'{chosen}'.": True,
         "That is a choice by test scores, which is optimistic.": chosen in OPTIMISTIC,
@@ -147,7 +147,7 @@ def sub_models(material: Material) -> Drawing | str:
         made.append((panels.side_by_side(*drawn, title=title, spacing=24), words))
     caption = [
         "Lines join the scores of a subject: simple features, and these with the model, under contiguous splits. "
-        "Each panel chooses the sub-model that represents them in another way: all features; for each unit the one "
+        "Panels differ in how the sub-model that represents them is chosen: all features; for each unit the one "
         "with the best validation score; the one with the best mean test score over units; for each unit the one "
         "with the best test score. Choices by test score are optimistic.",
         common.scores_are(material),

@@ -102,7 +102,7 @@ def units_of(material: Material) -> str:
 def scores_are(material: Material) -> str:
     """What scores of most figures are, as a sentence of the caption."""
     where = units_of(material)
-    return f"Scores are out-of-sample R², mean over {where}, of which those below 0 count as 0."
+    return f"Scores are out-of-sample R², mean over {where}; values below 0 count as 0."
 
 
 def drawing(key: alt.LayerChart, made: Sequence[Panel], caption: Caption, columns: int = 2) -> Drawing:

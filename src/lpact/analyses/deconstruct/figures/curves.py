@@ -93,7 +93,7 @@ def oasm(material: Material) -> Drawing | str:
     entries = [(f"{split} splits", SPLITS[split]) for split in SPLITS if split in widths["line"]]
     key = common.key_of(subjects["kind"], *entries, SUBJECT)
     caption = {
-        "OASM knows nothing but which events are neighbours: an identity matrix, smoothed within stories (or, for "
+        "OASM encodes only which events are neighbours: an identity matrix, smoothed within stories (or, for "
         "words, sentences) by a Gaussian of width σ.": True,
         f"Bars are means over subjects. {common.scores_are(material)}": True,
         f"OASM with the model is represented by the sub-model that '{options.sub_model}' chose.": subjects.height,
@@ -126,8 +126,8 @@ def networks(material: Material) -> Drawing | str:
     named = (("all units" if line == ALL_UNITS else line, look) for line, look in shown.items())
     left_out = order[len(shown) :]
     caption = {
-        "Each layer alone under contiguous splits: R² is the mean over the units of a network, of which those below 0 "
-        "count as 0, over random initialisations of untrained models, and over subjects.": True,
+        "Each layer alone under contiguous splits: R² is the mean over the units of a network (values below 0 "
+        "count as 0), over random initialisations of untrained models, and over subjects.": True,
         f"For lack of colours these networks are left out: {listed(left_out)}.": left_out,
         "Untrained copies are not compared (deconstruct.untrained is false).": not options.untrained,
         common.missing(material, common.MODELS, UNTRAINED): True,

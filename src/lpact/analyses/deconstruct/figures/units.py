@@ -161,7 +161,7 @@ def deconstructed_units(material: Material) -> Drawing | str:
     caption = {
         "Unclipped out-of-sample R² of every unit under contiguous splits, of simple features and of these with the "
         f"model; sub-models were chosen by '{options_of(material.config).sub_model}'. High values are drawn last. "
-        "Where a view has too many units, evenly spaced ones of their order by R² are drawn.": True,
+        "Where a view has too many units, a selection evenly spaced in the order of R² is drawn.": True,
         **dict.fromkeys(maps.notes_on(frames), True),
         "Dashes: R² is undefined.": placed["both"].null_count(),
         f"{lost:,} of {counted(units.height, 'unit')} have no coordinates.": lost,

@@ -1,4 +1,4 @@
-"""Could the assay have said yes? Positive controls by dataset: which pass, which do not, which are not available."""
+"""Could the assay have detected an effect? Positive controls by dataset: which pass, do not, or are not available."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _line(result: ControlResult) -> str:
     return what
 
 
-@figure("assay_sensitivity", "Assay sensitivity: could the assay have said yes?")
+@figure("assay_sensitivity", "Assay sensitivity: could the assay have detected an effect?")
 def make(material: Material) -> Drawing | str:
     """Draw the matrix of positive controls."""
     rows = rows_of(material)
@@ -78,7 +78,7 @@ def make(material: Material) -> Drawing | str:
         f"Positive controls: {counted(rows.height, 'result')} in {counted(len(datasets), 'dataset')}. A negative "
         "verdict is worth something only where controls that should pass do: "
         f"{known.filter('fits').height} of {known.height} results that could be computed are as expected, "
-        f"{rows.height - known.height} are not available. A frame marks what is not: a control that should pass and "
+        f"{rows.height - known.height} are not available. A frame marks a control that should pass and "
         "does not, or a sham that passes; blank: does not apply there.",
         "Numbers: recordings, rows, summaries or measures that pass, or the median reliability."
         if step >= _ROOM

@@ -81,8 +81,8 @@ def make(material: Material) -> Drawing | str:
         "Pairs share recordings and are not independent: intervals of brains as models are too narrow.": known["level"]
         .str.starts_with(_BRAIN)
         .any(),
-        "The drop over any target is above zero for every model that predicts, whatever is stripped; only margins "
-        "of the matching target speak for a mechanism.": "stripping_drop" in known["level"],
+        "The drop over any target is above zero for every model that predicts, no matter what is stripped; only "
+        "margins of the matching target speak for a mechanism.": "stripping_drop" in known["level"],
         f"“Sign flips”: leaving one out changes the sign ({flips} of {known.height}).": flips,
         f"{n_missing} of {levels.height} contrasts were not measured.": n_missing,
         "Level 3: what stripping a mechanism costs its own target, and by how much more than the largest of the "

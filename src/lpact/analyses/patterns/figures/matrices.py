@@ -59,8 +59,8 @@ def equivalence(material: Material) -> Drawing | str:
     )
     caption = [
         "Filled: the measure cannot tell the model from the best one of the region (paired t-tests, corrected for "
-        "the search). Outlined: equivalent only by the paper's rule, the interval of the best model.",
-        "To the right: in how many regions. Below: how many models are equivalent, and the share of pairs of models "
+        "the search). Outlined: equivalent only by the rule of Hoefling et al. (2026), the interval of the best model.",
+        "On the right: in how many regions. Below: how many models are equivalent, and the share of pairs of models "
         "with different scores.",
         common.drawn_of(len(drawn), every["model"].n_unique(), "model", "Equivalent somewhere: "),
     ]
@@ -140,7 +140,7 @@ def _how_many(classes: pl.DataFrame, roles: dict[str, str]) -> alt.LayerChart:
     return panels.overlay(said, width=CELL * len(regions), step=STEP)
 
 
-@figure("confusion", "Does every region have a pattern of its own?", tables.CONFUSION)
+@figure("confusion", "Does every region have its own pattern?", tables.CONFUSION)
 def confusion(material: Material) -> Drawing | str:
     """Similarity of the patterns of all pairs of regions by every measure, and the difference of the first two."""
     rows = common.in_order(material, tables.CONFUSION)
@@ -160,7 +160,7 @@ def confusion(material: Material) -> Drawing | str:
     key = panels.key(panels.class_entry(words, common.CORRELATION))
     caption = {
         "Correlation of the mean alignment patterns of brains, for all pairs of regions. Where it is high everywhere, "
-        "reproducing the pattern of a region says little of the region.": True,
+        "reproducing the pattern of a region says little about the region.": True,
         f"To the right or below: {enumerated([name for name, _ in pairs])}.": pairs,
         "Grey: not defined.": rows["similarity"].null_count(),
     }

@@ -59,8 +59,8 @@ def pattern_lines(material: Material) -> Drawing | str:
     )
     level = percent(1 - options_of(material.config).alpha)
     caption = [
-        f"Alignment patterns: mean scores of a region of other brains (with their {level} interval), and of models, "
-        "for every region of a brain. Models are drawn at the layer of the source region.",
+        f"Alignment patterns: mean scores of a region of other subjects (with their {level} interval), and of models, "
+        "for every region of a subject. Models are drawn at the layer chosen for the source region.",
         common.drawn_of(len(models), len(best), "model", "The best "),
         common.drawn_of(len(made), len(found), "panel"),
     ]

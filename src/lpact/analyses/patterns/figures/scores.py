@@ -71,8 +71,8 @@ def ranking(material: Material) -> Drawing | str:
         "predict a brain (shaded: interval, of single regions). Stars: models that may be the best one.": True,
         "Squares are mean scores as fractions of the ceiling of one other brain: the darkest reach it; grey: no "
         "fraction.": True,
-        f"Of {len(regions)} regions, those where most and where fewest models are equivalent to the best have panels "
-        "of their own.": len(alone) < len(regions),
+        f"Among {len(regions)} regions, those where most and where fewest models are equivalent to the best have "
+        "their own panels.": len(alone) < len(regions),
         f"Ceilings are missing: {listed(lacking, 3, '; ')}.": lacking,
         common.drawn_of(MOST_MODELS, n, "model", "The best "): True,
     }

@@ -58,8 +58,8 @@ def structure(material: Material) -> Drawing | str:
     )
     caption = {
         "Correlation of the mean alignment pattern of brains with the region's structural connections to the same "
-        "regions, itself left out. Random patterns are connections to randomly drawn regions; p: one-sided; q: p "
-        f"corrected over regions (level {options.alpha:g}).": True,
+        "regions, without the region itself. Random patterns are connections to randomly drawn regions; p: one-sided; "
+        f"q: p corrected over regions (level {options.alpha:g}).": True,
         **dict.fromkeys(maps.notes_on(frames), True),
         "Regions are at the mean place of their units on either side; those with a black edge are significant.": frames,
         "No map: units have no coordinates in a frame that all subjects share.": not frames,

@@ -76,16 +76,16 @@ def brains_and_models(material: Material) -> Drawing | str:
         *([("noise ceiling", Look(BROKEN, None, "muted", 120))] if has_ceiling else []),
     )
     caption = {
-        "Bars are scores with their standard error: the mean over sources for every unit of every brain, then the "
-        "median over units; for measures of populations, the median over brains. The colour and symbol of a bar is "
+        "Bars are scores with their standard error: the mean over sources for every unit of every subject, then the "
+        "median over units; for measures of populations, the median over subjects. The colour and symbol of a bar is "
         "its verdict.": True,
-        "Dots are subjects: the median over the units of one brain.": True,
+        "Dots are subjects: the median over their units.": True,
         found.note: True,
         common.chance_note(material): True,
         "The noise ceiling is what a perfect model would score: 1 where scores are corrected for noise, else the "
         "square root of the reliability of responses.": has_ceiling,
         "The test compares means of pairs, not these scores: its gaps and intervals are in the figure of gaps.": True,
-        f"Where there are more than {MOST_PAIRS} pairs, evenly spaced ones of their order are drawn.": any(
+        f"Where there are more than {MOST_PAIRS} pairs, an evenly spaced selection is drawn.": any(
             common.brain_pairs(own).height > MOST_PAIRS for own in values.values()
         ),
     }
@@ -179,7 +179,7 @@ def subject_dots(material: Material) -> Drawing | str:
             made.append(chart)
             said.append(f"{name}: {words}.")
     if not made:
-        return "no subject has both a value of brains and one of a model"
+        return "no subject has both a value with other brains and one with a model"
     key = panels.key(
         ("a subject and the other brains (mean)", Look("circle", "paper", "brain", 30)),
         ("the same subject and the model", Look("circle", "ink", "ink", 30)),
@@ -188,7 +188,7 @@ def subject_dots(material: Material) -> Drawing | str:
     )
     caption = [
         "Lines join the values of a subject: above, the mean of its agreement with the other brains; below, its "
-        "agreement with the model. To the right is for how many subjects the model is further from the brain (lower) "
+        "agreement with the model. On the right: for how many subjects the model is further from the brain (lower) "
         "than other brains are.",
         found.note,
         common.chance_note(material),

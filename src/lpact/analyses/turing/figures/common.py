@@ -85,7 +85,7 @@ def shown(material: Material, most: int = MOST_PLACES) -> Shown:
         kept = kept.unique(maintain_order=True).head(most)
         claims = claims.join(kept, on=PLACE, how="semi", maintain_order="left")
         note += (
-            f" {counted(most, 'place')} of {every} are drawn: of every measure the time with the most reliable "
+            f" {counted(most, 'place')} of {every} are drawn: for every measure, the time with the most reliable "
             "responses first; the tables have all."
         )
     return Shown(claims, names, note.strip())

@@ -80,7 +80,7 @@ def time_courses(material: Material) -> Drawing | str:
         common.chance_note(material): True,
         f"Symbols are at {MOST_SYMBOLS} time points at most.": rows["lag_ms"].n_unique() > MOST_SYMBOLS,
         f"{counted(n_grey, 'model')} without a name agree less with brains on average.": n_grey,
-        f"For lack of space left out: {counted(n_left, 'panel')}.": n_left,
+        f"Left out for lack of space: {counted(n_left, 'panel')}.": n_left,
     }
     return panels.stacked(key, panels.grid(made, 2)), caption, listed(said, MOST_PANELS, " ")
 
@@ -160,7 +160,7 @@ def growth(material: Material) -> Drawing | str:
         return "growth was not computed (turing.growth is empty)"
     rows = material.table(tables.GROWTH.name).rename({"size": "amount"})
     if rows.is_empty() and material.table(tables.CLAIMS.name).height:
-        return "nothing of turing.growth can be varied"
+        return "none of turing.growth can be varied"
     if rows["value"].is_null().all():
         details = [own for own in rows["detail"].unique(maintain_order=True) if own]
         return f"no size has a value: {listed(details, 3, '; ')}" if details else common.nothing(material)
@@ -187,9 +187,9 @@ def growth(material: Material) -> Drawing | str:
         *([("fitted limit, with its 95 % interval", Look("diamond", "winner", "winner", 60))] if fitted else []),
     )
     caption = {
-        "Agreement of brains with each other with fewer units, stimuli or repetitions (log axis), mean over random "
+        "Brain–brain agreement with fewer units, stimuli or repetitions (log axis), mean over random "
         "draws. Growing: the bound would be higher with more data.": True,
-        "At ∞ is the limit of a curve that saturates, with its interval over targets.": fitted,
+        "At ∞: the limit of a saturating curve, with its interval over targets.": fitted,
         found.note: True,
         "Triangles and open ends are outside the panel.": cut,
     }

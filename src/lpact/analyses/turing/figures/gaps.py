@@ -59,8 +59,8 @@ def gaps(material: Material) -> Drawing | str:
         f"Shaded: gaps of at most {percent(options.equivalence_bound)} of the agreement of brains. p: the model is one "
         "more brain; p equivalent: the gap is outside the shaded zone, by two one-sided tests. These show equivalence "
         f"where the {percent(1 - 2 * options.alpha)} interval, which is narrower, lies within the zone.": True,
-        f"Rank-sum and Kolmogorov–Smirnov (KS) tests are those of the paper, at {options.alpha:g}; next to them is how "
-        "often they reject one more brain at 0.05.": of_paper,
+        "Rank-sum and Kolmogorov–Smirnov (KS) tests are those of Feather et al. (2025), at "
+        f"{options.alpha:g}; next to them is how often they reject one more brain at 0.05.": of_paper,
         found.note: True,
     }
     said = [f"{name}: " + ", ".join(
