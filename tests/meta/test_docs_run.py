@@ -50,11 +50,14 @@ def starter_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 LONG = {
     "README.md",
+    "alignment-patterns.md",
     "bring-your-own-arrays.md",
+    "deconstruct.md",
     "from-transcript-to-claim.md",
     "lock-and-share.md",
     "preregister.md",
     "run-a-study.md",
+    "turing-test.md",
     "write-a-plugin.md",
 }
 """Pages that make whole runs, with their reports."""

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 
+import pytest
 from survivors import assert_same_run, events, partial_of, results_in
 from typer.testing import CliRunner
 from victims import start, wait_for
@@ -44,6 +45,7 @@ def test_a_second_run_is_refused_with_the_holders_process(undisturbed, breeder, 
     assert_same_run(out, undisturbed.run)
 
 
+@pytest.mark.stress
 def test_two_that_start_together_leave_one_run(undisturbed, tmp_path) -> None:
     out = tmp_path / "run"
     both = [start(undisturbed.study, out) for _ in range(2)]

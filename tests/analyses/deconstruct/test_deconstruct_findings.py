@@ -157,7 +157,7 @@ def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 def test_simple_features_account_for_an_untrained_gpt2(gpt2: Path, tmp_path: Path) -> None:
     """Responses to position and length alone: summed states of an untrained network give both away."""
     shares = {"position": 0.1, "length": 0.1, "vectors": 0.0, "contextual": 0.0}

@@ -141,6 +141,7 @@ def test_every_stage_with_tasks_has_its_work(audit: StudyAudit, config: LPactCon
         assert stage.operations > 0
 
 
+@pytest.mark.stress
 def test_a_hundred_thousand_contexts_are_counted_in_little_memory() -> None:
     config, audit = made_up_study(100_000)
     tracemalloc.start()
