@@ -93,7 +93,7 @@ class PatternsSection(Section):
     """
     layer_folds: Annotated[int, Field(ge=0)] = 5
     """Folds of the training stimuli in which fitted measures are cross-validated for the choice of layers. 0: the
-    leave-one-out score of the fit itself, for measures that have one; about four times faster.
+    leave-one-out score of the fit itself, for measures that have one; several times faster.
     """
     pairs_per_target: Annotated[int, Field(ge=0)] = 0
     """Source subjects of every target in the ceiling of pairs, drawn at random. 0: all others. The paper uses 5."""
