@@ -205,7 +205,7 @@ def test_a_task_that_kills_every_worker_is_given_up_though_it_is_sent_what_it_ne
     with open_executor(workspace, store, 1, lost=lost.extend) as executor:
         (ended,) = executor.run([deadly])
     assert isinstance(ended, TaskFailure)
-    assert "the last with the task alone" in ended.what
+    assert "the last while the task ran alone" in ended.what
     # Two that Dask allows here, and the one of its own; each is told of once.
     assert len(log.read_text().splitlines()) == 3
     assert lost == [deadly] * 3
