@@ -71,7 +71,7 @@ test: dev
 
 # Runs that are killed, disks that are full, machines that are lost; many simulated studies; pages that make whole runs.
 test-stress: dev
-	$(BIN)/python -m pytest -n auto --dist loadfile -m stress
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m stress
 
 # Only the language model in this package is needed, so its dependencies are not installed.
 chain: dev

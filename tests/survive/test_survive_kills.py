@@ -148,6 +148,7 @@ KILLS = {kill_early: 4, kill_at_start: 12, kill_after_result: 22, kill_cold: 4, 
 """Kills of each kind; those that come when a run has ended do not count."""
 
 
+@pytest.mark.slow
 def test_fifty_kills_cost_no_finished_task_and_no_byte(tmp_path: Path) -> None:
     study = write_study(tmp_path, subjects=20, layers=(1, 2))
     moments = random.Random(8)
