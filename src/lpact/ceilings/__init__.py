@@ -45,6 +45,7 @@ from lpact.ceilings.reliability import (
     split_half,
     standardised,
     subject_pairs,
+    trial_noise,
 )
 
 __all__ = [
@@ -73,4 +74,5 @@ __all__ = [
     "split_half",
     "standardised",
     "subject_pairs",
+    "trial_noise",
 ]

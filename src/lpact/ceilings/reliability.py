@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpact.errors import InputError
-from lpact.math.columns import mean_of_finite
+from lpact.math.columns import mean_of_finite, median_of_finite
 from lpact.math.profiles import pearson_rows
 from lpact.math.scores import pearson_columns
 from lpact.math.types import BoolArray, FloatArray, IntArray
@@ -51,6 +51,15 @@ def noise_corrected(r: npt.ArrayLike, *reliabilities: npt.ArrayLike) -> FloatArr
     product, positive = np.prod(factors, axis=0), (factors > 0.0).all(axis=0)
     corrected = r / np.sqrt(np.where(positive, product, 1.0))
     return np.where(positive, corrected, np.nan)
+
+
+def trial_noise(reliabilities: npt.ArrayLike, n_trials: float) -> float | None:
+    """Standard deviation of the noise of one trial, relative to that of the signal: √(n (1 − ρ) / ρ).
+
+    ρ is the median of ``reliabilities``, each that of the mean of n trials in a subject. None where it is not positive.
+    """
+    rho = median_of_finite(np.asarray(reliabilities, dtype=np.float64))
+    return float(np.sqrt(n_trials * max(0.0, 1.0 - rho) / rho)) if rho > 0.0 else None
 
 
 @dataclass(frozen=True)

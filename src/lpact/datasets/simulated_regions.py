@@ -217,20 +217,16 @@ class SimulatedRegions(SimulatedDataset[RegionsOptions]):
         """Features of the stimuli of a set, [stimuli, columns]."""
         o, place = self.options, _place(key.layer, self.n_layers)
         weights = self._weights(key.model, key.layer, o.n_columns or o.n_units)
-        everything, gains, snr = np.ones(o.n_latents), self.gains(place), self.snr(place)
-        if key.model == ALL_LATENTS:
-            gains, snr = everything, o.snr_first
-        elif key.model == UNTRAINED_BRAIN:
-            gains, snr = everything, UNTRAINED_SNR
-        elif key.model == NOISE:
-            snr = 0.0
-        elif key.model != ONE_MORE_BRAIN:
+        everything, gains = np.ones(o.n_latents), self.gains(place)
+        if key.model in (ALL_LATENTS, UNTRAINED_BRAIN):
+            gains = everything
+        elif key.model not in (ONE_MORE_BRAIN, NOISE):
             share = (self.models.index(key.model) - 3) / (o.n_models + 1)
             gains = (1.0 - share) * gains + share * everything
         signal = self._signal(stimulus_id, gains, weights)
-        noise = self._rng("model noise", key.model, key.layer, stimulus_id)
-        signal *= np.sqrt(snr)
-        signal += noise.standard_normal(signal.shape)
+        if key.model in (UNTRAINED_BRAIN, NOISE):  # what they carry besides the latent variables
+            signal *= np.sqrt(UNTRAINED_SNR if key.model == UNTRAINED_BRAIN else 0.0)
+            signal += self._rng("model noise", key.model, key.layer, stimulus_id).standard_normal(signal.shape)
         return signal
 
     def connectivity(self) -> Connectivity:

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.patterns import tables
+from lpact.analyses.patterns.arrays import chosen_layers
 from lpact.analyses.patterns.summaries import derive
 from lpact.analyses.patterns.verdicts import decide
 from lpact.config import StudyConfig
@@ -88,9 +89,10 @@ class Made:
         return self.add(name, layers, chosen)
 
     def tables(
-        self, *, reliability: Sequence[float] | None = None, weights: Mapping[tuple[str, str], float] | None = None
+        self, *, reliability: Sequence[float] | None = None, weights: Mapping[tuple[str, str], float] | None = None,
+        noise: float | None = 1.0,
     ) -> dict[str, pl.DataFrame]:  # fmt: skip
-        """Tables of tasks and audit."""
+        """Tables of tasks and audit; scores of models with noise are those without."""
         dataset = self.key["dataset"]
         pairs = [
             self.key | {"source_region": a, "source": p, "region": b, "target": t} | numbers(self.brains[i, j, k, m])
@@ -123,7 +125,7 @@ class Made:
         ]
         targets = [
             {"dataset": dataset, "region": region, "target": who}
-            | {"reliability": None if reliability is None else reliability[r]}
+            | dict.fromkeys(("reliability", "median_reliability"), None if reliability is None else reliability[r])
             | OK
             for r, region in enumerate(self.regions)
             for who in self.subjects
@@ -142,7 +144,25 @@ class Made:
             (tables.CONNECTIVITY, links),
         ):
             made[table.name] = frame(table, rows)
+        made[tables.MODEL_TRIALS.name] = self.trials(made[tables.LAYERS.name], noise)
         return made
+
+    def trials(self, layers: pl.DataFrame, noise: float | None) -> pl.DataFrame:
+        """Scores of the chosen layers with noise."""
+        rows = []
+        for model, of in self.models.items():
+            chosen = chosen_layers(layers.filter(model=model), self.regions, self.subjects, on_test=False)
+            rows += [
+                self.key
+                | {"model": model, "source_region": region, "region": other, "target": who}
+                | {"layer": int(layer), "noise": noise}
+                | numbers(of[int(layer)][s, o])
+                for region, layer in zip(self.regions, chosen, strict=True)
+                if np.isfinite(layer)
+                for o, other in enumerate(self.regions)
+                for s, who in enumerate(self.subjects)
+            ]
+        return frame(tables.MODEL_TRIALS, rows)
 
 
 def study(**options: object) -> StudyConfig:

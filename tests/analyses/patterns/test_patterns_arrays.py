@@ -10,6 +10,7 @@ from made_tables import Made, peculiar
 
 from lpact.analyses.patterns import tables
 from lpact.analyses.patterns.arrays import cube, places, similarities
+from lpact.analyses.patterns.config import PatternsSection
 
 RNG = np.random.default_rng
 
@@ -71,8 +72,8 @@ def test_references_of_ten_subjects_are_means_of_72_and_56_pairs():
 
 
 def place_of(made, *, on_test=False):
-    found = made.tables()
-    (place,) = places(found[tables.BRAIN_PAIRS.name], found[tables.LAYERS.name], on_test=on_test)
+    options = PatternsSection(layer_choice="best_on_test" if on_test else "training")
+    (place,) = places(made.tables(), options)
     return place
 
 

@@ -38,7 +38,7 @@ def data(
     z = rng.standard_normal((n, 8))
     brain = lambda: np.concatenate([population(z, r, units, rng) for r in range(4)], axis=1)  # noqa: E731
     subjects = {f"s{i}": brain()[:, None] + rng.standard_normal((n, 3, 4 * units)) for i in range(n_subjects)}
-    layers = {r: population(z, r, 10, rng) + rng.standard_normal((n, 10)) for r in range(4)}
+    layers = {r: population(z, r, 10, rng) for r in range(4)}
     models = {
         "brain": layers,
         "blend": z @ rng.standard_normal((8, 12)),

@@ -173,7 +173,7 @@ def test_an_undefined_entry_of_a_pattern_is_left_out():
 
 def test_every_combination_of_gates_has_one_label():
     numbers = dict.fromkeys(("similarity", "similarity_of_brains", "other_regions", "gap"), 0.5)
-    numbers |= {"n_subjects": 9, "rank": 1}
+    numbers |= {"n_subjects": 9, "rank": 1, "noise": 1.0}
     names = ("positive", "reproduced", "distinct", "not_rejected", "as_similar", "equivalent")
     made: dict[str, int] = {}
     for values in itertools.product([False, True], repeat=6):
@@ -187,8 +187,21 @@ def test_every_combination_of_gates_has_one_label():
         "excluded": 32,
     }  # fmt: skip
     assert label_of(numbers | dict.fromkeys(names, True) | {"n_subjects": 3}) == "cannot_reject"
+    rejected = dict.fromkeys(names, True) | {"not_rejected": False}
+    assert label_of(numbers | rejected | {"noise": None}) == "inconclusive"
     for name in ("rank", "similarity", "similarity_of_brains", "other_regions", "gap"):
         assert label_of(numbers | dict.fromkeys(names, True) | {name: None}) == "not_computed"
+
+
+def test_a_model_without_noise_is_not_called_different_for_having_none():
+    tables = planted().tables(noise=None)
+    found = finished(tables)["patterns/claims"]
+    assert found["noise"].null_count() == found.height
+    rejected = found.filter(~found["not_rejected"], model="strong")
+    assert rejected.height > 0
+    assert set(rejected["label"]) == {"inconclusive"}
+    assert rejected["reason"].str.contains("is not shown to relate .* the model had no noise, but brains do").all()
+    assert not claims(planted())["reason"].str.contains("no noise").any()
 
 
 def test_sentences_say_what_the_label_says():

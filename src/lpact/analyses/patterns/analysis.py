@@ -64,7 +64,8 @@ class Patterns(Analysis):
                 "name": "brains",
                 "reader": "simulated_regions",
                 "role": "primary",
-                "options": {"n_regions": 5, "n_units": 20, "n_train": 100, "n_test": 50, "n_repetitions": 2},
+                "options": {"n_regions": 5, "n_units": 20, "n_train": 100, "n_test": 50, "n_train_repetitions": 2,
+                            "n_repetitions": 2},
             },
         ),
         "models": ({"name": "one_more_brain", "layers": (0, 2, 4)}, {"name": "all_latents", "layers": (0,)}),
@@ -118,10 +119,10 @@ class Patterns(Analysis):
         return audit_study(workspace, problems, advance)
 
     def stages(self, study: StudyConfig, audit: Audit, keys: Keys) -> list[Stage]:
-        """Brains against brains, and models against brains."""
+        """Brains against brains, and models against brains, without and with noise."""
         from lpact.analyses.patterns.plan import stages
 
-        return stages(audit, keys)
+        return stages(study, audit, keys)
 
     def work(self, study: StudyConfig, audit: Audit) -> Mapping[str, StageWork]:
         """Work of all stages, from sizes alone."""

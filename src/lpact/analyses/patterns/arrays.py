@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from lpact.analyses.patterns import tables as own_tables
+from lpact.analyses.patterns.config import PatternsSection
 from lpact.codes import Reason
 from lpact.math.columns import mean_of_finite
 from lpact.math.profiles import pearson_rows
@@ -25,6 +27,8 @@ PLACE = ("dataset", "measure")
 def cube(rows: pl.DataFrame, value: str, **axes: Sequence[Any]) -> FloatArray:
     """A column as an array with an axis per key column, whose labels are given; NaN where there is no value."""
     made = np.full([len(labels) for labels in axes.values()], np.nan)
+    if not made.size:
+        return made
     where = tuple(
         rows[name]
         .replace_strict(list(labels), range(len(labels)), return_dtype=pl.Int64)
@@ -95,6 +99,7 @@ class Place:
     models: list[str]
     pairs: pl.DataFrame
     layer_rows: pl.DataFrame
+    noisy_rows: pl.DataFrame
     on_test: bool
     """Layers are chosen by test scores."""
 
@@ -118,24 +123,10 @@ class Place:
 
     @cached_property
     def layers(self) -> FloatArray:
-        """Layer of every model for every region, [model, region]; NaN if none has a score.
-
-        The highest mean over subjects. A layer with scores in more subjects comes first; of equals, the first layer.
-        """
-        made = np.full((len(self.models), len(self.regions)), np.nan)
-        for m, model in enumerate(self.models):
-            rows = self.layer_rows.filter(model=model)
-            layers = sorted(set(rows["layer"]))
-            if len(layers) == 1:
-                made[m] = layers[0]
-                continue
-            by = "value" if self.on_test else "training"
-            scores = cube(rows, by, layer=layers, region=self.regions, target=self.subjects)
-            n = np.isfinite(scores).sum(axis=2)
-            mean = np.where(n == n.max(axis=0), mean_of_finite(scores, 2), np.nan)
-            best = np.nan_to_num(mean, nan=-np.inf).argmax(axis=0)
-            made[m] = np.where(n.max(axis=0) > 0, np.array(layers)[best], np.nan)
-        return made
+        """`chosen_layers` of every model, [model, region]."""
+        rows = [self.layer_rows.filter(model=model) for model in self.models]
+        found = [chosen_layers(own, self.regions, self.subjects, on_test=self.on_test) for own in rows]
+        return np.reshape(found, (len(self.models), len(self.regions)))
 
     @cached_property
     def optimistic(self) -> BoolArray:
@@ -155,14 +146,26 @@ class Place:
         return made
 
     @cached_property
+    def noise(self) -> FloatArray:
+        """Noise that models were given, [model, region]; NaN for none."""
+        return self._noisy("noise")[:, :, 0, 0]
+
+    @cached_property
     def models_patterns(self) -> FloatArray:
-        """Patterns of models, as `of_models`."""
-        return self.of_models()
+        """Patterns of models, as `of_models`; with noise where it is matched."""
+        matched = np.isfinite(self.noise)[:, :, None, None]
+        return np.where(matched, self._noisy("value"), self.of_models())
+
+    def _noisy(self, column: str) -> FloatArray:
+        """A column of scores with noise, [model, region of the layer, target, target region], at the chosen layers."""
+        axes = {"source_region": self.regions, "target": self.subjects, "region": self.regions}
+        found = cube(self.noisy_rows, column, model=self.models, **axes)
+        layers = cube(self.noisy_rows, "layer", model=self.models, **axes)
+        return np.where(layers == self.layers[:, :, None, None], found, np.nan)
 
     def scores(self, column: str = "value") -> FloatArray:
-        """Scores of models with the region itself, [region, model, target]."""
-        own = self.models_patterns if column == "value" else self.of_models(column)
-        return np.moveaxis(np.diagonal(own, axis1=1, axis2=3), -1, 0)
+        """Scores of models with the region itself, without noise, [region, model, target]."""
+        return of_own_region(self.of_models(column))
 
     @cached_property
     def similarities(self) -> Similarities:
@@ -170,16 +173,39 @@ class Place:
         return similarities(self.brains, self.models_patterns)
 
 
-def places(pairs: pl.DataFrame, layers: pl.DataFrame, *, on_test: bool) -> Iterator[Place]:
+def of_own_region(patterns: FloatArray) -> FloatArray:
+    """Scores with the region itself, [region, model, target], of [model, region, target, target region]."""
+    return np.moveaxis(np.diagonal(patterns, axis1=1, axis2=3), -1, 0)
+
+
+def chosen_layers(rows: pl.DataFrame, regions: Sequence[str], subjects: Sequence[str], *, on_test: bool) -> FloatArray:
+    """Layer of one model for every region, from its rows of `patterns/layers`; NaN if none has a score.
+
+    The highest mean over subjects. A layer with scores in more subjects comes first; of equals, the first layer.
+    """
+    layers = sorted(set(rows["layer"]))
+    if len(layers) == 1:
+        return np.full(len(regions), float(layers[0]))
+    scores = cube(rows, "value" if on_test else "training", layer=layers, region=regions, target=subjects)
+    n = np.isfinite(scores).sum(axis=2)
+    mean = np.where(n == n.max(axis=0), mean_of_finite(scores, 2), np.nan)
+    best = np.nan_to_num(mean, nan=-np.inf).argmax(axis=0)
+    return np.where(n.max(axis=0) > 0, np.array(layers)[best], np.nan)
+
+
+def places(tables: Tables, options: PatternsSection) -> Iterator[Place]:
     """Every dataset and measure."""
+    on_test = options.layer_choice == "best_on_test"
+    needed = (own_tables.BRAIN_PAIRS, own_tables.LAYERS, own_tables.MODEL_TRIALS)
+    pairs, layers, trials = (tables[table.name] for table in needed)
     known = pl.concat([pairs.select(PLACE), layers.select(PLACE)]).unique().sort(PLACE)
     for dataset, measure in known.iter_rows():
-        own = [rows.filter(dataset=dataset, measure=measure) for rows in (pairs, layers)]
+        own = [rows.filter(dataset=dataset, measure=measure) for rows in (pairs, layers, trials)]
         yield Place(
             dataset, measure,
             labels_of(own[0]["source"], own[0]["target"], own[1]["target"]),
             labels_of(own[0]["source_region"], own[0]["region"], own[1]["region"]),
-            labels_of(own[1]["model"]), own[0], own[1], on_test,
+            labels_of(own[1]["model"]), own[0], own[1], own[2], on_test,
         )  # fmt: skip
 
 

@@ -95,6 +95,10 @@ class PatternsSection(Section):
     """Folds of the training stimuli in which fitted measures are cross-validated for the choice of layers. 0: the
     leave-one-out score of the fit itself, for measures that have one; several times faster.
     """
+    model_trials: Literal["matched", "none"] = "matched"
+    """`matched`: for their patterns, models get simulated noise, as strong as that of the region in a typical subject,
+    so that one more brain is treated like the others. `none`: models have no noise, as in the literature.
+    """
     pairs_per_target: Annotated[int, Field(ge=0)] = 0
     """Source subjects of every target in the ceiling of pairs, drawn at random. 0: all others. The paper uses 5."""
     n_bootstrap: Annotated[int, Field(ge=100)] = 2000

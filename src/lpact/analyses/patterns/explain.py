@@ -39,6 +39,7 @@ from lpact.analyses.patterns.config import (
     options_of,
 )
 from lpact.analyses.patterns.summaries import ALIKE, FOLLOWS, PAIRWISE, RELIABILITY, follows_targets
+from lpact.analyses.patterns.verdicts import NO_NOISE
 from lpact.config import StudyConfig
 from lpact.report.methods import cite
 from lpact.wording import MISSING, counted, fixed, listed, number, p_value, percent
@@ -58,6 +59,11 @@ MEANINGS = (
     "`pairwise`: each subject predicted from every other one, as by one more brain (lower ceiling of Hoefling et al.).",
     "`leave_one_out_mean`: from the mean of the others (upper ceiling of Hoefling et al., lower one of rsatoolbox).",
 )
+TRIALS = {
+    "matched": "Patterns of models were those of features with normal noise, matched to the split-half reliability of "
+    "the region and to the number of trials in a typical subject, where subjects had repeated test stimuli.",
+    "none": "Models had no noise.",
+}
 CAVEATS = (
     "A model whose pattern is that of a region cannot be told from a brain by this measure, these regions and these "
     "stimuli. It is not shown to be a brain, nor to compute what the region computes.",
@@ -166,6 +172,12 @@ def warnings(material: Material) -> list[str]:
     above = claims.filter(pl.col("turing_gap") > 0, pl.col("turing_p") <= options_of(material.config).alpha)
     if above.height:
         made.append(AVERAGE_BRAIN)
+    plain = claims.filter(pl.col("noise").is_null(), pl.col("gap").is_not_null())
+    if plain.height:
+        made.append(
+            f"In {counted(plain.height, 'claim')} models have no noise, but brains do: a pattern that is less similar "
+            "than brains' are then is inconclusive."
+        )
     if claims["optimistic"].any():
         made.append("Layers are chosen by test scores, which is optimistic; see patterns.layer_choice.")
     lost = material.table(tables.SUBJECTS.name).filter(pl.col("n_own") > 0)
@@ -282,6 +294,7 @@ def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> 
         "p-value that the score is one more brain's": row["turing_p"],
         "score minus that of brains": row["turing_gap"],
         "layer": row["layer"],
+        "noise of a trial given to the model, relative to its signal": row["noise"],
         "pattern similarity of the model": row["similarity"],
         "pattern similarity of brains": row["similarity_of_brains"],
         "brains' similarity to patterns of other regions": row["other_regions"],
@@ -352,9 +365,10 @@ def _gates(row: Mapping[str, Any], rows: Rows, place: Mapping[str, Any], options
     every = rows(tables.DIAGNOSTICS.name, dataset=place["dataset"], measure=place["measure"])
     follows = _follows_targets(every, place["region"])
     gap = fixed(row["gap"], sign=True)
+    noise = "" if row["noise"] is not None else f" For information: {NO_NOISE}."
     rejection = Criterion(
         "p_value", f"The gap is {gap}; two-sided p-value that the pattern is one more brain's. Only less similar "
-        "patterns are rejected.", row["p_value"], ">", alpha, row["not_rejected"], n, "brains",
+        f"patterns are rejected.{noise}", row["p_value"], ">", alpha, row["not_rejected"], n, "brains",
         distributions=(of_model,),
     )  # fmt: skip
     bound = None if row["bound"] is None else -row["bound"]
@@ -477,6 +491,7 @@ def methods_parts(study: StudyConfig) -> list[MethodsPart]:
             (
                 "The pattern of a source is its scores with all regions of a subject. It was correlated with the mean "
                 "pattern of all pairs of brains without that subject and without the source.",
+                TRIALS[options.model_trials],
                 "A model's pattern was compared with those of brains by Student's t for one new subject, of Fisher's z "
                 f"of the correlations, at {options.alpha:g}, and called as similar if the interval of the gap excludes "
                 f"a loss of {percent(options.equivalence_bound)} of brains' similarity beyond that to other regions.",

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import polars as pl
 
 from lpact.analyses.base import Frames, Scope
 from lpact.analyses.patterns import tables
+from lpact.analyses.patterns.arrays import chosen_layers
 from lpact.analyses.patterns.config import PatternsSection, options_of
 from lpact.analyses.patterns.populations import (
     Populations,
@@ -19,12 +21,13 @@ from lpact.analyses.patterns.populations import (
     read_subject,
     standardise,
 )
-from lpact.ceilings import split_half
+from lpact.ceilings import split_half, trial_noise
 from lpact.codes import Reason
 from lpact.inputs.subjects import features_of
 from lpact.inputs.workspace import Workspace
-from lpact.math.columns import mean_of_finite, varying_columns
+from lpact.math.columns import mean_of_finite, median_of_finite, varying_columns
 from lpact.math.ridge import Targets
+from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray, IntArray
 from lpact.measures import LinearPredictivity, LinearR2, Measure, Score
 from lpact.measures.base import SOURCE_CONSTANT, mean_of_folds
@@ -36,16 +39,17 @@ Target = tuple[str, str]
 """Subject and region."""
 Fold = tuple[IntArray, IntArray]
 
-CODE = tuple(f"analyses/patterns/{name}.py" for name in ("config", "populations", "jobs", "tables"))
+CODE = tuple(f"analyses/patterns/{name}.py" for name in ("config", "populations", "arrays", "jobs", "tables"))
 JUDGING = (
-    "alpha", "connectivity", "equivalence_bound", "layer_choice", "measures", "min_stimuli", "min_units", "models",
-    "n_bootstrap", "pairs_per_target", "regions", "structure_draws", "untrained",
+    "alpha", "connectivity", "equivalence_bound", "layer_choice", "measures", "min_stimuli", "min_units",
+    "model_trials", "models", "n_bootstrap", "pairs_per_target", "regions", "structure_draws", "untrained",
 )  # fmt: skip
 UNRELATED = ("name", "controls", "mechanisms", "nuisance", *(f"patterns.{own}" for own in JUDGING))
 """Parts of the configuration that no task depends on: they choose tasks, or judge results."""
 
 OTHERS, EVERYBODY = "leave_one_out_mean", "all_including_self"
 UNITS, REPRESENTATIONS = "units", "representations"
+APART = "units do not correspond between subjects, and the measure has no mean of representations"
 N_HALVES = 10
 """Random halves of the trials for the reliability of targets."""
 
@@ -212,7 +216,7 @@ class ReliabilityJob(PlaceJob):
             trials = trials[:, :, np.isfinite(trials).any(axis=1).all(axis=0)]
             row: Row = {"dataset": place.dataset, "region": region, "target": self.subject}
             row |= {"n_units": trials.shape[2], "detail": "", "reason": Reason.OK.value}
-            row |= {"reliability": None, "n_undefined": trials.shape[2]}
+            row |= {"reliability": None, "median_reliability": None, "n_undefined": trials.shape[2]}
             if trials.shape[1] < 2:
                 row |= {
                     "detail": "one trial per test stimulus",
@@ -223,6 +227,7 @@ class ReliabilityJob(PlaceJob):
                 row |= {
                     "n_undefined": int(np.isnan(found).sum()),
                     "reliability": _finite(mean_of_finite(found)),
+                    "median_reliability": _finite(median_of_finite(found)),
                 }
                 if row["reliability"] is None:
                     row["reason"] = Reason.UNDEFINED_SCORE.value
@@ -277,7 +282,7 @@ class CeilingJob(MeasureJob):
                 sources = [who for who in place.subjects if ceiling == EVERYBODY or who != target]
                 score, made_of = comparison.of_mean(self.region, sources, target)
                 n_units = comparison.populations.n_units(target, self.region)
-                numbers = _nothing(n_units) if score is None else _numbers(score, n_units)
+                numbers = _numbers(score, n_units) if score else _nothing(n_units, APART, Reason.UNITS_NOT_COMPARABLE)
                 rows.append(
                     {"dataset": place.dataset, "measure": self.measure, "ceiling": ceiling, "region": self.region,
                      "target": target, "made_of": made_of, **numbers}
@@ -286,10 +291,35 @@ class CeilingJob(MeasureJob):
 
 
 @dataclass(frozen=True)
-class ModelJob(MeasureJob):
-    """One layer of a model against all regions. ``choice``: the layer is one of several."""
+class SourceJob(MeasureJob):
+    """A job about one model."""
 
     model: str
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The model."""
+        return (self.model,)
+
+    def source(self, workspace: Workspace, layer: int) -> FloatArray:
+        """Features of a layer that vary over training stimuli, standardised by these."""
+        place, own = self.place, self.populations(workspace)
+        found = features_of(workspace, place.dataset, place.subjects, own.stimuli, self.model, layer)
+        varying = varying_columns(found[: own.n_train])
+        return standardise(found if varying.all() else found[:, varying], own.n_train)
+
+    def scores(self, comparison: Comparison, source: FloatArray) -> list[Score]:
+        """Scores on test stimuli with all populations; undefined without columns."""
+        targets, n_units = self.place.targets, comparison.populations.n_units
+        if not source.shape[1]:
+            return [comparison.measure.undefined(n_units(*target), SOURCE_CONSTANT) for target in targets]
+        return comparison.test(source, targets)
+
+
+@dataclass(frozen=True)
+class ModelJob(SourceJob):
+    """One layer of a model against all regions. ``choice``: the layer is one of several."""
+
     layer: int
     choice: bool
 
@@ -298,23 +328,13 @@ class ModelJob(MeasureJob):
         """Name of the job among all jobs of the study."""
         return f"patterns/model/{self.place.dataset}/{self.measure}/{self.model}/{self.layer}"
 
-    @property
-    def models(self) -> tuple[str, ...]:
-        """The model."""
-        return (self.model,)
-
     def run(self, workspace: Workspace, results: Results) -> Frames:  # noqa: ARG002
         """Compare the layer with its targets."""
         comparison, place = self.comparison(workspace), self.place
         own = comparison.populations
-        source = features_of(workspace, place.dataset, place.subjects, own.stimuli, self.model, self.layer)
-        varying = varying_columns(source[: own.n_train])
-        source = standardise(source if varying.all() else source[:, varying], own.n_train)
+        source = self.source(workspace, self.layer)
         training: list[float | None] = [None] * len(place.targets)
-        if not source.shape[1]:
-            test = [comparison.measure.undefined(own.n_units(*t), SOURCE_CONSTANT) for t in place.targets]
-        else:
-            test = comparison.test(source, place.targets)
+        test = self.scores(comparison, source)
         if self.choice and source.shape[1]:
             found = comparison.training(source, place.targets, options_of(workspace.config))
             training = [_numbers(score, 0)["value"] for score in found]
@@ -325,6 +345,75 @@ class ModelJob(MeasureJob):
             for (who, region), before, score in zip(place.targets, training, test, strict=True)
         ]
         return {tables.LAYERS.name: frame(tables.LAYERS, rows)}
+
+
+@dataclass(frozen=True)
+class TrialsJob(SourceJob):
+    """The layer that was chosen for a region, with noise like that of the region in a typical subject.
+
+    ``on_test``: layers are chosen by test scores. ``n_trials``: trials of a training and of a test stimulus in a
+    typical subject. ``layers`` and ``reliabilities``: keys of the tasks that scored the layers and the targets' trials.
+    """
+
+    region: str
+    on_test: bool
+    n_trials: tuple[int, int]
+    layers: tuple[str, ...]
+    reliabilities: tuple[str, ...]
+
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Keys of the tasks whose results it reads."""
+        return (*self.layers, *self.reliabilities)
+
+    @property
+    def name(self) -> str:
+        """Name of the job among all jobs of the study."""
+        return f"patterns/model_trials/{self.place.dataset}/{self.measure}/{self.model}/{self.region}"
+
+    def run(self, workspace: Workspace, results: Results) -> Frames:
+        """Choose the layer, add noise, and compare it with its targets."""
+        comparison, place = self.comparison(workspace), self.place
+        own = comparison.populations
+        scored, reliable = (
+            pl.concat([results.load(key, [table.name])[table.name] for key in keys]).filter(region=self.region)
+            for table, keys in ((tables.LAYERS, self.layers), (tables.TARGETS, self.reliabilities))
+        )
+        (layer,) = chosen_layers(scored, [self.region], place.subjects, on_test=self.on_test)
+        noise = trial_noise(reliable["median_reliability"].fill_null(np.nan), self.n_trials[1])
+        key: Row = {"dataset": place.dataset, "measure": self.measure, "model": self.model}
+        key |= {"source_region": self.region, "layer": None, "noise": noise}
+        if noise is None or np.isnan(layer):
+            detail = "no noise of the region can be estimated" if noise is None else "no layer has a score"
+            reason = Reason.NONPOSITIVE_RELIABILITY if noise is None else Reason.UNDEFINED_SCORE
+            rows = [
+                key | {"region": region, "target": who} | _nothing(own.n_units(who, region), detail, reason)
+                for who, region in place.targets
+            ]
+            return {tables.MODEL_TRIALS.name: frame(tables.MODEL_TRIALS, rows)}
+        key["layer"] = int(layer)
+        rng = keyed_rng(workspace.config.seed, "patterns model trials", place.dataset, self.model, self.region)
+        source = with_noise(self.source(workspace, int(layer)), own.n_train, noise, self.n_trials, rng)
+        rows = [
+            key | {"region": region, "target": who} | _numbers(score, own.n_units(who, region))
+            for (who, region), score in zip(place.targets, self.scores(comparison, source), strict=True)
+        ]
+        return {tables.MODEL_TRIALS.name: frame(tables.MODEL_TRIALS, rows)}
+
+
+def with_noise(
+    source: FloatArray, n_train: int, noise: float, n_trials: tuple[int, int], rng: np.random.Generator
+) -> FloatArray:
+    """Means over simulated trials: features [n_train + n_test, p] plus normal noise, standardised again.
+
+    ``noise`` is the standard deviation of one trial relative to that of the column over test stimuli, where noise of
+    brains is measured; ``n_trials`` those of a training and of a test stimulus.
+    """
+    drawn = rng.standard_normal(source.shape)
+    for rows, n in zip((slice(n_train), slice(n_train, None)), n_trials, strict=True):
+        drawn[rows] *= noise / np.sqrt(n) * source[n_train:].std(axis=0)
+    drawn += source
+    return standardise(drawn, n_train)
 
 
 def _finite(value: Any) -> float | None:
@@ -346,8 +435,7 @@ def _numbers(score: Score, n_units: int) -> Row:
     }
 
 
-def _nothing(n_units: int) -> Row:
-    """Columns of a mean of brains that cannot be made."""
-    detail = "units do not correspond between subjects, and the measure has no mean of representations"
+def _nothing(n_units: int, detail: str, reason: Reason) -> Row:
+    """Columns of a score that cannot be computed."""
     return {"value": None, "clipped": None, "n_units": n_units, "n_undefined": n_units, "detail": detail,
-            "reason": Reason.UNITS_NOT_COMPARABLE.value}  # fmt: skip
+            "reason": reason.value}  # fmt: skip

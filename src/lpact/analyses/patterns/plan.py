@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lpact.analyses.base import Audit, Keys, Stage, StageWork, StudyJob
+from lpact.analyses.base import Audit, Keys, Stage, StageWork, Task
 from lpact.analyses.patterns import tables
 from lpact.analyses.patterns.config import (
     FEWEST_REGIONS,
@@ -26,6 +26,7 @@ from lpact.analyses.patterns.jobs import (
     ModelJob,
     Place,
     ReliabilityJob,
+    TrialsJob,
 )
 from lpact.analyses.patterns.populations import (
     averaged,
@@ -48,7 +49,7 @@ from lpact.store import frame
 from lpact.wording import counted, listed
 
 Row = dict[str, object]
-BRAINS, MODELS = "brains", "models"
+BRAINS, MODELS, TRIALS = "brains", "models", "model trials"
 UNKNOWN = "unknown"
 """Region of units whose region is not known."""
 CALLS = 4e7
@@ -69,6 +70,10 @@ class DatasetPlan:
     """Training stimuli, test stimuli, and units of all populations."""
     widths: Mapping[str, int]
     """Columns of the first layer of every model."""
+    n_trials: tuple[int, int]
+    """Trials of a training and of a test stimulus in a typical subject."""
+    noisy: bool
+    """Whether models get noise: where brains have repetitions."""
 
 
 def audit_study(workspace: Workspace, problems: list[InputError], advance: Callable[[], None]) -> Audit:
@@ -154,7 +159,16 @@ def _dataset(
     place = Place(dataset, lag, tuple(means), tuple(regions))
     placed = next(iter(found.values()))[0]
     widths = {name: workspace.model(name, placed).width(own[0]) for name, own in layers.items()}
-    return [DatasetPlan(place, measures, layers, (len(train), len(test), units), widths)]
+    n_train, n_test = (
+        max(1, round(float(np.median([np.mean([own[name] for name in names]) for own in trials.values()]))))
+        for names in (train, test)
+    )
+    noisy = n_test > 1 and options.model_trials == "matched"
+    if n_test == 1:
+        lacks("repetitions", f"the typical subject of dataset '{dataset}' has one trial of a test stimulus: models "
+              "have no noise, but brains do", Reason.NO_REPEATED_MEASURE)  # fmt: skip
+    sizes = (len(train), len(test), units)
+    return [DatasetPlan(place, measures, layers, sizes, widths, (n_train, n_test), noisy)]
 
 
 def _lag(dataset: str, found: Mapping[str, list[Placed]], options: PatternsSection) -> float:
@@ -347,22 +361,29 @@ def chooses(layers: Mapping[str, Sequence[int]]) -> bool:
 # --- tasks ----------------------------------------------------------------------------------------
 
 
-def stages(audit: Audit, keys: Keys) -> list[Stage]:
-    """Brains against brains and their ceilings, then models against brains; one measure after the other."""
-    brains: list[StudyJob] = []
-    models: list[StudyJob] = []
+def stages(study: StudyConfig, audit: Audit, keys: Keys) -> list[Stage]:
+    """Brains against brains and their ceilings, models against brains, then models with noise; measure by measure."""
+    on_test = options_of(study).layer_choice == "best_on_test"
+    brains: list[Task] = []
+    models: list[Task] = []
+    trials: list[Task] = []
     for plan in audit.detail:
         place = plan.place
-        brains += [ReliabilityJob(place, who) for who in place.subjects]
+        reliabilities = keys.tasks([ReliabilityJob(place, who) for who in place.subjects])
+        brains += reliabilities
         for measure in plan.measures:
-            brains += [BrainJob(place, measure, who, region) for who, region in place.targets]
-            brains += [CeilingJob(place, measure, region) for region in place.regions]
-            models += [
-                ModelJob(place, measure, model, layer, choice=len(layers) > 1)
-                for model, layers in plan.layers.items()
-                for layer in layers
-            ]
-    return [Stage(BRAINS, keys.tasks(brains)), Stage(MODELS, keys.tasks(models))]
+            brains += keys.tasks([BrainJob(place, measure, who, region) for who, region in place.targets])
+            brains += keys.tasks([CeilingJob(place, measure, region) for region in place.regions])
+            for model, layers in plan.layers.items():
+                several = len(layers) > 1
+                scored = keys.tasks([ModelJob(place, measure, model, layer, several) for layer in layers])
+                models += scored
+                needs = tuple(own.key for own in scored), tuple(own.key for own in reliabilities)
+                trials += keys.tasks([
+                    TrialsJob(place, measure, model, region, on_test, plan.n_trials, *needs)
+                    for region in place.regions if plan.noisy
+                ])  # fmt: skip
+    return [Stage(BRAINS, brains), Stage(MODELS, models), *([Stage(TRIALS, trials)] if trials else [])]
 
 
 # --- sizes ----------------------------------------------------------------------------------------
@@ -370,18 +391,20 @@ def stages(audit: Audit, keys: Keys) -> list[Stage]:
 
 def _sizes(plans: Sequence[DatasetPlan]) -> dict[str, int]:
     """Rows of the tables that tasks write, and of the claims."""
-    pairs = ceilings = layers = reliable = claims = 0
+    pairs = ceilings = layers = trials = reliable = claims = 0
     for plan in plans:
         s, r, k = len(plan.place.subjects), len(plan.place.regions), len(plan.measures)
         pairs += k * s * r * (s - 1) * r
         ceilings += 2 * k * r * s
         layers += k * r * s * sum(map(len, plan.layers.values()))
+        trials += k * r * r * s * len(plan.layers) * plan.noisy
         reliable += r * s
         claims += k * r * len(plan.layers)
     return {
         tables.BRAIN_PAIRS.name: pairs,
         tables.CEILING_VALUES.name: ceilings,
         tables.LAYERS.name: layers,
+        tables.MODEL_TRIALS.name: trials,
         tables.TARGETS.name: reliable,
         tables.CLAIMS.name: claims,
     }
@@ -390,11 +413,8 @@ def _sizes(plans: Sequence[DatasetPlan]) -> dict[str, int]:
 def work(study: StudyConfig, audit: Audit) -> dict[str, StageWork]:
     """Operations of the stages: comparisons, or fits of all populations at once."""
     options, memory = options_of(study), compute_settings(study.readout).memory_bytes
-    total, longest, peak = (
-        dict.fromkeys((BRAINS, MODELS), 0.0),
-        dict.fromkeys((BRAINS, MODELS), 0.0),
-        0,
-    )
+    names = (BRAINS, MODELS, *([TRIALS] if any(plan.noisy for plan in audit.detail) else []))
+    total, longest, peak = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0), 0
     for plan in audit.detail:
         n, m, t = plan.sizes
         n_targets = len(plan.place.targets)
@@ -404,11 +424,11 @@ def work(study: StudyConfig, audit: Audit) -> dict[str, StageWork]:
             for model, layers in plan.layers.items():
                 p, several = plan.widths[model], len(layers) > 1
                 folds = options.layer_folds if fitted and several else 0
-                one = (
-                    _fit(n, p, t) * (1 + folds)
-                    if fitted
-                    else _compare(n * several, p, n_targets) + _compare(m, p, n_targets)
-                )
+                once = _fit(n, p, t) if fitted else _compare(m, p, n_targets)
+                one = once * (1 + folds) if fitted else _compare(n * several, p, n_targets) + once
+                if plan.noisy:
+                    total[TRIALS] += len(plan.place.regions) * (once + CALLS)
+                    longest[TRIALS] = max(longest[TRIALS], once)
                 total[MODELS] += len(layers) * (one + CALLS)
                 longest[MODELS] = max(longest[MODELS], one)
                 features = max(features, 8 * 3 * (n + m) * p)

@@ -62,8 +62,7 @@ def derive(study: StudyConfig, tables: Tables) -> Mapping[str, Callable[[], pl.D
 
     @cache
     def found() -> list[Place]:
-        on_test = options.layer_choice == "best_on_test"
-        return list(places(tables[own.BRAIN_PAIRS.name], tables[own.LAYERS.name], on_test=on_test))
+        return list(places(tables, options))
 
     @cache
     def ceiling_rows() -> pl.DataFrame:

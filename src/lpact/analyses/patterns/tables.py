@@ -18,6 +18,8 @@ _WORDS = SHARED.add(
     n_units     int     Usable units of the target.
     n_undefined int     Units of the target without a value.
     detail      str     Why the value is missing; empty otherwise.
+    noise       float?  Standard deviation of the noise of one trial that the model was given, relative to its signal; \
+                        null: the model had no noise.
     kind        str     Kind of source: `brain` or `model`.
     mean        float?  Mean over subjects.
     low         float?  Lower end of its interval (level 1 − alpha).
@@ -98,6 +100,7 @@ TARGETS = _WORDS.table("""
 
     reliability  float?  Reliability of the mean of all test trials (split halves, Spearman–Brown), mean over units; \
                          null without repetitions.
+    median_reliability  float?  The same, median over units; the noise of models is matched to it.
     n_units n_undefined detail reason
 """)
 
@@ -130,9 +133,17 @@ LAYERS = _WORDS.table("""
     value clipped n_units n_undefined detail reason
 """)
 
+MODEL_TRIALS = _WORDS.table("""
+    patterns/model_trials
+    One row per measure, model, region that it stands for, target region and subject: scores with noise like a brain's.
+    key: dataset measure model source_region region target
+
+    layer noise value clipped n_units n_undefined detail reason
+""")
+
 SCORES = _WORDS.table("""
     patterns/scores
-    One row per place, model and subject: the score at the layer that was chosen for the region.
+    One row per place, model and subject: the score at the layer that was chosen for the region, without noise.
     key: dataset measure region model target
 
     layer value clipped
@@ -259,8 +270,8 @@ CLAIMS = _WORDS.table("""
     One row per place and model: does the model relate to all regions as this region of the brain does?
     key: dataset measure region model
 
-    layer n_subjects
-    score          float?  Mean score over subjects.
+    layer noise n_subjects
+    score          float?  Mean score over subjects, without noise.
     score_low      float?  Lower end of its interval.
     score_high     float?  Upper end.
     median_score   float?  Median over subjects.
@@ -271,7 +282,7 @@ CLAIMS = _WORDS.table("""
     pairwise       float?  Ceiling of pairs.
     mean_of_others float?  Ceiling of the other subjects' mean.
     turing_p       float?  P-value that the score is that of one more brain, two-sided.
-    turing_gap     float?  Score of the model minus that of brains.
+    turing_gap     float?  Score of the model, with noise where it is matched, minus that of brains.
     similarity     float?  Mean similarity of the model's pattern to that of brains.
     similarity_of_brains  float?  Mean similarity of brains' patterns.
     similarity_in_paper   float?  Median over subjects of the similarity as in the paper.

@@ -9,7 +9,7 @@ import polars as pl
 
 from lpact.analyses.base import Frames
 from lpact.analyses.patterns import tables as own
-from lpact.analyses.patterns.arrays import Place, Tables, cube, places
+from lpact.analyses.patterns.arrays import Place, Tables, cube, of_own_region, places
 from lpact.analyses.patterns.config import (
     ALIGNED,
     CANNOT_REJECT,
@@ -43,6 +43,9 @@ LARGEST = 1.0 - 1e-9
 """Correlations beyond it count as this."""
 
 
+NO_NOISE = "the model had no noise, but brains do, which can make patterns differ"
+
+
 def decide(study: StudyConfig, tables: Tables) -> Frames:
     """One verdict per dataset, measure, region and model."""
     return {own.CLAIMS.name: claims(tables, options_of(study))}
@@ -51,22 +54,20 @@ def decide(study: StudyConfig, tables: Tables) -> Frames:
 def claims(tables: Tables, options: PatternsSection) -> pl.DataFrame:
     """One verdict per place and model."""
     made: list[Row] = []
-    pairs, layers = tables[own.BRAIN_PAIRS.name], tables[own.LAYERS.name]
     every = {
         name: tables[table.name]
         for name, table in (
-            ("ranking", own.RANKING), ("ceilings", own.CEILINGS), ("scores", own.SCORES),
-            ("similarities", own.SIMILARITIES),
+            ("ranking", own.RANKING), ("ceilings", own.CEILINGS), ("similarities", own.SIMILARITIES),
         )
     }  # fmt: skip
-    for place in places(pairs, layers, on_test=options.layer_choice == "best_on_test"):
+    for place in places(tables, options):
         rows = {name: table.filter(**place.key) for name, table in every.items()}
         models = {"region": place.regions, "source": place.models, "target": place.subjects}
         brains = models | {"source": place.subjects}
         of_kind = {kind: rows["similarities"].filter(kind=kind) for kind in (BRAIN, MODEL)}
         brain = {name: cube(of_kind[BRAIN], name, **brains) for name in ("similarity_without_source", "other_regions")}
         model = {name: cube(of_kind[MODEL], name, **models) for name in ("similarity_without_source", "similarity")}
-        scored = cube(rows["scores"].rename({"model": "source"}), "value", **models)
+        scored = of_own_region(place.models_patterns)
         ceiling = {
             name: cube(rows["ceilings"].filter(ceiling=name), "mean", region=place.regions)
             for name in (PAIRWISE, OTHERS)
@@ -104,6 +105,7 @@ def claims(tables: Tables, options: PatternsSection) -> pl.DataFrame:
                 row = here | {
                     "model": name,
                     "layer": rank["layer"],
+                    "noise": finite(place.noise[m, r]),
                     "score": rank["mean"],
                     "score_low": rank["low"],
                     "score_high": rank["high"],
@@ -180,10 +182,10 @@ def label_of(row: Row) -> str:
         return NO_PATTERN
     if row["gap"] is None:
         return UNKNOWN
-    if not row["not_rejected"]:
+    if not row["not_rejected"] and row["noise"] is not None:
         return SCORE_ONLY if row["equivalent"] else NEITHER
-    if not row["as_similar"]:
-        return INCONCLUSIVE
+    if not (row["not_rejected"] and row["as_similar"]):
+        return INCONCLUSIVE  # a model without noise may differ from brains by that alone
     return ALIGNED if row["equivalent"] else PATTERN_ONLY
 
 
@@ -225,14 +227,18 @@ def sentence(row: Row, label: str, n_regions: int) -> str:
             rank = "its score is the highest"
     else:
         rank = f"'{row['best']}' has a higher score"
+    if row["noise"] is None:
+        rank += f"; {NO_NOISE}"
     compared = f"its pattern is {{}} ({similar}) {{}} brains' are ({brains}; {gap}; {p})"
+    less = compared.format("less similar", "than")
     if label in (ALIGNED, PATTERN_ONLY):
         as_similar = compared.format("as similar", "as") + f", within {fixed(row['bound'], 2)}"
         return f"{model} relates to all regions as {region} does by {measure}: {as_similar}; {rank}."
+    if label == INCONCLUSIVE and not row["not_rejected"]:
+        return f"{model} is not shown to relate to all regions as {region} does by {measure}: {less}; {rank}."
     if label == INCONCLUSIVE:
         return (
             f"{measure} neither tells the pattern of {model} from that of {region} in a brain nor shows it to be as "
             f"similar within {fixed(row['bound'], 2)}: {similar} against {brains} for brains ({gap}; {p}); {rank}."
         )
-    less = compared.format("less similar", "than")
     return f"{model} does not relate to all regions as {region} does by {measure}: {less}; {rank}."

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from lpact.analyses.turing.config import ALL, TuringSection, options_of
-from lpact.ceilings import consistency, split_half
+from lpact.ceilings import consistency, split_half, trial_noise
 from lpact.ceilings.consistency import all_consistencies
 from lpact.config import StudyConfig
 from lpact.errors import SplitError
@@ -79,16 +79,11 @@ class Brains:
         return median_of_finite(np.array(found)) > ALIKE
 
     def noise(self, n_halves: int, seed: int) -> float | None:
-        """Standard deviation of the noise of a trial, relative to that of the signal, in a typical brain.
-
-        From the reliability ρ of the mean of n trials (split halves, median over units and subjects): √(n (1 − ρ) / ρ).
-        None where it is undefined.
-        """
+        """`trial_noise` of a typical brain, from split halves (median over units); None where it is undefined."""
         if self.n_trials < 2:
             return None
         each = [split_half(own, n_halves, seed=seed).corrected for own in self.trials.values()]
-        rho = median_of_finite(np.array([median_of_finite(own) for own in each]))
-        return float(np.sqrt(self.n_trials * max(0.0, 1.0 - rho) / rho)) if rho > 0.0 else None
+        return trial_noise([median_of_finite(own) for own in each], self.n_trials)
 
 
 def recordings_of(workspace: Workspace, dataset: str, subject: str) -> list[Placed]:
