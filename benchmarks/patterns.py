@@ -46,6 +46,7 @@ n_layers = {layers}
 n_columns = {columns}
 n_train = {train}
 n_test = {test}
+n_repetitions = 2
 
 {models}
 [patterns]

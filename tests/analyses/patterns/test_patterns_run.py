@@ -14,7 +14,10 @@ from sklearn.metrics import r2_score
 
 import lpact
 from lpact.analyses.patterns.explain import methods_parts
+from lpact.analyses.patterns.jobs import with_noise
+from lpact.ceilings import split_half, trial_noise
 from lpact.errors import LPactError
+from lpact.math.seeding import keyed_rng
 from lpact.responses import Responses
 
 N_TRAIN, N_TEST = 48, 24
@@ -42,7 +45,7 @@ def data(
     models = {
         "brain": layers,
         "blend": z @ rng.standard_normal((8, 12)),
-        "noise": rng.standard_normal((n, 9)),
+        "noise": np.random.default_rng([seed, 1]).standard_normal((n, 9)),
     }
     test = np.arange(n) % 3 == 2
     return subjects, models, [name for name in REGIONS for _ in range(units)], test
@@ -212,6 +215,71 @@ def test_ceilings_average_units_where_they_correspond_and_rdms_elsewhere(run: lp
     assert row["value"] == pytest.approx(rsa(average, means["s2"]), rel=1e-9)
 
 
+# --- noise ----------------------------------------------------------------------------------------
+
+
+def test_a_model_with_noise_is_as_reliable_as_a_typical_brain() -> None:
+    rng = np.random.default_rng(2)
+    n_train, n_test, n_trials = 400, 600, (2, 5)
+    brains = [
+        rng.standard_normal((n_test, 1, 60)) + spread * rng.standard_normal((n_test, n_trials[1], 60))
+        for spread in (1.5, 2.0, 4.0)
+    ]
+    reliable = [float(np.median(split_half(own, 10).corrected)) for own in brains]
+    assert reliable[1] == pytest.approx(5 / (5 + 2.0**2), abs=0.03)
+    noise = trial_noise(reliable, n_trials[1])
+    assert noise == pytest.approx(2.0, abs=0.1)
+    features = rng.standard_normal((n_train + n_test, 80)) * np.repeat([[1.0], [1.3]], (n_train, n_test), axis=0)
+    one, two = (with_noise(features, n_train, noise, n_trials, np.random.default_rng(i)) for i in (1, 2))
+    np.testing.assert_allclose(one[:n_train].std(axis=0), 1.0)
+    again = [np.corrcoef(a, b)[0, 1] for a, b in zip(one[n_train:].T, two[n_train:].T, strict=True)]
+    assert np.mean(again) == pytest.approx(reliable[1], abs=0.02)
+    again = [np.corrcoef(a, b)[0, 1] for a, b in zip(one[:n_train].T, two[:n_train].T, strict=True)]
+    assert np.mean(again) == pytest.approx(2 / (2 + (1.3 * 2.0) ** 2), abs=0.03)  # fewer trials, and less signal
+
+
+def test_scores_with_noise_are_those_of_numpy(run: lpact.Run) -> None:
+    subjects, models, regions, test = data()
+    found = run.table("patterns/model_trials").filter(measure="rsa", model="brain", source_region="mt")
+    layer, noise = found.select("layer", "noise").row(0)
+    targets = run.table("patterns/targets").filter(region="mt")
+    assert noise == trial_noise(targets["median_reliability"], 3)
+    own = np.array(regions) == "mt"
+    trials = subjects["s1"][test][:, :, own]
+    expected = np.median(split_half(trials, 10, seed=run.config.seed).corrected)
+    assert targets.filter(target="s1")["median_reliability"][0] == pytest.approx(expected)
+    order = np.argsort(test, kind="stable")
+    source = standardised(models["brain"][layer][order], ~test[order])
+    rng = keyed_rng(run.config.seed, "patterns model trials", "data", "brain", "mt")
+    noisy = with_noise(source, N_TRAIN, noise, (3, 3), rng)[N_TRAIN:]
+    y = standardised(subjects["s1"].mean(axis=1), ~test)[test][:, np.array(regions) == "pit"]
+    assert found.filter(target="s1", region="pit")["value"][0] == pytest.approx(rsa(noisy, y), rel=1e-9)
+    # Ranks are those of scores without noise, patterns those with it.
+    at = {"measure": "rsa", "model": "brain", "region": "mt"}
+    plain = run.table("patterns/layers").filter(layer=layer, **at)["value"]
+    assert run.claims().filter(**at)["score"][0] == pytest.approx(plain.mean())
+    shown = run.table("patterns/patterns").filter(measure="rsa", source="brain", source_region="mt", region="pit")
+    assert shown["mean"][0] == pytest.approx(found.filter(region="pit")["value"].mean())
+
+
+def test_one_more_brain_without_noise_is_rejected_unless_it_is_given_some(tmp_path: Path) -> None:
+    """In 30 regions of six such studies, it was rejected in 28 without noise, and in 1 with it."""
+    brains = {"n_subjects": 5, "n_regions": 5, "n_units": 25, "n_train": 120, "n_test": 60, "floor": 0.12}
+    brains |= {"n_repetitions": 4, "n_train_repetitions": 4, "snr_first": 2.0, "snr_last": 0.3}
+    dataset = SMALL["datasets"][0] | {"options": brains}
+    models = [{"name": "one_more_brain", "layers": list(range(5))}]
+    n_rejected = {"matched": 0, "none": 0}
+    for seed in (1, 2):
+        for trials in n_rejected:
+            options = FAST | {"measures": ["linear_r2"], "model_trials": trials}
+            own = {"datasets": [dataset], "models": models, "patterns": options, "seed": seed}
+            found = lpact.load_study(SMALL | own).run(tmp_path / f"{seed}-{trials}").claims()
+            assert found["noise"].is_null().all() == (trials == "none")
+            n_rejected[trials] += int((~found["not_rejected"]).sum())
+    assert n_rejected["matched"] <= 1
+    assert n_rejected["none"] >= 7
+
+
 # --- the engine -----------------------------------------------------------------------------------
 
 
@@ -318,6 +386,11 @@ def test_conclusion_and_claims_warn_where_patterns_say_how_predictable_targets_a
     _, follows = distinct.criteria
     assert not follows.decisive
     assert distinct.passed
+    # Noise cannot be matched to single trials.
+    assert run.table("patterns/model_trials").is_empty()
+    assert run.table("patterns/unavailable").filter(item="repetitions").height == 1
+    assert not {"score_only", "neither"} & {*run.claims()["label"]}
+    assert any("models have no noise, but brains do" in why for why in run.conclusion().why)
     if floor == 0.12:
         assert said == []
         assert follows.passed
