@@ -58,6 +58,11 @@ PREDICTABILITY = {RELIABILITY: "reliability of the targets", PAIRWISE: "brain–
 MEANINGS = (
     "`pairwise`: each subject predicted from every other one, as by one more brain (lower ceiling of Hoefling et al.).",
     "`leave_one_out_mean`: from the mean of the others (upper ceiling of Hoefling et al., lower one of rsatoolbox).",
+    "Scores of models are without noise, so they can be above ceilings of noisy brains.",
+)
+NOISY = (
+    "The model would have to be compared with noise like that of brains, which takes repeated test stimuli and "
+    'patterns.model_trials = "matched".'
 )
 TRIALS = {
     "matched": "Patterns of models were those of features with normal noise, matched to the split-half reliability of "
@@ -284,6 +289,7 @@ def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> 
     options = options_of(config)
     row = rows(tables.CLAIMS.name, **claim).row(0, named=True)
     place = {name: claim[name] for name in PLACE}
+    noise = "" if row["noise"] is None else ", with noise,"
     facts = {
         "score of the model": row["score"],
         "interval of the score": _interval(row, "score"),
@@ -291,8 +297,8 @@ def explain_claim(config: StudyConfig, rows: Rows, claim: Mapping[str, Any]) -> 
         "best model": row["best"],
         "ceiling of pairs (the paper's lower)": row["pairwise"],
         "ceiling of the others' mean (the paper's upper, rsatoolbox's lower)": row["mean_of_others"],
-        "p-value that the score is one more brain's": row["turing_p"],
-        "score minus that of brains": row["turing_gap"],
+        f"p-value that the score{noise} is one more brain's": row["turing_p"],
+        f"score{noise} minus that of brains": row["turing_gap"],
         "layer": row["layer"],
         "noise of a trial given to the model, relative to its signal": row["noise"],
         "pattern similarity of the model": row["similarity"],
@@ -434,7 +440,10 @@ def _what_would_change(row: Mapping[str, Any], options: PatternsSection) -> tupl
         ALIGNED: (f"Nearest to failing: p = {number(row['p_value'])} of one more brain, and p = "
                   f"{number(row['best_p'])} of the best model.",),
         PATTERN_ONLY: (better,),
-        INCONCLUSIVE: (sure,) if row["equivalent"] else (sure, better),
+        INCONCLUSIVE: (
+            sure if row["not_rejected"] else NOISY,
+            *(() if row["equivalent"] else (better,)),
+        ),
         SCORE_ONLY: (similar,),
         NEITHER: (similar, better),
         NO_PATTERN: ("Brains would have to share a pattern that is the region's own: more trials or stimuli, another "
