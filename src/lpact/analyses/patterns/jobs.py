@@ -371,14 +371,17 @@ class TrialsJob(SourceJob):
         """Name of the job among all jobs of the study."""
         return f"patterns/model_trials/{self.place.dataset}/{self.measure}/{self.model}/{self.region}"
 
+    def _needed(self, results: Results) -> list[pl.DataFrame]:
+        """Rows of the layers, and of the targets."""
+        each = (tables.LAYERS.name, self.layers), (tables.TARGETS.name, self.reliabilities)
+        return [pl.concat([results.load(key, [name])[name] for key in keys]) for name, keys in each]
+
     def run(self, workspace: Workspace, results: Results) -> Frames:
         """Choose the layer, add noise, and compare it with its targets."""
         comparison, place = self.comparison(workspace), self.place
         own = comparison.populations
-        scored, reliable = (
-            pl.concat([results.load(key, [table.name])[table.name] for key in keys]).filter(region=self.region)
-            for table, keys in ((tables.LAYERS, self.layers), (tables.TARGETS, self.reliabilities))
-        )
+        needed = workspace.recall(self.needs, lambda: self._needed(results))  # once for all regions
+        scored, reliable = (rows.filter(region=self.region) for rows in needed)
         (layer,) = chosen_layers(scored, [self.region], place.subjects, on_test=self.on_test)
         noise = trial_noise(reliable["median_reliability"].fill_null(np.nan), self.n_trials[1])
         key: Row = {"dataset": place.dataset, "measure": self.measure, "model": self.model}

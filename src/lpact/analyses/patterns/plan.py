@@ -163,7 +163,7 @@ def _dataset(
         max(1, round(float(np.median([np.mean([own[name] for name in names]) for own in trials.values()]))))
         for names in (train, test)
     )
-    noisy = n_test > 1 and options.model_trials == "matched"
+    noisy = options.model_trials == "matched" and n_test > 1
     if n_test == 1:
         lacks("repetitions", f"the typical subject of dataset '{dataset}' has one trial of a test stimulus: models "
               "have no noise, but brains do", Reason.NO_REPEATED_MEASURE)  # fmt: skip

@@ -60,8 +60,8 @@ def pattern_lines(material: Material) -> Drawing | str:
     level = percent(1 - options_of(material.config).alpha)
     caption = [
         f"Alignment patterns: mean scores of a region of other subjects (with their {level} interval), and of models, "
-        "for every region of a subject. Models: at the layer chosen for the source region, with noise like that of brains "
-        "where it is known.",
+        "for every region of a subject. Models are drawn at the layer chosen for the source region, with noise like "
+        "that of brains where it is known.",
         common.drawn_of(len(models), len(best), "model", "The best "),
         common.drawn_of(len(made), len(found), "panel"),
     ]
